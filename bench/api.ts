@@ -1,5 +1,5 @@
 // The API server, measured from outside over HTTPS: durable creates, gets, a long list, fan-out to watchers, start-up
-// and memory. Figures and their limits are measured in turns, so that both meet the same machine.
+// and memory. Figures and their limits are measured alternately, so that both see the same load of the machine.
 import { mkdir } from 'node:fs/promises'
 import { get } from 'node:https'
 import { join } from 'node:path'
@@ -27,15 +27,15 @@ import { count } from './lib/text.ts'
 
 const SHORT = { rounds: 3, turnPairs: 16, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
 const LONG = { rounds: 5, turnPairs: 64, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
-/** Of a part's first round; the later ones find everything compiled and connect only. */
+/** For the first round of a part; in later rounds the code is compiled. */
 const FIRST_WARM_UP_MS = 2_000
 const WARM_UP_MS = 200
-/** Of creates and echoes: short, as the machine itself is faster and slower from one second to the next. */
+/** For creates and echoes. Short, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
 const COMMIT_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16
-/** Each in a namespace of its own; the last is the figure. */
+/** One namespace each; the last is the figure. */
 const LISTED_CLAIMS = [1_000, 3_000, 10_000]
 /** The last is the figure. */
 const WATCHERS = [100, 300, 1_000]
@@ -50,8 +50,8 @@ const RESIDENT_MB_MAX = 120
 const LISTED_PATH = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`
 const CREATES_PATH = '/api/v1/namespaces/kube-public/persistentvolumeclaims'
 const CREATE: RequestText = { method: 'POST', path: CREATES_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
-const HTTPS_LIMIT = 'HTTPS with as many bytes'
-const DISK_LIMIT = 'group commit of as many bytes'
+const HTTPS_LIMIT = 'an HTTPS echo of the same size'
+const DISK_LIMIT = 'a group commit of the same size'
 
 export const apiSuite: Suite = {
   parts: {
@@ -82,7 +82,7 @@ interface Bench {
   close(): Promise<void>
 }
 
-/** A server with claims in it, an echo beside it, and a load generator for both. */
+/** A server that stores claims, an echo server, and a load generator for both. */
 async function openBench({ dir, profileDir, long, progress }: PartOptions): Promise<Bench> {
   const dataDir = join(dir, 'data')
   for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
@@ -176,7 +176,7 @@ async function measureReads({ load, echo, api, echoed, size, progress }: Bench):
     const limit = { value: 1000 / lists.echo, of: HTTPS_LIMIT }
     figures.push({ name: `list of ${count(claims)} claims`, unit: 'ms', value: 1000 / lists.rate, limit })
   }
-  return [...figures, growthOfAll('a list, by its claims', { of: 'claims', points })]
+  return [...figures, growthOfAll('list of claims', { of: 'claims', points })]
 }
 
 async function measureFanOut({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
@@ -201,7 +201,7 @@ async function measureFanOut({ load, echo, api, echoed, size, progress }: Bench)
     const limit = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
     figures.push({ name: `events to ${count(watchers)} watchers`, unit: '/s', value, limit })
   }
-  return [...figures, growthOfAll('a change told to all watchers', { of: 'watchers', points })]
+  return [...figures, growthOfAll('delivery of an event to all watchers', { of: 'watchers', points })]
 }
 
 const windowOf = ({ measureMs }: typeof SHORT, isFirst: boolean) => ({
@@ -218,7 +218,7 @@ function newestVersion({ port, ca, cert, key }: Endpoint): Promise<string> {
   })
 }
 
-/** What an event has beside the stored object: its type, the object's kind and version. */
+/** Bytes of an event around the stored object: type, kind and apiVersion. */
 const EVENT_FRAME_BYTES = 120
 
 const rateOf = ({ count, seconds }: LoadResult): number => count / seconds
@@ -226,7 +226,7 @@ const rateOf = ({ count, seconds }: LoadResult): number => count / seconds
 async function measureStarts({ dir, progress, profileDir, long }: PartOptions): Promise<Figure[]> {
   const { startRounds } = long ? LONG : SHORT
   const full = join(dir, 'full')
-  progress(`making a directory with ${count(FULL_DIRECTORY_CLAIMS)} claims`)
+  progress(`creating a data directory with ${count(FULL_DIRECTORY_CLAIMS)} claims`)
   await mkdir(full)
   await fillDirectory(full, FULL_DIRECTORY_CLAIMS)
 
@@ -238,8 +238,8 @@ async function measureStarts({ dir, progress, profileDir, long }: PartOptions): 
     started.empty.push(await measureStart({ dataDir: join(dir, `empty-${round}`), profileDir }))
     started.full.push(await measureStart({ dataDir: full, profileDir }))
   }
-  const bareReady = { value: medianOf(bare.map(({ readyMs }) => readyMs)), of: 'node that runs nothing' }
-  const bareResident = { value: medianOf(bare.map(({ residentMb }) => residentMb)), of: 'node that runs nothing' }
+  const bareReady = { value: medianOf(bare.map(({ readyMs }) => readyMs)), of: 'an idle Node.js process' }
+  const bareResident = { value: medianOf(bare.map(({ residentMb }) => residentMb)), of: 'an idle Node.js process' }
   return (['empty', 'full'] as const).flatMap((which): Figure[] => {
     const of = which === 'empty' ? 'empty' : `${count(FULL_DIRECTORY_CLAIMS)} claims`
     return [

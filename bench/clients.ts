@@ -1,5 +1,5 @@
-// The client library, measured from its callers' side: writes and watched caches without the wire and over it, what a
-// cached claim weighs, and durable creates on an etcd. Figures and their limits are measured in turns.
+// The client library as its callers see it: writes and watched caches in process and over HTTP, the memory of a cached
+// claim, and durable creates on etcd. Figures and their limits are measured alternately.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
@@ -22,17 +22,17 @@ import { count } from './lib/text.ts'
 
 const ROUNDS = { short: 2, long: 3 }
 const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 700 }
-/** Connections are made and code is compiled before anything counts: on etcd both take longer than a second. */
+/** The warm-up covers connecting and compiling, which take longer than a second on etcd. */
 const ETCD_CALLERS = {
   short: { callers: 256, warmUpMs: 1_000, measureMs: 1_000 },
   long: { callers: 256, warmUpMs: 3_000, measureMs: 3_000 },
 }
 const COMMIT_MS = 400
 const FOLLOWED_CLAIMS = 2_000
-/** A burst fits into what a server keeps for a reader that is behind: a longer one would measure reconnects. */
+/** Fits into the server's watch backlog: a larger burst would measure reconnects. */
 const BURST_CHANGES = 4_000
 const BURSTS = 3
-/** Each is listed into a new cache; the last is weighed. */
+/** Each is listed into a new cache; memory is measured for the last. */
 const CACHED_CLAIMS = [2_500, 10_000, 40_000]
 
 const BACKLOG_KEYS = [4_000, 16_000, 64_000]
@@ -43,7 +43,7 @@ const ETCD_RATIO_MIN = 0.5
 const ETCD_PREFIX = '/bench'
 const CLAIMS_PATH = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
-const IN_PROCESS = 'the same in the process of the server'
+const IN_PROCESS = 'the same in the server process'
 
 export const clientsSuite: Suite = {
   parts: {
@@ -55,7 +55,7 @@ export const clientsSuite: Suite = {
   },
 }
 
-/** A process that holds the server and calls it directly, and one that reaches it over HTTPS. */
+/** A process that runs the server and calls it directly, and one that uses it over HTTPS. */
 interface Pair {
   readonly inProcess: ClientProcess
   readonly overHttp: ClientProcess
@@ -87,7 +87,7 @@ async function startPair(
 
 async function measureWrites(options: PartOptions): Promise<Figure[]> {
   const { dir, profileDir, note } = options
-  note('Over HTTP the client has a process of its own beside that of the server; in process both share one.')
+  note('Over HTTP, client and server are separate processes; in process they share one.')
   const figures: Figure[] = []
   for (const store of ['memory', 'lmdb'] as const) {
     const pair = await startPair({ store, dir: join(dir, store), claims: 0 }, profileDir)
@@ -99,7 +99,7 @@ async function measureWrites(options: PartOptions): Promise<Figure[]> {
         return { inProcess: callsPerSecond(created), overHttp: callsPerSecond(sent), limit }
       })
       const name = (way: string) => `creates ${way}, ${store}, ${CALLERS.callers} callers`
-      const of = store === 'memory' ? 'the store with as many bytes' : 'group commit of as many bytes'
+      const of = store === 'memory' ? 'the store alone, same size' : 'a group commit of the same size'
       figures.push(
         { name: name('in process'), unit: '/s', value: inProcess, limit: { value: limit, of } },
         { name: name('over HTTP'), unit: '/s', value: overHttp, limit: { value: inProcess, of: IN_PROCESS } },
@@ -169,15 +169,18 @@ async function measureMemory({ dir, profileDir, progress }: PartOptions): Promis
         name,
         unit: 'kB',
         value: bytesPerClaim / 1000,
-        limit: { value: keptBytes() / 1000, of: 'what is kept of it, as JSON' },
+        limit: { value: keptBytes() / 1000, of: 'the cached fields as JSON' },
         target: { valueMax: CACHED_CLAIM_KB_MAX },
       })
-      figures.push(figure('memory per cached claim, over HTTP', overHttp), figure('the same in process', inProcess))
+      figures.push(
+        figure('memory per cached claim, over HTTP', overHttp),
+        figure('memory per cached claim, in process', inProcess),
+      )
     } finally {
       pair.stop()
     }
   }
-  return [...figures, growthOfAll('a cache filled over HTTP', { of: 'claims', points })]
+  return [...figures, growthOfAll('filling a cache over HTTP', { of: 'claims', points })]
 }
 
 /** Caches drop the managed fields. */
@@ -187,23 +190,23 @@ function keptBytes(): number {
   return Buffer.byteLength(JSON.stringify({ metadata: kept, ...rest }))
 }
 
-/** Keys that need nothing, all there before the work begins: what the queue itself takes. */
+/** All keys are added before the queue runs, and none needs work: the cost of the queue itself. */
 async function measureBacklog({ progress }: PartOptions): Promise<Figure[]> {
   const points: GrowthPoint[] = []
   for (const keys of BACKLOG_KEYS) {
     progress(`${count(keys)} keys`)
     const rounds: number[] = []
-    while (rounds.length <= ROUNDS.long) rounds.push(await workOff(keys))
+    while (rounds.length <= ROUNDS.long) rounds.push(await drainQueue(keys))
     points.push({ size: keys, ms: medianOf(rounds.slice(1)) })
   }
   const { size, ms } = points.at(-1)!
   return [
-    { name: `a backlog of ${count(size)} keys that need nothing`, unit: '/s', value: (size * 1_000) / ms },
-    growthOfAll('a backlog worked off', { of: 'keys', points }),
+    { name: `work queue of ${count(size)} keys without work`, unit: '/s', value: (size * 1_000) / ms },
+    growthOfAll('draining a work queue', { of: 'keys', points }),
   ]
 }
 
-async function workOff(keys: number): Promise<number> {
+async function drainQueue(keys: number): Promise<number> {
   const queue = createWorkQueue({ name: 'bench', clock: systemClock(), random: systemRandom() })
   for (let number = 0; number < keys; number++) queue.add(`default/claim-${number}`)
   const stop = new AbortController()
@@ -225,7 +228,7 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
     missing(name, because)
     return []
   }
-  note('On etcd the load, the API server and etcd share the processors; the limit has one process less among them.')
+  note('On etcd, the load, the API server and etcd share the processors; the limit runs without the API server.')
   const etcd = await startEtcd({ dir })
   const endpoint = etcd.endpoints[0]!
   const onEtcd = await startWithKeys({
@@ -251,7 +254,7 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
       }
     })
     const figure = { name, unit: '/s', value: creates } as const
-    const limit = { value: transactions, of: 'etcd transactions of as many bytes' }
+    const limit = { value: transactions, of: 'etcd transactions of the same size' }
     return [
       { ...figure, limit, target: { ratioMin: ETCD_RATIO_MIN } },
       { ...figure, limit: { value: others, of: 'the same on the embedded store' } },
@@ -271,7 +274,7 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
   return { ...server, endpoint: { port: server.port, ca: pki.caCert, ...pki.admin } }
 }
 
-/** What one round measures, as the median of all rounds; the first only warms up and does not count. */
+/** The medians over all rounds; a first round warms up and is not counted. */
 async function medianOfRounds<Name extends string>(
   { progress, long }: Pick<PartOptions, 'progress' | 'long'>,
   what: string,

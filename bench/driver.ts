@@ -1,5 +1,5 @@
-// The local CSI driver, as its callers feel it: from CreateVolume to a published volume. The limit is the same result by
-// the bare commands that nobody can do without, typed one after the other in the same run.
+// The local CSI driver as its callers see it: from CreateVolume to a published volume. The limit is the same result by
+// the system commands that any driver needs, run one after the other in the same run.
 import { execFile } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const run = promisify(execFile)
 
 const ROUNDS = { short: 5, long: 15 }
 const WARM_UP_ROUNDS = 2
-/** As many at once; the last is the figure. */
+/** Volumes at once; the last is the figure. */
 const PARALLEL = [9, 27, 80]
 const VOLUME_BYTES = 1_073_741_824
 const SMALL_VOLUME_BYTES = 314_572_800
-/** A disk that has more to write at once does not always write as fast. */
+/** Disks slow down with more concurrent writes. */
 const EXPONENT_MAX = 1.2
-/** At most 1.3 times as long as the commands, for the file system that volumes have unless they ask for another. */
+/** At most 1.3 times as long as the commands, for the default file system. */
 const RATIO_MIN = 1 / 1.3
 
 export const driverSuite: Suite = {
@@ -41,17 +41,17 @@ export const driverSuite: Suite = {
 async function withDriver(options: PartOptions, measure: (csi: CsiDriver) => Promise<Figure[]>): Promise<Figure[]> {
   const { dir, profileDir, missing, note } = options
   const facts = await probeHost({ poolDir: dir, clock: systemClock() })
-  const lacks = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
-  if (lacks && !lacks.yes) {
-    missing('create to published', lacks.because)
+  const missingAbility = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
+  if (missingAbility && !missingAbility.yes) {
+    missing('create to published', missingAbility.because)
     return []
   }
   const socket = join(dir, 'csi.sock')
   const program = await startLocalDriver({ socket, pool: join(dir, 'pool'), profileDir })
   const csi = connectDriver({ address: socket, clock: systemClock(), log: silentLog, timeoutMs: 120_000 })
   note(
-    'The bare commands: fallocate, losetup, mkfs, mount, mount --bind; each waits for the one before. The driver also keeps\n' +
-      'records on the disk, looks before it formats, and is asked over its socket.',
+    'The bare commands: fallocate, losetup, mkfs, mount, mount --bind, one after the other. The driver also writes records\n' +
+      'to disk, checks for an existing file system before it formats, and is called over its socket.',
   )
   try {
     return await measure(csi)
@@ -75,7 +75,7 @@ async function measureOne(
     const [byDriver, byCommands] = [await timed(() => bringUp(csi, wanted)), await timed(() => bringUpBare(wanted))]
     await byDriver.result.takeDown()
     await byCommands.result.takeDown()
-    if (round < 0) continue // code is compiled, caches are warm
+    if (round < 0) continue // warm-up
     driverMs.push(byDriver.ms)
     commandsMs.push(byCommands.ms)
   }
@@ -112,7 +112,7 @@ async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Prom
       name: `create to published, xfs, ${volumes} at once`,
       unit: '/s',
       value: (volumes * 1_000) / ms,
-      limit: { value: (volumes * 1_000) / byCommands.ms, of: 'the bare commands, as many at once' },
+      limit: { value: (volumes * 1_000) / byCommands.ms, of: 'the bare commands, the same number at once' },
     },
     growthOfAll('volumes published at once', { of: 'volumes', points }, EXPONENT_MAX),
   ]

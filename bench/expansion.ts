@@ -1,6 +1,6 @@
-// Claims that grow, measured from outside: a burst of edits sent over HTTPS to `stowage up` on a durable store, with a
-// driver that answers at once, each timed from its edit to the event that shows the new size. The volumes are devices, so
-// that no node has a part in it. And how many writes a growth takes, events about it left out.
+// Expansion of claims: a burst of edits sent over HTTPS to `stowage up` on a durable store, with a driver that responds at
+// once, each timed from its edit to the event that shows the new size. The volumes are block devices, so that no node is
+// involved. Also counts the writes per expansion, without events.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -16,10 +16,10 @@ import { startFakeDriver, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-/** How many rounds count, by claims grown at once. */
+/** Measured rounds by number of claims expanded at once. */
 const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3 } }
-const WARM_UP_ROUNDS = 1 // the server has made the claims' volumes before
-/** Targets hold for as many. */
+const WARM_UP_ROUNDS = 1 // provisioning the claims has warmed up the server already
+/** The targets are for this many. */
 const TARGET_CLAIMS = 1_000
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
@@ -53,10 +53,10 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
       until,
     })
   let rounds = 0
-  /** Each round edits the same claims from the first on. */
-  async function grow(claims: number): Promise<Round> {
+  /** Each round edits the same claims. */
+  async function expand(claims: number): Promise<Round> {
     const round = ++rounds
-    // The unavoidable part: as many durable edits of the same claims by the same clients, that mean nothing to anybody.
+    // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
     const idle = await burst(claims, edit({ metadata: { labels: { round: `r${round}` } } }), `"round":"r${round}"`)
     const size = `${FIRST_GI * (round + 1)}Gi`
     const request = edit({ spec: { resources: { requests: { storage: size } } } })
@@ -72,25 +72,25 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
     })
     const wanted = Object.entries(long ? ROUNDS.long : ROUNDS.short)
     const all = Math.max(...wanted.map(([claims]) => Number(claims)))
-    progress(`${count(all)} claims are made`)
+    progress(`${count(all)} claims are created`)
     await burst(all, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
     for (let round = 1; round <= WARM_UP_ROUNDS; round++) {
       progress(`warming up, round ${round} of ${WARM_UP_ROUNDS}`)
-      await grow(TARGET_CLAIMS)
+      await expand(TARGET_CLAIMS)
     }
     const figures: Figure[] = []
     const points: GrowthPoint[] = []
-    for (const [claims, howOften] of wanted) {
+    for (const [claims, roundsWanted] of wanted) {
       const size = Number(claims)
-      const grown: Round[] = []
-      while (grown.length < howOften) {
-        progress(`${count(size)} grow, round ${grown.length + 1} of ${howOften}`)
-        grown.push(await grow(size))
+      const expanded: Round[] = []
+      while (expanded.length < roundsWanted) {
+        progress(`expanding ${count(size)}, round ${expanded.length + 1} of ${roundsWanted}`)
+        expanded.push(await expand(size))
       }
-      points.push({ size, ms: 1_000 * medianOf(grown.map(({ result }) => result.seconds)) })
-      if (size === TARGET_CLAIMS) figures.push(...figuresOf(grown, note))
+      points.push({ size, ms: 1_000 * medianOf(expanded.map(({ result }) => result.seconds)) })
+      if (size === TARGET_CLAIMS) figures.push(...figuresOf(expanded, note))
     }
-    return [...figures, growthOfAll('claims grown at once', { of: 'claims', points })]
+    return [...figures, growthOfAll('claims expanded at once', { of: 'claims', points })]
   } finally {
     bursts.stop()
     await server.stop()
@@ -101,16 +101,16 @@ async function measureExpansion({ dir, profileDir, long, progress, note }: PartO
 interface Round {
   readonly idle: BurstResult
   readonly result: BurstResult
-  /** Of claims and volumes together, the user's own included. */
+  /** Of claims and volumes, including the user's edit. */
   readonly writes: number
   readonly cpuMs: number
 }
 
 function figuresOf(rounds: readonly Round[], note: PartOptions['note']): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const what = `${count(TARGET_CLAIMS)} claims grown at once`
-  const idle = 'edits that mean nothing'
-  note(`${what}: of the processors the server took ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms each.`)
+  const what = `${count(TARGET_CLAIMS)} claims expanded at once`
+  const idle = 'as many label edits'
+  note(`${what}: server CPU time ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms per claim.`)
   return [
     {
       name: what,
@@ -132,7 +132,7 @@ function figuresOf(rounds: readonly Round[], note: PartOptions['note']): Figure[
       limit: { value: median((round) => round.idle.p99Ms), of: idle },
     },
     {
-      name: 'writes of claim and volume per growth, besides the edit',
+      name: 'writes of claim and volume per expansion, without the edit',
       unit: 'writes',
       value: median(({ writes }) => writes / TARGET_CLAIMS - 1),
       target: { valueMax: WRITES_MAX },
@@ -152,15 +152,15 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
   }
   try {
     const result = await run()
-    await quiet(() => writes)
+    await untilQuiet(() => writes)
     return { result, writes }
   } finally {
     for (const watcher of watchers) watcher.close()
   }
 }
 
-/** Until nothing more has come for a moment. */
-async function quiet(counted: () => number): Promise<void> {
+/** Waits until no write has been counted for half a second. */
+async function untilQuiet(counted: () => number): Promise<void> {
   for (let last = -1; last !== counted(); ) {
     last = counted()
     await new Promise((resolve) => setTimeout(resolve, 500))

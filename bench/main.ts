@@ -1,5 +1,5 @@
-// `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures, each beside its limit from the same
-// run. What it found can be saved, shown in the documents and, with profiles, looked into.
+// `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures, each with its limit from the same run.
+// Saves the figures as JSON and, on request, writes them to the docs or records CPU profiles.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -48,7 +48,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   pools: servePools,
 }
 
-/** For all suites together, unless they are asked for at length. */
+/** For all suites together, unless --long is given. */
 const BUDGET_SECONDS = 600
 const HERE = dirname(process.argv[1]!)
 const RESULTS = join(HERE, 'bench-results.json')
@@ -63,14 +63,14 @@ Suites (default: all, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 
-  --only PARTS    parts of the suites, by comma
-  --long          more rounds, longer and larger ones, however long it takes
-  --json FILE     where the figures are written (default dist/bench-results.json)
-  --write-docs    show the figures in docs/reference/performance.md, with a chart for each suite
-  --profile DIR   leave CPU profiles of the measured processes there, and flame graphs: DIR/index.html.
-                  Everything is slower then: the figures do not count
-  --dir DIR       make scratch directories there, to measure that disk
-  --help          this text
+  --only PARTS    run only these parts of the suites (comma-separated)
+  --long          run more, longer and larger rounds, without a time limit
+  --json FILE     write the figures to FILE (default dist/bench-results.json)
+  --write-docs    write the figures and a chart per suite to docs/reference/performance.md
+  --profile DIR   write CPU profiles of the measured processes and flame graphs to DIR (see DIR/index.html);
+                  profiling slows everything down, so do not use the figures
+  --dir DIR       create scratch directories in DIR, to measure its disk
+  --help          show this help
 `
 
 async function main(): Promise<number> {
@@ -92,14 +92,14 @@ async function main(): Promise<number> {
   }
   const names = positionals.length > 0 ? positionals : Object.keys(SUITES)
   const only = values.only?.split(',') ?? []
-  const mistake = mistakeIn(names, only)
-  if (mistake) {
-    process.stderr.write(`${mistake}\n\n${USAGE}`)
+  const problem = problemIn(names, only)
+  if (problem) {
+    process.stderr.write(`${problem}\n\n${USAGE}`)
     return 2
   }
 
   const startMs = performance.now()
-  const say = (line: string) => void process.stderr.write(`${line}\n`)
+  const log = (line: string) => void process.stderr.write(`${line}\n`)
   const { suites, broken } = await runSuites({
     suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
     only,
@@ -108,20 +108,20 @@ async function main(): Promise<number> {
     long: values.long,
     budgetSeconds: values.long ? undefined : BUDGET_SECONDS,
     nowMs: () => performance.now(),
-    say,
+    log,
   })
   const report: Report = { machine: thisMachine(), seconds: (performance.now() - startMs) / 1000, suites }
   process.stdout.write(`\n${textOf(report)}`)
   await mkdir(dirname(values.json), { recursive: true })
   await writeFile(values.json, reportJson(report))
-  say(`The figures are in ${values.json}.`)
-  if (values.profile) for (const path of await writeFlameGraphs(values.profile)) say(`Open ${path} in a browser.`)
-  if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) say(`Wrote ${path}.`)
+  log(`Figures written to ${values.json}.`)
+  if (values.profile) for (const path of await writeFlameGraphs(values.profile)) log(`Open ${path} in a browser.`)
+  if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) log(`Wrote ${path}.`)
   const { met, all } = targetsOf(suites)
   return broken || met < all ? 1 : 0
 }
 
-function mistakeIn(names: readonly string[], only: readonly string[]): string | undefined {
+function problemIn(names: readonly string[], only: readonly string[]): string | undefined {
   const unknown = names.find((name) => !SUITES[name])
   if (unknown !== undefined) return `There is no suite "${unknown}".`
   const missing = only.find((part) => !names.some((name) => SUITES[name]?.parts[part]))

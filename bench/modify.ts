@@ -1,9 +1,9 @@
-// Attributes that change, measured from outside: bursts of edits sent over HTTPS to `stowage up` on a durable store, with a
-// driver that answers at once, each timed from its edit to the event that shows the new class; how many writes a change
-// takes, events about it left out; and what a class costs when volumes are made.
-//   claims    that get another class at once
-//   creates   claims that become volumes with a class and without, in turns
-//   stress    the design document's: 500 volumes, five a second and all at once, by `stowage resizer` alone
+// Modification of volume attributes: bursts of edits sent over HTTPS to `stowage up` on a durable store, with a driver that
+// responds at once, each timed from its edit to the event that shows the new class; the writes per modification, without
+// events; and the cost of an attributes class when volumes are provisioned.
+//   claims    claims that get another attributes class at once
+//   creates   claims provisioned with and without an attributes class, alternately
+//   stress    the test of KEP-3751: 500 volumes, 5 per second and all at once, by `stowage resizer` alone
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -23,27 +23,27 @@ import { count } from './lib/text.ts'
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
 const WRITES_MAX = 3
-/** How fast volumes are made with a class, to without. */
+/** The rate with an attributes class compared with the rate without. */
 const CREATES_RATIO_MIN = 0.95
 const CREATES_AT_ONCE = 32
 const CREATE_PAIRS = { short: 60, long: 150 }
-/** A server that has just started takes twice as long for its first few hundred claims. */
+/** A new server takes twice as long for its first few hundred claims. */
 const WARM_UP_PAIRS = 30
 
-/** How many rounds count, by claims that get another class at once. */
+/** Measured rounds by number of claims modified at once. */
 const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
-/** Targets hold for these and larger ones. */
+/** Smaller bursts only show how cost grows. */
 const FIGURE_CLAIMS_MIN = 1_000
 
 const STRESS_VOLUMES = 500
-/** How many of them change slowly. */
+/** How many of them are modified at 5 per second. */
 const SLOW_VOLUMES = { short: 40, long: 500 }
 const STRESS_PER_SECOND = 5
-/** As upstream's graduation tests of the external resizer report. */
+/** From the graduation tests of the upstream external-resizer. */
 const UPSTREAM = {
   cores: 0.33,
   residentMb: 43,
-  of: 'the stress test of upstream’s resizer, 500 volumes at 5 a second, KEP-3751',
+  of: 'the stress test of the upstream resizer, 500 volumes at 5 per second, KEP-3751',
 }
 
 const DRIVER = 'fake.csi.stowage.dev'
@@ -68,27 +68,27 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
   let rounds = 0
-  /** Each round gives the claims from the first on a class that none has had. */
+  /** Each round gives the same claims a class that none has had. */
   async function change(claims: number): Promise<Round> {
     const round = ++rounds
-    // The unavoidable part: as many durable edits of the same claims by the same clients, that mean nothing to anybody.
+    // The limit: as many durable edits of the same claims by the same clients, to which no controller reacts.
     const label = { metadata: { labels: { round: `r${round}` } } }
     const idle = await bench.burst({ count: claims, after: 0, request: edit(label), until: `"round":"r${round}"` })
     const className = `class-${round}`
-    await bench.makeClass(className, String(1_000 + round))
+    await bench.createClass(className, String(1_000 + round))
     const counted = await countWrites(bench.endpoint, () => bench.change(claims, className))
     return { idle, ...counted }
   }
   try {
-    progress(`${count(all)} claims are made`)
+    progress(`${count(all)} claims are created`)
     await bench.fill({ count: all, after: 0, className: 'silver' })
     progress('warming up')
     await change(FIGURE_CLAIMS_MIN)
-    for (const [claims, howOften] of wanted) {
+    for (const [claims, roundsWanted] of wanted) {
       const size = Number(claims)
       const changed: Round[] = []
-      while (changed.length < howOften) {
-        progress(`${count(size)} get another class, round ${changed.length + 1} of ${howOften}`)
+      while (changed.length < roundsWanted) {
+        progress(`modifying ${count(size)}, round ${changed.length + 1} of ${roundsWanted}`)
         changed.push(await change(size))
       }
       points.push({ size, ms: 1_000 * medianOf(changed.map(({ result }) => result.seconds)) })
@@ -97,26 +97,26 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
   } finally {
     await bench.close()
   }
-  return [...figures, growthOfAll('claims given another class', { of: 'claims', points })]
+  return [...figures, growthOfAll('claims modified', { of: 'claims', points })]
 }
 
 interface Round {
   readonly idle: BurstResult
   readonly result: BurstResult
-  /** Of claims and volumes together, the user's own included. */
+  /** Of claims and volumes, including the user's edit. */
   readonly writes: number
 }
 
 function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const what = `${count(claims)} claims given another class at once`
-  const limit = { value: median(({ idle }) => claims / idle.seconds), of: 'edits that mean nothing' }
+  const what = `${count(claims)} claims modified at once`
+  const limit = { value: median(({ idle }) => claims / idle.seconds), of: 'as many label edits' }
   const rate = median(({ result }) => claims / result.seconds)
   return [
     { name: what, unit: '/s', value: rate, limit, target: { valueMin: PER_SECOND_MIN } },
     { name: `${what}, p99`, unit: 'ms', value: median(({ result }) => result.p99Ms) },
     {
-      name: `${what}, writes for each besides the edit`,
+      name: `${what}, writes per claim, without the edit`,
       unit: 'writes',
       value: median(({ writes }) => writes / claims - 1),
       target: { valueMax: WRITES_MAX },
@@ -125,8 +125,8 @@ function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
 }
 
 /**
- * A few with a class, as many without, over and over: both meet the same machine and as many claims as there are by then,
- * and what holds up the server for a moment changes neither median.
+ * Small batches with and without a class alternate, so that both see the same load and the same number of claims, and a
+ * short stall changes neither median.
  */
 async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })
@@ -135,9 +135,9 @@ async function measureCreates(options: PartOptions): Promise<Figure[]> {
     const pairs = WARM_UP_PAIRS + (options.long ? CREATE_PAIRS.long : CREATE_PAIRS.short)
     const batches = await bench.openBatches(CREATES_AT_ONCE)
     for (let pair = 0; pair < pairs; pair++) {
-      if (pair % 50 === 0) options.progress(`volumes with and without a class, pair ${pair} of ${pairs}`)
+      if (pair % 50 === 0) options.progress(`volumes with and without an attributes class, pair ${pair} of ${pairs}`)
       for (const how of pair % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)) {
-        const seconds = await batches.make(how === 'with' ? 'gold' : undefined)
+        const seconds = await batches.run(how === 'with' ? 'gold' : undefined)
         if (pair >= WARM_UP_PAIRS) rates[how].push(CREATES_AT_ONCE / seconds)
       }
     }
@@ -147,10 +147,10 @@ async function measureCreates(options: PartOptions): Promise<Figure[]> {
   }
   return [
     {
-      name: `claims with a class become volumes, ${CREATES_AT_ONCE} at once`,
+      name: `claims with an attributes class provisioned, ${CREATES_AT_ONCE} at once`,
       unit: '/s',
       value: medianOf(rates.with),
-      limit: { value: medianOf(rates.without), of: 'the same without a class' },
+      limit: { value: medianOf(rates.without), of: 'the same without an attributes class' },
       target: { ratioMin: CREATES_RATIO_MIN },
     },
   ]
@@ -170,20 +170,20 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
       const figures: Figure[] = []
       const slow = options.long ? SLOW_VOLUMES.long : SLOW_VOLUMES.short
       const runs = [
-        { volumes: slow, how: `${STRESS_PER_SECOND} a second`, run: () => bench.changeSlowly(slow, 'gold') },
+        { volumes: slow, how: `${STRESS_PER_SECOND} per second`, run: () => bench.changeSlowly(slow, 'gold') },
         { volumes: STRESS_VOLUMES, how: 'all at once', run: () => bench.change(STRESS_VOLUMES, 'bronze') },
       ]
       for (const { volumes, how, run } of runs) {
         options.progress(`${volumes} volumes, ${how}`)
         const { peakCores, peakMb, errors } = await bench.observed(resizer, run)
-        if (errors > 0) throw new Error(`${errors} claims said that a change failed`)
-        const name = `${volumes} volumes changed, ${how}, by a resizer of its own: peak`
+        if (errors > 0) throw new Error(`${errors} modifications failed`)
+        const name = `${volumes} volumes modified, ${how}, by a separate resizer: peak`
         figures.push(
           { name, unit: 'cores', value: peakCores, peer: { value: UPSTREAM.cores, of: UPSTREAM.of } },
           { name, unit: 'MB', value: peakMb, peer: { value: UPSTREAM.residentMb, of: UPSTREAM.of } },
         )
       }
-      options.note(`All ${slow + STRESS_VOLUMES} changes by a resizer of its own finished, 0 errors.`)
+      options.note(`All ${slow + STRESS_VOLUMES} modifications by a separate resizer finished without errors.`)
       return figures
     } finally {
       await resizer.stop()
@@ -195,7 +195,7 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
 
 interface Fill {
   readonly count: number
-  /** Numbers used before. */
+  /** The last number already used. */
   readonly after: number
   readonly className: string | undefined
 }
@@ -211,9 +211,9 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
   const bursts = startRole<BurstJob, BurstResult>('burst')
   await post(endpoint, '/apis/storage.k8s.io/v1/storageclasses', { metadata: { name: CLASS }, provisioner: DRIVER })
-  const makeClass = (name: string, iops: string) =>
+  const createClass = (name: string, iops: string) =>
     post(endpoint, ATTRIBUTES_CLASSES, { metadata: { name }, driverName: DRIVER, parameters: { iops } })
-  for (const [name, iops] of Object.entries(IOPS)) await makeClass(name, iops)
+  for (const [name, iops] of Object.entries(IOPS)) await createClass(name, iops)
 
   const burst = (given: { count: number; after: number; request: RequestText; until: string }) =>
     bursts.run({
@@ -232,7 +232,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
     endpoint,
     socket,
     kubeconfig: join(dataDir, 'admin.kubeconfig'),
-    makeClass,
+    createClass,
     burst,
     fill: ({ count, after, className }: Fill) =>
       burst({
@@ -241,9 +241,9 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         request: create(className),
         until: IS_BOUND,
       }),
-    /** So many claims at once on as many connections, each time anew; how long it takes until all are Bound. */
+    /** Creates a batch of claims at once, one per connection; resolves to the seconds until all are Bound. */
     async openBatches(size: number) {
-      let [made, missing] = [0, 0]
+      let [created, missing] = [0, 0]
       let startMs = 0
       let settle = { resolve: (_seconds: number) => {}, reject: (_error: Error) => {} }
       const connections = await openAll(endpoint, size, (error) => settle.reject(error))
@@ -255,15 +255,15 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         if (--missing === 0) settle.resolve((performance.now() - startMs) / 1_000)
       })
       return {
-        make: (className: string | undefined) =>
+        run: (className: string | undefined) =>
           new Promise<number>((resolve, reject) => {
             settle = { resolve, reject }
             missing = size
             const request = numberedRequest(create(className))
             startMs = performance.now()
             for (const connection of connections) {
-              connection.ask(request(++made), ({ status }) => {
-                if (status >= 300) reject(new Error(`a create was answered ${status}`))
+              connection.ask(request(++created), ({ status }) => {
+                if (status >= 300) reject(new Error(`a create failed with status ${status}`))
               })
             }
           }),
@@ -274,7 +274,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
     },
     change: (claims: number, className: string) =>
       burst({ count: claims, after: 0, request: wants(className), until: isNow(className) }),
-    /** As many a second as the document says, each at its time whether the one before has finished or not. */
+    /** Sends edits at a fixed rate, whether earlier ones have finished or not. */
     async changeSlowly(claims: number, className: string): Promise<void> {
       const changed = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
@@ -286,32 +286,32 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       for (let number = 1; number <= claims; number++) {
         await waitUntil(startMs + (number * 1_000) / STRESS_PER_SECOND)
         connection.ask(request(number), ({ status }) => {
-          if (status >= 300) throw new Error(`an edit was answered ${status}`)
+          if (status >= 300) throw new Error(`an edit failed with status ${status}`)
         })
       }
       while (changed.size < claims) await waitUntil(performance.now() + 50)
       for (const one of [connection, watcher]) one.close()
     },
-    /** What a process takes at its worst second while something runs, and how many claims say that a change failed. */
+    /** The peak use of a process per second while `run` runs, and how many modifications failed. */
     async observed(process: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {
       let [peakCores, peakMb, errors] = [0, 0, 0]
       const watcher = await watchClaims(endpoint, (line) => {
         if (line.includes('"type":"ModifyVolumeError"')) errors++
       })
       let [lastCpuMs, lastMs] = [process.cpuMs(), performance.now()]
-      const look = () => {
+      const sample = () => {
         const [cpuMs, nowMs] = [process.cpuMs(), performance.now()]
         peakCores = Math.max(peakCores, (cpuMs - lastCpuMs) / (nowMs - lastMs))
         peakMb = Math.max(peakMb, residentMb(process.pid))
         lastCpuMs = cpuMs
         lastMs = nowMs
       }
-      const looking = setInterval(look, 1_000)
+      const timer = setInterval(sample, 1_000)
       try {
         await run()
-        look()
+        sample()
       } finally {
-        clearInterval(looking)
+        clearInterval(timer)
         watcher.close()
       }
       return { peakCores, peakMb, errors }

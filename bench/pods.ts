@@ -1,7 +1,7 @@
-// Pods that get a volume of their own, from their create to Running, on one node: server, driver and agent are processes
-// of their own. The limit is the same driver in the same run, asked for as many volumes at once by nobody but us.
-//   loop        what pods with real devices and file systems wait for
-//   directory   volumes that cost the driver next to nothing: what is left is ours; and the agent's memory with many
+// Pods with a volume each, from create to Running, on one node: server, driver and agent are separate processes. The limit
+// is the same driver in the same run, called directly for as many volumes at once.
+//   loop        volumes with real devices and file systems
+//   directory   volumes that cost the driver almost nothing, which leaves our own share; and the agent's memory
 import { join } from 'node:path'
 import type { Kind } from '../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../src/api/kinds/claim/claim.ts'
@@ -27,19 +27,19 @@ import { residentMb, startLocalDriver, startNode, startServer } from './lib/serv
 import type { PartOptions, Suite } from './lib/suite.ts'
 
 const WARM_UP_PODS = 30
-/** Server and agent run compiled code only after a few hundred pods: their first rounds take twice the processor time. */
+/** Server and agent need a few hundred pods until their code is compiled: the first rounds take twice the CPU time. */
 const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
-/** As many at once, one after the other; the last is the figure. */
+/** Pods at once; the last is the figure. */
 const DIRECTORY_PODS = [40, 120, 360]
-/** With as many volumes the agent is weighed. */
-const WEIGHED_PODS = 500
-/** Of the driver's own rate. */
+/** The agent's memory is measured with this many volumes. */
+const MEMORY_PODS = 500
+/** Compared with the driver's own rate. */
 const RATIO_MIN = 0.8
-/** Of the agent's process, with as many volumes as no node has. */
+/** For more volumes than a node has in practice. */
 const AGENT_MB_MAX = 128
 const CLIENTS = 64
 const LOOP_VOLUME_BYTES = 314_572_800
-/** Directories are promised, not filled; as many as this fit on most disks. */
+/** Directories reserve space without using it; this many fit on most disks. */
 const DIRECTORY_VOLUME_BYTES = 1_048_576
 
 /** 1,000 pods with a volume each on 10 nodes took 193 s. */
@@ -80,9 +80,9 @@ export const podsSuite: Suite = { parts: { loop: measureLoop, directory: measure
 
 async function measureLoop(options: PartOptions): Promise<Figure[]> {
   const { canLoop, canMount, filesystems } = await probeHost({ poolDir: options.dir, clock: systemClock() })
-  const lacks = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.yes)
-  if (lacks && !lacks.yes) {
-    options.missing('pods with loop devices, create to Running', lacks.because)
+  const missingAbility = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.yes)
+  if (missingAbility && !missingAbility.yes) {
+    options.missing('pods with loop devices, create to Running', missingAbility.because)
     return []
   }
   const bench = await openBench(options, 'loop')
@@ -95,7 +95,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
     }
     await bench.driverAlone(pods)
     const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
-    // Turn by turn: whatever else the machine does meets both.
+    // Alternately, so that both see the same load of the machine.
     for (let round = 1; round <= rounds; round++) {
       options.progress(`${pods} pods, ${pods} volumes by the driver alone; round ${round} of ${rounds}`)
       const burst = await bench.pods(pods)
@@ -112,7 +112,7 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
         limit: { value: medianOf(byDriver), of: 'the driver alone, create to published' },
         target: { ratioMin: RATIO_MIN },
       },
-      { name: 'one of them, p50', unit: 'ms', value: medianOf(p50Ms) },
+      { name: `${pods} pods, each with a volume, p50`, unit: 'ms', value: medianOf(p50Ms) },
     ]
   } finally {
     await bench.close()
@@ -126,8 +126,8 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
     await bench.pods(WARM_UP_PODS)
     const beforeMb = bench.agentMb()
     const most = Math.max(...DIRECTORY_PODS)
-    options.progress(`${WEIGHED_PODS} pods`)
-    await bench.pods(WEIGHED_PODS - WARM_UP_PODS)
+    options.progress(`${MEMORY_PODS} pods`)
+    await bench.pods(MEMORY_PODS - WARM_UP_PODS)
     const afterMb = bench.agentMb()
     await bench.clear()
     const points: GrowthPoint[] = []
@@ -145,7 +145,7 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
         peer: PUBLISHED,
       },
       {
-        name: `agent with ${WEIGHED_PODS} volumes, resident`,
+        name: `agent with ${MEMORY_PODS} volumes, resident`,
         unit: 'MB',
         value: afterMb,
         limit: { value: beforeMb, of: `the same agent with ${WARM_UP_PODS}` },
@@ -159,11 +159,11 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
 }
 
 interface Bench {
-  /** Makes this many claims, and then times as many pods on them. */
+  /** Creates this many claims, then times as many pods that use them. */
   pods(count: number): Promise<BurstResult>
-  /** Volumes a second, with as many asked for at once. */
+  /** Volumes per second with this many calls at once. */
   driverAlone(count: number): Promise<number>
-  /** Deletes pods and claims, and waits for the last volume. */
+  /** Deletes pods and claims, and waits until their volumes are deleted. */
   clear(): Promise<void>
   agentMb(): number
   close(): Promise<void>
@@ -179,7 +179,7 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
   const client = httpClient({ connection: await kubeconfigConnection({ path: kubeconfig, clock }), clock })
   await client.create<any>(csiDriverKind, CSI_DRIVER)
   await client.create<any>(storageClassKind, CLASS)
-  const maxPods = WEIGHED_PODS + WARM_UP_PODS
+  const maxPods = MEMORY_PODS + WARM_UP_PODS
   const agent = await startNode({ kubeconfig, rootDir: join(dir, 'node'), socket, maxPods, profileDir })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock })
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
@@ -225,12 +225,12 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
   }
 }
 
-let asked = 0
+let volumesCreated = 0
 
 async function driverAlone(csi: CsiDriver, dir: string, count: number): Promise<number> {
   const wanted = Array.from({ length: count }, () => ({
     dir,
-    name: `alone-${++asked}`,
+    name: `alone-${++volumesCreated}`,
     fsType: 'xfs' as const,
     bytes: LOOP_VOLUME_BYTES,
   }))

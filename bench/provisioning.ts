@@ -1,8 +1,8 @@
-// Claims that become volumes, measured from outside: bursts of claims sent over HTTPS to `stowage up` on a durable
-// store, each timed from its create to the event that shows it Bound; and what a cached claim and its volume weigh.
-//   binding     volumes made beforehand
-//   inProcess   a driver that answers at once, the provisioner in the server's process
-//   alone       the same with `stowage provisioner`, over HTTPS as well
+// Binding and provisioning: bursts of claims sent over HTTPS to `stowage up` on a durable store, each timed from its
+// create to the event that shows it Bound; and the memory of a cached claim and its volume.
+//   binding     to existing volumes
+//   inProcess   a driver that responds at once, the provisioner in the server process
+//   alone       the same with `stowage provisioner` as a separate process
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -19,18 +19,18 @@ import { type Program, startFakeDriver, startProvisioner, startServer } from './
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-/** How often each burst is measured: it is over in seconds, and the machine is not the same in any two of them. */
+/** Rounds by size of the burst: a burst takes seconds, and the speed of the machine changes between them. */
 const BURSTS = { short: { 250: 2, 1000: 3, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
-/** Smaller ones only show how cost grows. */
+/** Smaller bursts only show how cost grows. */
 const FIGURE_CLAIMS_MIN = 1_000
 const WARM_UP_CLAIMS = 1_500
 const CLIENTS = 128
-/** Targets hold for this burst. */
+/** The targets are for this size. */
 const TARGET_BURST = 1_000
 const BINDING = { perSecondMin: 1_000, p99MsMax: 1_200 }
 const PROVISIONING = { perSecondMin: 500, p99MsMax: 2_500 }
 const PAIR_KB_MAX = 4
-const WEIGHED_PAIRS = 20_000
+const CACHED_PAIRS = 20_000
 
 const DRIVER = 'fake.csi.stowage.dev'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
@@ -38,7 +38,7 @@ const VOLUMES = '/api/v1/persistentvolumes'
 
 type Targets = typeof BINDING
 
-/** Of the volume controller and the provisioner of stock clusters, which clients' rate limits hold back. */
+/** Of the volume controller and external-provisioner in stock clusters, limited by client-side rate limits. */
 const PUBLISHED = {
   binding: {
     perSecond: { value: 30, of: 'the ceiling of binding in a stock cluster, kubernetes#140721' },
@@ -58,7 +58,7 @@ async function measureBinding(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, [])
   try {
     return await measureBursts(bench, {
-      name: 'bound to volumes made before',
+      name: 'bound to existing volumes',
       targets: BINDING,
       published: PUBLISHED.binding,
       async prepare(burst) {
@@ -97,7 +97,7 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
   try {
     const prepare = ({ className }: Burst) => bench.post(CLASSES, classOf(className))
     return await measureBursts(bench, {
-      name: 'provisioned by its own process',
+      name: 'provisioned by a separate process',
       targets: PROVISIONING,
       published: PUBLISHED.provisioning,
       prepare,
@@ -110,13 +110,13 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
   }
 }
 
-interface Way {
+interface Scenario {
   readonly name: string
   readonly targets: Targets
   readonly published: { readonly perSecond: Compared; readonly p99?: Compared }
-  /** What must be there before the claims come. */
+  /** Creates what the claims of a burst need. */
   prepare(burst: Burst): Promise<void>
-  /** Processes that work for it beside the server. */
+  /** Further processes whose CPU time is reported. */
   readonly beside?: Readonly<Record<string, Pick<Program, 'cpuMs'>>>
 }
 
@@ -127,8 +127,8 @@ interface Burst {
   readonly after: number
 }
 
-async function measureBursts(bench: Bench, way: Way): Promise<Figure[]> {
-  const { name, prepare, beside = {} } = way
+async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]> {
+  const { name, prepare, beside = {} } = scenario
   const processes = Object.entries({ server: bench, ...beside })
   const figures: Figure[] = []
   const points: GrowthPoint[] = []
@@ -136,14 +136,14 @@ async function measureBursts(bench: Bench, way: Way): Promise<Figure[]> {
   const warmUp = await bench.nextBurst(WARM_UP_CLAIMS)
   await prepare(warmUp)
   await bench.run(warmUp)
-  for (const [claims, howOften] of Object.entries(bench.bursts)) {
+  for (const [claims, roundsWanted] of Object.entries(bench.bursts)) {
     const size = Number(claims)
-    bench.progress(`a burst of ${count(size)}${howOften > 1 ? `, ${howOften} times` : ''}`)
+    bench.progress(`a burst of ${count(size)}${roundsWanted > 1 ? `, ${roundsWanted} times` : ''}`)
     const cpuMs = processes.map(() => 0)
     const addCpu = (sign: 1 | -1) => {
       for (const [index, [, one]] of processes.entries()) cpuMs[index]! += sign * one.cpuMs()
     }
-    const rounds = await times(howOften, async () => {
+    const rounds = await times(roundsWanted, async () => {
       const burst = await bench.nextBurst(size)
       await prepare(burst)
       addCpu(-1)
@@ -151,30 +151,32 @@ async function measureBursts(bench: Bench, way: Way): Promise<Figure[]> {
       addCpu(1)
       return result
     })
-    const result = middleOf(rounds)
+    const result = mediansOf(rounds)
     points.push({ size, ms: result.seconds * 1_000 })
     if (size < FIGURE_CLAIMS_MIN) continue
-    // The unavoidable part: as many durable creates of the same claims by the same clients, that nobody binds.
-    const idleRounds = await times(howOften, async () =>
+    // The limit: as many durable creates of the same claims by the same clients, of a class that nothing binds.
+    const idleRounds = await times(roundsWanted, async () =>
       bench.run({ ...(await bench.nextBurst(size)), className: '' }, '"phase":"Pending"'),
     )
-    const used = processes.map(([who], index) => `${who} ${(cpuMs[index]! / (size * howOften)).toFixed(2)} ms`)
-    bench.note(`${count(size)} claims ${name}: of the processors each took ${used.join(', ')}.`)
-    figures.push(...figuresOf(way, { claims: size, result, idle: middleOf(idleRounds) }))
+    const used = processes.map(
+      ([process], index) => `${process} ${(cpuMs[index]! / (size * roundsWanted)).toFixed(2)} ms`,
+    )
+    bench.note(`${count(size)} claims ${name}: CPU time per claim: ${used.join(', ')}.`)
+    figures.push(...figuresOf(scenario, { claims: size, result, idle: mediansOf(idleRounds) }))
   }
   return [...figures, growthOfAll(`claims ${name}`, { of: 'claims', points })]
 }
 
 interface Measured {
   readonly claims: number
-  readonly result: Middle
-  readonly idle: Middle
+  readonly result: Medians
+  readonly idle: Medians
 }
 
-function figuresOf({ name, targets, published }: Way, { claims, result, idle }: Measured): Figure[] {
+function figuresOf({ name, targets, published }: Scenario, { claims, result, idle }: Measured): Figure[] {
   const what = `${count(claims)} claims ${name}`
-  const limit = (value: number): Compared => ({ value, of: 'creates that nobody binds' })
-  const judged = (target: Target, peer: Compared | undefined): Partial<Figure> =>
+  const limit = (value: number): Compared => ({ value, of: 'the creates alone' })
+  const withTarget = (target: Target, peer: Compared | undefined): Partial<Figure> =>
     claims === TARGET_BURST ? { target, ...(peer ? { peer } : {}) } : {}
   return [
     {
@@ -182,7 +184,7 @@ function figuresOf({ name, targets, published }: Way, { claims, result, idle }: 
       unit: '/s',
       value: claims / result.seconds,
       limit: limit(claims / idle.seconds),
-      ...judged({ valueMin: targets.perSecondMin }, published.perSecond),
+      ...withTarget({ valueMin: targets.perSecondMin }, published.perSecond),
     },
     { name: `${what}, p50`, unit: 'ms', value: result.p50Ms, limit: limit(idle.p50Ms) },
     {
@@ -190,7 +192,7 @@ function figuresOf({ name, targets, published }: Way, { claims, result, idle }: 
       unit: 'ms',
       value: result.p99Ms,
       limit: limit(idle.p99Ms),
-      ...judged({ valueMax: targets.p99MsMax }, published.p99),
+      ...withTarget({ valueMax: targets.p99MsMax }, published.p99),
     },
   ]
 }
@@ -201,9 +203,9 @@ async function times<T>(count: number, run: () => Promise<T>): Promise<T[]> {
   return results
 }
 
-type Middle = Pick<BurstResult, 'seconds' | 'p50Ms' | 'p99Ms'>
+type Medians = Pick<BurstResult, 'seconds' | 'p50Ms' | 'p99Ms'>
 
-const middleOf = (rounds: readonly BurstResult[]): Middle => ({
+const mediansOf = (rounds: readonly BurstResult[]): Medians => ({
   seconds: medianOf(rounds.map(({ seconds }) => seconds)),
   p50Ms: medianOf(rounds.map(({ p50Ms }) => p50Ms)),
   p99Ms: medianOf(rounds.map(({ p99Ms }) => p99Ms)),
@@ -211,15 +213,15 @@ const middleOf = (rounds: readonly BurstResult[]): Middle => ({
 
 interface Bench {
   readonly kubeconfig: string
-  /** How often each size. */
+  /** Rounds by size. */
   readonly bursts: Readonly<Record<number, number>>
   progress(text: string): void
   note(text: string): void
   cpuMs(): number
   post(path: string, body: object): Promise<void>
-  /** A namespace and a class of its own, so that bursts do not meet. */
+  /** Each burst has its own namespace and class. */
   nextBurst(count: number): Promise<Burst>
-  /** Sends the claims; over when all of them show `until`. */
+  /** Sends the claims; resolves when an event of each contains `until`. */
   run(burst: Burst, until?: string): Promise<BurstResult>
   fill(fill: Burst & { create: RequestText; watch: string; until: string }): Promise<BurstResult>
   close(): Promise<void>
@@ -293,11 +295,11 @@ const volumeOf = (className: string): RequestText => ({
 })
 
 async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> {
-  progress(`caches of ${count(WEIGHED_PAIRS)} claims and their volumes`)
+  progress(`caches of ${count(CACHED_PAIRS)} claims and their volumes`)
   const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
   const [server, client] = [start(), start()]
   try {
-    const to = await server.run({ do: 'serve', store: 'memory', dir, claims: WEIGHED_PAIRS, withVolumes: true })
+    const to = await server.run({ do: 'serve', store: 'memory', dir, claims: CACHED_PAIRS, withVolumes: true })
     await client.run({ do: 'connect', to })
     const { bytesPerPair, jsonBytes } = await client.run({ do: 'weighPairs' })
     return [
@@ -305,7 +307,7 @@ async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> 
         name: 'memory per cached claim and volume, over HTTP',
         unit: 'kB',
         value: bytesPerPair / 1000,
-        limit: { value: jsonBytes / 1000, of: 'what is kept of them, as JSON' },
+        limit: { value: jsonBytes / 1000, of: 'the cached fields as JSON' },
         target: { valueMax: PAIR_KB_MAX },
         peer: PUBLISHED.memory,
       },

@@ -1,6 +1,6 @@
-// What quotas cost: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and in some with one
-// quota and thousands of claims. In turns, so that all meet the same machine and store.
-// A new quota counts what is there with the first write after it: that write has a figure of its own.
+// The cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with one quota
+// and thousands of claims. Alternately, so that all see the same machine and store.
+// A new quota counts existing objects at the first write after it, which has a figure of its own.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -15,7 +15,7 @@ import { startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-/** Short turns, and many: the machine itself is faster and slower from one second to the next. */
+/** Many short turns, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
 const ROUNDS = 30
 const ROUNDS_LONG = 120
@@ -26,7 +26,7 @@ const FULL_NAMESPACE_RATIO_MIN = 0.9
 
 interface Namespace {
   readonly quotas: number
-  /** That were there before. */
+  /** Existing claims. */
   readonly claims: number
 }
 
@@ -41,7 +41,7 @@ const NAMESPACES = {
 type Name = keyof typeof NAMESPACES
 const NAMES = Object.keys(NAMESPACES) as Name[]
 const LAST = NAMESPACES.fullest
-/** All grow by the thousands while they are measured. */
+/** All get thousands more while they are measured. */
 const AMONG = ['full', 'fuller', 'fullest'] as const
 
 export const quotaSuite: Suite = { parts: { creates: measureQuota } }
@@ -49,7 +49,7 @@ export const quotaSuite: Suite = { parts: { creates: measureQuota } }
 async function measureQuota({ dir, profileDir, long, progress }: PartOptions): Promise<Figure[]> {
   const rounds = long ? ROUNDS_LONG : ROUNDS
   const dataDir = join(dir, 'data')
-  progress('making a directory full of claims')
+  progress('creating a data directory with claims')
   for (const [name, { claims }] of Object.entries(NAMESPACES)) await fillDirectory(dataDir, claims, name)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
@@ -86,10 +86,10 @@ async function measureQuota({ dir, profileDir, long, progress }: PartOptions): P
   }
 }
 
-/** In as many rounds as there are namespaces each comes once at every place, and once after each of the others. */
+/** A Latin square: over six rounds each namespace has every position once, and follows each of the others once. */
 const orderOf = (round: number): number[] => [0, 1, 5, 2, 4, 3].map((place) => (place + round) % NAMES.length)
 
-/** `countedMs` of the namespace that comes last. */
+/** `countedMs` is of the last namespace. */
 function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
   const rateOf = (name: Name) => medianOf(rates[NAMES.indexOf(name)]!)
   const free = { value: rateOf('none'), of: 'the same without a quota' }
@@ -104,11 +104,11 @@ function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
     figure('no quota', 'none'),
     figure('1 quota', 'one', { limit: free, target: { ratioMin: ONE_QUOTA_RATIO_MIN } }),
     figure('10 quotas', 'ten', { limit: free }),
-    figure(`1 quota, among ${count(NAMESPACES.full.claims)} claims`, 'full', {
+    figure(`1 quota, with ${count(NAMESPACES.full.claims)} claims`, 'full', {
       limit: { value: rateOf('one'), of: 'the same in a new namespace' },
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },
     }),
-    { name: `first create after a new quota, among ${count(LAST.claims)} claims`, unit: 'ms', value: countedMs },
-    growthOfEach('a create under a quota', { of: 'claims there before', points }),
+    { name: `first create after a new quota, with ${count(LAST.claims)} claims`, unit: 'ms', value: countedMs },
+    growthOfEach('a create under a quota', { of: 'existing claims', points }),
   ]
 }

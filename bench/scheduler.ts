@@ -1,9 +1,9 @@
-// Pods that get nodes where their volumes fit, measured from outside over HTTPS: `stowage up` on a durable store, local
-// storage on 100 to 5,000 nodes, ten classes of it, and a capacity object for each node and class.
-//   decisions   from a pod's create to the node chosen for its claim; nobody makes volumes
-//   pods        from a pod's create to its node, with a volume made for it by `stowage provisioner`, which also keeps
-//               the capacity objects true
-//   tracking    claims that wait for no pod, made with and without capacity being tracked
+// Scheduling of pods with volumes, over HTTPS: `stowage up` on a durable store, local storage on 100 to 5,000 nodes with
+// ten classes, and a capacity object for each node and class.
+//   decisions   from a pod's create to the selected node of its claim; no volumes are provisioned
+//   pods        from a pod's create to its node, with a volume from `stowage provisioner`, which also maintains the
+//               capacity objects
+//   tracking    claims with immediate binding, provisioned with and without capacity tracking
 import { mkdtemp, rm } from 'node:fs/promises'
 import { get } from 'node:https'
 import { join } from 'node:path'
@@ -32,13 +32,13 @@ const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedPairs: 30,
 /** By number of nodes. */
 const DECISIONS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 500, 5000: 200 }
 const PODS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 200 }
-/** Deciding may grow as the candidates do, which are 5 times as many among 50 times the nodes; and a little for chance. */
+/** A decision may grow with the scored nodes, which are 5 times as many in a cluster 50 times as large; plus noise. */
 const DECISION_EXPONENT_MAX = 0.5
 const PUBLISHED = {
   decisions: { value: 100, of: 'pods without volumes on 5,000 nodes, a rate-limited test, kubernetes#74041' },
   pods: { value: 20, of: 'pods with claims, kubernetes#138426' },
 }
-/** What tracking may cost: the rate with it against that without. */
+/** The rate with capacity tracking compared with the rate without. */
 const TRACKING_RATIO_MIN = 0.95
 
 const PODS_PATH = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`
@@ -68,7 +68,7 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
           name: `decisions, ${bench.sizeText}`,
           unit: '/s',
           value: pods / result.seconds,
-          limit: await bench.unplaced(pods),
+          limit: await bench.createsAlone(pods),
           ...(target ? { target: { valueMin: target } } : {}),
           ...(nodes === CLUSTERS.at(-1) ? { peer: PUBLISHED.decisions } : {}),
         })
@@ -77,7 +77,7 @@ async function measureDecisions(options: PartOptions): Promise<Figure[]> {
       await bench.close()
     }
   }
-  return [...figures, growthOfEach('one decision', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
+  return [...figures, growthOfEach('time per decision', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
 }
 
 async function measurePods(options: PartOptions): Promise<Figure[]> {
@@ -103,14 +103,14 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
             name,
             unit: '/s',
             value: pods / result.seconds,
-            limit: await bench.unplaced(pods),
+            limit: await bench.createsAlone(pods),
             ...(target ? { target: { valueMin: target }, peer: PUBLISHED.pods } : {}),
           },
           { name: `${name}, p50`, unit: 'ms', value: result.p50Ms },
           { name: `${name}, p99`, unit: 'ms', value: result.p99Ms },
-          // Each volume concerns one object, since each burst is of one class.
+          // Each volume changes one object, because a burst uses one class.
           {
-            name: `capacity objects written for ${pods} pods`,
+            name: `capacity writes for ${pods} pods, ${bench.sizeText}`,
             unit: 'writes',
             value: wrote,
             target: { valueMax: pods },
@@ -121,12 +121,12 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
       await bench.close()
     }
   }
-  return [...figures, growthOfEach('one pod with a volume', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
+  return [...figures, growthOfEach('time per pod with a volume', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
 }
 
 /**
- * Two clusters side by side, one of which tracks; small bursts take turns, first one then the other. Both meet the same
- * machine and as many claims as there are by then, and what holds up one for a moment changes neither median.
+ * Two clusters, one with capacity tracking; small bursts alternate, so that both see the same load and the same number of
+ * claims, and a short stall changes neither median.
  */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
   const { warmUpPods, trackedPairs, trackedClaims } = options.long ? LONG : SHORT
@@ -144,7 +144,7 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
         options.progress(`with and without tracking, pair ${pair + 1} of ${trackedPairs}`)
         for (const tracking of pair % 2 === 0 ? TURNS : TURNS.toReversed()) {
           rates[tracking].push(await claimRate(benches[tracking], trackedClaims))
-          await untilTold(on)
+          await untilQuiet(on)
         }
       }
     } finally {
@@ -155,7 +155,7 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
   }
   return [
     {
-      name: 'SYS-16 claims provisioned with capacity tracked',
+      name: 'SYS-16 claims provisioned with capacity tracking',
       unit: '/s',
       value: medianOf(rates.on),
       limit: { value: medianOf(rates.off), of: 'the same without tracking' },
@@ -167,7 +167,7 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
 type Tracking = 'on' | 'off'
 const TURNS: readonly Tracking[] = ['off', 'on']
 
-/** How many claims a second become volumes. */
+/** Claims provisioned per second. */
 async function claimRate(bench: Bench, claims: number): Promise<number> {
   const burst = await bench.nextBurst(claims, { withClaims: false })
   const path = CLAIMS_PATH(burst.namespace)
@@ -176,17 +176,17 @@ async function claimRate(bench: Bench, claims: number): Promise<number> {
   return claims / seconds
 }
 
-/** What tracking still has to write must not fall into the turn of the other. */
-async function untilTold(bench: Bench): Promise<void> {
+/** Waits until tracking has written everything, so that its writes do not fall into the other cluster's turn. */
+async function untilQuiet(bench: Bench): Promise<void> {
   for (let before = -1, now = 0; before !== now; ) {
     before = now
-    await systemClock().sleep(TOLD_MS)
+    await systemClock().sleep(QUIET_MS)
     now = await bench.capacityWrites()
   }
 }
 
-/** Capacity objects that nobody has written for so long have been told everything. */
-const TOLD_MS = 100
+/** Without a write for this long, capacity objects are up to date. */
+const QUIET_MS = 100
 
 const TRACKING_FLAGS = [
   ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1'],
@@ -204,11 +204,11 @@ interface Bench {
   /** `1,000 nodes × 10 classes` */
   readonly sizeText: string
   progress(text: string): void
-  /** A namespace of its own, with a claim for every pod to come. */
+  /** A new namespace with a claim for every pod of the burst. */
   nextBurst(count: number, options?: { withClaims: boolean }): Promise<Burst>
-  run(burst: Burst, way: { create: RequestText; watch: string; until: string }): Promise<BurstResult>
-  /** The unavoidable part: as many durable creates of the same pods, that nobody looks for a node for. */
-  unplaced(count: number): Promise<Compared>
+  run(burst: Burst, request: { create: RequestText; watch: string; until: string }): Promise<BurstResult>
+  /** The limit: as many durable creates of the same pods, for a scheduler that does not exist. */
+  createsAlone(count: number): Promise<Compared>
   /** How often capacity objects have been written since the server started. */
   capacityWrites(): Promise<number>
   close(): Promise<void>
@@ -266,15 +266,15 @@ async function openBench(
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
       }),
-    async unplaced(pods) {
+    async createsAlone(pods) {
       const burst = await bench.nextBurst(pods, { withClaims: false })
-      const create = podOf(burst, { schedulerName: 'nobody' })
+      const create = podOf(burst, { schedulerName: 'none' })
       const { seconds } = await bench.run(burst, {
         create,
         watch: PODS_PATH(burst.namespace),
         until: '"phase":"Pending"',
       })
-      return { value: pods / seconds, of: 'creates of pods that nobody places' }
+      return { value: pods / seconds, of: 'the pod creates alone' }
     },
     async capacityWrites() {
       let sum = 0

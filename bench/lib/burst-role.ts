@@ -1,5 +1,5 @@
-// A burst: clients create claims all at once while one watches them become Bound, in a process that is not the
-// server's. A claim's time runs from sending its create to reading the event that shows it Bound.
+// A burst: clients create or edit objects at once while a watch waits for their final state, in a process other than the
+// server's. The time of an object runs from sending its request to reading the event that contains `until`.
 import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
@@ -7,25 +7,25 @@ export interface BurstJob {
   readonly endpoint: Endpoint
   readonly clients: number
   readonly count: number
-  /** The number in its places says which claim it is. */
+  /** NUMBER in it identifies the object. */
   readonly create: RequestText
   readonly watch: RequestText
-  /** What the event of a finished object contains. */
+  /** Text in the event of a finished object. */
   readonly until: string
-  /** Numbers used before. */
+  /** The last number already used. */
   readonly after: number
 }
 
 export interface BurstResult {
   readonly createSeconds: number
-  /** From the first create sent to the last claim seen Bound. */
+  /** From sending the first request to the last final event. */
   readonly seconds: number
   readonly p50Ms: number
   readonly p99Ms: number
 }
 
-/** Without news for this long something is stuck, and the measurement with it. */
-const PATIENCE_MS = 60_000
+/** The burst fails after this long without an event. */
+const EVENT_TIMEOUT_MS = 60_000
 
 export async function runBurst(job: BurstJob): Promise<BurstResult> {
   const { endpoint, clients, count, create, watch, until, after } = job
@@ -33,14 +33,14 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
   const broken = new Promise<never>((_, reject) => {
     fail = reject
   })
-  broken.catch(() => {}) // whoever waits hears of it
+  broken.catch(() => {}) // handled where it is raced
   const connections = await openAll(endpoint, Math.min(clients, count), fail)
   const request = numberedRequest(create)
   const sentMs = new Float64Array(count)
   const tookMs = new Float64Array(count)
   let [sent, answered, finished] = [0, 0, 0]
   let createdMs = 0
-  let lastNewsMs = performance.now()
+  let lastEventMs = performance.now()
   let done = () => {}
   const over = new Promise<void>((resolve) => {
     done = resolve
@@ -50,8 +50,8 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     if (!line.includes(until)) return
     const number = Number(/"name":"[a-z-]*(\d{10})"/.exec(line)?.[1]) - after - 1
     if (!(number >= 0 && number < count) || tookMs[number]! > 0) return
-    lastNewsMs = performance.now()
-    tookMs[number] = lastNewsMs - sentMs[number]!
+    lastEventMs = performance.now()
+    tookMs[number] = lastEventMs - sentMs[number]!
     if (++finished === count) done()
   })
   const startMs = performance.now()
@@ -70,8 +70,9 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     }
     next()
   }
-  const patience = setInterval(() => {
-    if (performance.now() - lastNewsMs > PATIENCE_MS) fail(new Error(`${count - finished} of ${count} never got there`))
+  const timer = setInterval(() => {
+    if (performance.now() - lastEventMs > EVENT_TIMEOUT_MS)
+      fail(new Error(`${count - finished} of ${count} objects did not finish`))
   }, 1_000)
   try {
     await Promise.race([over, broken])
@@ -80,12 +81,12 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     const at = (share: number) => sorted[Math.min(count - 1, Math.ceil(count * share) - 1)]!
     return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
   } finally {
-    clearInterval(patience)
+    clearInterval(timer)
     for (const connection of [...connections, watcher]) connection.close()
   }
 }
 
-/** A server cuts a watcher that falls behind; like every client, it goes on from what it saw last. */
+/** The server closes a watch that falls behind; it resumes from the last version it has seen. */
 async function follow(
   endpoint: Endpoint,
   { method, path }: RequestText,

@@ -1,4 +1,4 @@
-// Many callers that each call again as soon as they have their answer, for a given time.
+// Concurrent callers that each repeat a call for a given time.
 
 export interface CallersOptions {
   readonly callers: number
@@ -11,7 +11,7 @@ export interface Calls {
   readonly seconds: number
 }
 
-/** The first answer after the warm-up starts the clock and is not counted itself. */
+/** The first response after the warm-up starts the clock and is not counted. */
 export async function runCallers(options: CallersOptions, call: () => Promise<unknown>): Promise<Calls> {
   const startMs = performance.now() + options.warmUpMs
   const endMs = startMs + options.measureMs

@@ -104,7 +104,7 @@ describe('the text of a chart', () => {
 
   it('fits and does not overlap for long names, and is not cut', () => {
     const long = 'a figure whose name is much longer than the column that a chart has for the names of its figures, p99'
-    const growth = growthOfAll(long, { of: 'claims there before', points })
+    const growth = growthOfAll(long, { of: 'existing claims', points })
     const figures: Figure[] = [
       { ...share, name: long, limit: { value: 10, of: long }, peer: { value: 3, of: long } },
       { ...rate, name: long, value: 123_456_789, target: { valueMin: 100_000_000 } },

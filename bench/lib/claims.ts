@@ -1,4 +1,4 @@
-// The claims all measurements use, as a client sends them and as the store keeps them, and directories full of them.
+// The claims that all measurements use, as a client sends them and as the store keeps them, and data directories with them.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
@@ -18,7 +18,7 @@ export const claimNamed = (name: string) => ({
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests: { storage: '10Gi' } } },
 })
 
-/** As the API server stores the claim above. */
+/** The claim above as the API server stores it. */
 export function storedClaim(name: string, namespace: string): Buffer {
   const { metadata, spec } = claimNamed(name)
   const created = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
@@ -30,10 +30,7 @@ export function storedClaim(name: string, namespace: string): Buffer {
   return encodeStored(object)
 }
 
-/**
- * A claim that is bound and in use, as the store keeps it after a client, a binder and a resizer have written it:
- * about 1.7 kB, of which half says who owns which field.
- */
+/** A stored claim that is bound and in use, with managed fields of three writers: about 1.7 kB, half of it managed fields. */
 export function boundClaim({ number, namespace, change }: { number: number; namespace: string; change: number }) {
   const name = `data-orders-${String(number).padStart(6, '0')}`
   const { metadata, spec } = claimNamed(name)
@@ -53,7 +50,7 @@ export function boundClaim({ number, namespace, change }: { number: number; name
         'volume.kubernetes.io/storage-provisioner': provisioner,
       },
       finalizers: ['kubernetes.io/pvc-protection'],
-      managedFields: OWNERS,
+      managedFields: MANAGED_FIELDS,
     },
     spec: { ...spec, volumeMode: 'Filesystem', volumeName: `pvc-7c9e6679-7425-40de-944b-${number}` },
     status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '10Gi' } },
@@ -61,7 +58,7 @@ export function boundClaim({ number, namespace, change }: { number: number; name
   return { name, value: encodeStored(object) }
 }
 
-/** The volume of the claim with that number, as a provisioner made it and a binder left it. */
+/** The stored volume of the claim with that number. */
 export function boundVolume(number: number, namespace: string) {
   const { name: claimName } = boundClaim({ number, namespace, change: 0 })
   const uid = `7c9e6679-7425-40de-944b-${String(number).padStart(12, '0')}`
@@ -73,7 +70,7 @@ export function boundVolume(number: number, namespace: string) {
       creationTimestamp: '2026-01-31T12:00:00Z',
       annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.example.com' },
       finalizers: ['kubernetes.io/pv-protection', 'external-provisioner.volume.kubernetes.io/finalizer'],
-      managedFields: OWNERS,
+      managedFields: MANAGED_FIELDS,
     },
     spec: {
       capacity: { storage: '10Gi' },
@@ -101,7 +98,7 @@ export function boundVolume(number: number, namespace: string) {
   return { name, value: encodeStored(object) }
 }
 
-const owner = (manager: string, fieldsV1: Record<string, object>, subresource?: string) => ({
+const managedFields = (manager: string, fieldsV1: Record<string, object>, subresource?: string) => ({
   manager,
   operation: 'Update',
   apiVersion: 'v1',
@@ -111,15 +108,15 @@ const owner = (manager: string, fieldsV1: Record<string, object>, subresource?: 
   ...(subresource ? { subresource } : {}),
 })
 
-const OWNERS = [
-  owner('kubectl-create', {
+const MANAGED_FIELDS = [
+  managedFields('kubectl-create', {
     'f:metadata': {
       'f:annotations': { '.': {}, 'f:example.com/owner': {} },
       'f:labels': { '.': {}, 'f:app.kubernetes.io/name': {}, 'f:app.kubernetes.io/part-of': {}, 'f:tier': {} },
     },
     'f:spec': { 'f:accessModes': {}, 'f:resources': { 'f:requests': { 'f:storage': {} } }, 'f:storageClassName': {} },
   }),
-  owner('stowage-controllers', {
+  managedFields('stowage-controllers', {
     'f:metadata': {
       'f:annotations': {
         'f:pv.kubernetes.io/bind-completed': {},
@@ -129,15 +126,19 @@ const OWNERS = [
     },
     'f:spec': { 'f:volumeName': {} },
   }),
-  owner('stowage-controllers', { 'f:status': { 'f:accessModes': {}, 'f:capacity': {}, 'f:phase': {} } }, 'status'),
+  managedFields(
+    'stowage-controllers',
+    { 'f:status': { 'f:accessModes': {}, 'f:capacity': {}, 'f:phase': {} } },
+    'status',
+  ),
 ]
 
-/** Makes a data directory that holds this many claims. */
+/** Creates a data directory with this many claims. */
 export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
-  for (let made = 0; made < claims; made += CLAIMS_PER_TRANSACTION) {
-    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - made)
-    const names = Array.from({ length: count }, (_, at) => `stored-${String(made + at).padStart(6, '0')}`)
+  for (let written = 0; written < claims; written += CLAIMS_PER_TRANSACTION) {
+    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - written)
+    const names = Array.from({ length: count }, (_, at) => `stored-${String(written + at).padStart(6, '0')}`)
     await store.transact(() =>
       names.map((name) => ({
         put: `core/persistentvolumeclaims/${namespace}/${name}`,

@@ -1,9 +1,9 @@
-// A process with a client of the library in it. It holds either the API server itself, so that the client calls it
-// directly, or a connection to a process that does.
-//   create   callers create claims, each the next when it has the answer to the last
-//   change   claims are changed in the store of this process, as fast as it takes them
-//   follow   a watched cache counts the changes that reach it
-//   weigh    what a full cache adds to the heap, per claim
+// A process with a client of the library. It either runs the API server itself, so that the client calls it directly, or
+// connects to a process that does.
+//   create   callers create claims, each the next after the response to the last
+//   change   changes claims in the store of this process as fast as possible
+//   follow   a watched cache counts the changes it receives
+//   weigh    the heap that a full cache adds per claim
 import { join } from 'node:path'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim/claim.ts'
@@ -23,21 +23,21 @@ export type ClientJob =
       readonly store: 'memory' | 'lmdb'
       readonly dir: string
       readonly claims: number
-      /** Each claim with the volume it is bound to. */
+      /** Also store the volume of each claim. */
       readonly withVolumes?: boolean
     }
   | { readonly do: 'connect'; readonly to: Place }
   | ({ readonly do: 'create' } & CallersOptions)
-  /** The store alone, with values as large as created claims were. */
+  /** The store alone, with values of the size of created claims. */
   | ({ readonly do: 'put' } & CallersOptions)
   | { readonly do: 'change'; readonly changes: number }
-  /** `here`: this process makes the changes too. */
+  /** `here`: this process also makes the changes. */
   | { readonly do: 'follow'; readonly changes: number; readonly here: boolean }
   | { readonly do: 'weigh' }
   /** Claims and volumes together. */
   | { readonly do: 'weighPairs' }
 
-/** Where a serving process can be reached. */
+/** How to connect to a serving process. */
 export interface Place {
   readonly server: string
   readonly ca: string
@@ -57,7 +57,7 @@ export interface ClientResults {
 
 const USER = { name: 'system:bench', groups: ['system:masters'] }
 const NAMESPACE = 'default'
-const CREATED_NAMESPACE = 'kube-public' // caches follow the other one
+const CREATED_NAMESPACE = 'kube-public' // caches watch the other one
 const CLAIMS_PER_TRANSACTION = 500
 const clock = systemClock()
 
@@ -109,7 +109,7 @@ async function serve({
   return { server: `https://127.0.0.1:${port}`, ca: pki.caCert, token: pki.admin.token! }
 }
 
-/** A claim's name says which it is, so its key and uid stay the same when it is changed. */
+/** The name depends on the number only, so a change keeps key and uid. */
 function putOf(number: number, change = 0) {
   const claim = boundClaim({ number, namespace: NAMESPACE, change })
   return { put: objectKey(claimKind, NAMESPACE, claim.name), value: claim.value }
@@ -139,14 +139,14 @@ async function change(changes: number): Promise<undefined> {
   await Promise.all(writes.map((write) => store.transact(() => [write])))
 }
 
-/** A cache, and the changes it was told of since they were last taken. */
+/** Counts the changes that reach a cache. */
 interface Follower {
   take(changes: number): Promise<Calls>
 }
 
 let follower: Promise<Follower> | undefined
 
-/** Without changes it only begins to follow. */
+/** With 0 changes it only starts the cache. */
 async function follow({ changes, here }: Extract<ClientJob, { do: 'follow' }>): Promise<Calls> {
   follower ??= startFollower()
   const { take } = await follower
@@ -169,7 +169,7 @@ async function startFollower(): Promise<Follower> {
     },
   })
   return {
-    /** Time runs from the first change to the last, so the first is not counted. */
+    /** The first change starts the clock and is not counted. */
     async take(changes) {
       await new Promise<void>((resolve) => {
         check = () => count >= changes && resolve()
@@ -177,7 +177,7 @@ async function startFollower(): Promise<Follower> {
       })
       count = 0
       const { relists } = cache.stats()
-      if (relists !== 1) throw new Error(`the cache listed ${relists} times: this would measure reconnects`)
+      if (relists !== 1) throw new Error(`the cache listed ${relists} times; the figure would include reconnects`)
       return { count: changes - 1, seconds: (lastMs - firstMs) / 1000 }
     },
   }
@@ -188,7 +188,7 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<any>> {
   const cache = createCache({
     client,
     kind,
-    ...(kind.namespaced ? { namespace: NAMESPACE } : {}),
+    namespace: kind.namespaced ? NAMESPACE : undefined,
     clock,
     random: systemRandom(),
   })
@@ -197,7 +197,7 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<any>> {
   return cache
 }
 
-/** Everything that is remembered anyway, such as what the server has just decoded, is remembered before. */
+/** Lists once before, so that caches of the client and the server are already filled. */
 async function weigh(): Promise<ClientResults['weigh']> {
   for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
     if (!page.continueToken) break
@@ -221,7 +221,7 @@ async function weighPairs(): Promise<{ bytesPerPair: number; jsonBytes: number }
   return { bytesPerPair: addedBytes / claims.size, jsonBytes }
 }
 
-/** Needs --expose-gc. Twice, with turns of the event loop between: what streams still hold goes last. */
+/** Needs --expose-gc. Collects several times, because streams release their buffers late. */
 async function heapBytes(): Promise<number> {
   for (let turn = 0; turn < 3; turn++) {
     globalThis.gc?.()

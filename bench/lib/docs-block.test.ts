@@ -16,24 +16,24 @@ More by hand.
 `
 
 describe('a generated block in a document', () => {
-  it('is replaced, and nothing else', () => {
+  it('is replaced without changing other text', () => {
     expect(replaceBlock(PAGE, 'api', 'new\n')).toBe(PAGE.replace('old', 'new'))
   })
 
-  it('may be empty before', () => {
+  it('may be empty', () => {
     expect(replaceBlock(PAGE, 'quota', 'figures')).toContain('<!-- bench:quota -->\nfigures\n<!-- bench:end -->\n')
   })
 
-  it('is the same when it is written again', () => {
+  it('is the same when written again', () => {
     const once = replaceBlock(PAGE, 'api', 'new')
     expect(replaceBlock(once, 'api', 'new')).toBe(once)
   })
 
-  it('without a place is refused, and says what to put there', () => {
+  it('that is missing is an error that names the markers to add', () => {
     expect(() => replaceBlock(PAGE, 'pods', 'x')).toThrow('put <!-- bench:pods --> and <!-- bench:end -->')
   })
 
-  it('without an end does not swallow the next', () => {
+  it('without an end is an error', () => {
     const open = PAGE.replace('old\n<!-- bench:end -->', 'old')
     expect(() => replaceBlock(open, 'api', 'x')).toThrow('has no end')
   })

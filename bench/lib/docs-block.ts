@@ -1,4 +1,4 @@
-// A document with generated blocks among hand-written text. Only what is between the marks changes:
+// Replaces generated blocks in a hand-written document. Only the text between the markers changes:
 //   <!-- bench:api -->
 //   …
 //   <!-- bench:end -->
@@ -10,7 +10,9 @@ export function replaceBlock(text: string, name: string, body: string): string {
   const begin = beginOf(name)
   const at = text.indexOf(begin)
   if (at < 0)
-    throw new Error(`There is no place for the figures of "${name}": put ${begin} and ${END} where they belong.`)
+    throw new Error(
+      `The document has no block for the figures of "${name}": put ${begin} and ${END} where they belong.`,
+    )
   const from = at + begin.length
   const end = text.indexOf(END, from)
   const next = text.indexOf('<!-- bench:', from)

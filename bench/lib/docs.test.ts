@@ -16,20 +16,20 @@ const growth = growthOfAll('creates', {
 })
 const ORDER = ['api', 'quota']
 
-describe('figures in the documents', () => {
+describe('the figures in the docs', () => {
   let docs = ''
   beforeEach(async () => {
     docs = await mkdtemp(join(tmpdir(), 'stowage-docs-'))
     const blocks = ['all', ...ORDER].map((name) => `<!-- bench:${name} -->\n<!-- bench:end -->\n`)
-    await writeFile(join(docs, 'performance.md'), `By hand.\n${blocks.join('\n')}`)
+    await writeFile(join(docs, 'performance.md'), `Written by hand.\n${blocks.join('\n')}`)
   })
   afterEach(() => rm(docs, { recursive: true }))
   const page = () => readFile(join(docs, 'performance.md'), 'utf8')
 
-  it('are a table and a chart for each suite, and one line for each in the summary', async () => {
+  it('have a table and a chart for each suite, and a line in the summary', async () => {
     await writeDocs(docs, aReport([aSuiteReport('api', [creates, growth]), aSuiteReport('quota', [creates])]), ORDER)
     const text = await page()
-    expect(text).toMatch(/^By hand\.$/m)
+    expect(text).toMatch(/^Written by hand\.$/m)
     expect(text).toMatch(/^creates +400\/s +≥ 300\/s +yes$/m)
     expect(text).toContain('![Figures of quota as a chart](performance/quota.svg)')
     expect(text).toContain('| [api](#api) | 2 of 2 | 1.04 | 0:12 |')
@@ -37,7 +37,7 @@ describe('figures in the documents', () => {
     expect(await readFile(join(docs, 'performance', 'api.svg'), 'utf8')).toContain('<svg')
   })
 
-  it('of one suite leave those of the others as they were', async () => {
+  it('of one suite replace only its own', async () => {
     await writeDocs(docs, aReport([aSuiteReport('api', [creates]), aSuiteReport('quota', [creates])]), ORDER)
     await writeDocs(docs, aReport([aSuiteReport('quota', [{ ...creates, value: 200 }])]), ORDER)
     const text = await page()
@@ -46,7 +46,7 @@ describe('figures in the documents', () => {
     expect(text).toContain('| [quota](#quota) | 0 of 1 |')
   })
 
-  it('have a place in docs/reference/performance.md for every suite', async () => {
+  it('have a block in docs/reference/performance.md for every suite', async () => {
     const real = new URL('../../docs/reference/performance.md', import.meta.url)
     await cp(real, join(docs, 'performance.md'))
     await mkdir(join(docs, 'performance'))
@@ -63,12 +63,12 @@ describe('figures in the documents', () => {
     expect(await page()).toContain('| all | ')
   })
 
-  it('carry the notes once each, below the table', () => {
-    const block = suiteBlock({ ...aSuiteReport('api', [creates]), notes: ['Mind this.', 'Mind this.'] })
-    expect(block.split('Mind this.')).toHaveLength(2)
+  it('include each note once, below the table', () => {
+    const block = suiteBlock({ ...aSuiteReport('api', [creates]), notes: ['A note.', 'A note.'] })
+    expect(block.split('A note.')).toHaveLength(2)
   })
 
-  it('say on which machine they were taken', () => {
+  it('name the machine on which they were measured', () => {
     expect(summaryBlock(aReport([]))).toContain('2 cores (a processor), Linux 6, node v20.20.0')
   })
 })

@@ -1,5 +1,5 @@
-// Shows figures in the documents: docs/reference/performance.md has a block for each suite, with its table and its chart, and one
-// for all of them together. The figures themselves are kept beside the charts, so that one suite can be run anew.
+// Writes figures to docs/reference/performance.md, which has a block for each suite with its table and chart, and a summary.
+// The figures are stored beside the charts, so that a single suite can be run again.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chartOf } from './chart.ts'
@@ -8,7 +8,7 @@ import { mergeReports, type Report, reportJson, type SuiteReport, secondsOf, tar
 import { tableOf } from './table.ts'
 import { minutesText } from './text.ts'
 
-/** The files it wrote. */
+/** Returns the paths of the files it wrote. */
 export async function writeDocs(docsDir: string, report: Report, order: readonly string[]): Promise<string[]> {
   const [page, chartsDir] = [join(docsDir, 'performance.md'), join(docsDir, 'performance')]
   const results = join(chartsDir, 'results.json')
@@ -31,7 +31,6 @@ async function readReport(path: string): Promise<Report | undefined> {
   return text === undefined ? undefined : JSON.parse(text)
 }
 
-/** A table is as wide as it must be; the notes are below it. */
 export function suiteBlock(suite: SuiteReport): string {
   const notes = [...new Set(suite.notes)]
   const below = notes.length > 0 ? `\n${notes.join('\n')}\n` : ''

@@ -1,6 +1,6 @@
-// The limit of everything that goes over HTTPS: a server with the same TLS settings that reads requests and answers
-// as many bytes as it was told, under the same headers, and does nothing else.
-//   GET  …?watch=…   stays open; every POST then sends it one line of the told size
+// The limit of everything over HTTPS: a server with the same TLS settings that reads requests and responds with a given
+// number of bytes and the same headers.
+//   GET  …?watch=…   stays open; every POST then sends it one line of the given size
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ import { type Pki, servingTlsOptions } from '../../src/apiserver/security/index.
 
 export type EchoJob =
   | { readonly do: 'listen'; readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'> }
-  /** Sizes of the answers from now on, and of the lines on open streams. */
+  /** Sets the size of responses and of lines on open streams. */
   | { readonly do: 'answer'; readonly bodyBytes: number; readonly lineBytes?: number }
 
 export async function runEcho(job: EchoJob): Promise<number> {

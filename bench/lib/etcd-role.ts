@@ -1,5 +1,5 @@
-// The limit of everything that is kept in etcd: the same gRPC client, writing keys and values of the same size, each
-// in a transaction that demands that the key be new, and doing nothing else.
+// The limit of everything on etcd: the same gRPC client writes keys and values of the same size, each in a transaction
+// that requires the key to be new.
 import { systemClock } from '../../src/base/clock.ts'
 import { EtcdClient } from '../../src/store/etcd/client.ts'
 import { Compare_CompareTarget } from '../../src/store/etcd/gen/etcd_pb.js'
@@ -8,7 +8,7 @@ import { type CallersOptions, type Calls, runCallers } from './callers.ts'
 export interface EtcdJob extends CallersOptions {
   /** HOST:PORT. */
   readonly endpoint: string
-  /** What every key begins with; a number is added. */
+  /** Prefix of every key; a number follows. */
   readonly keyPrefix: string
   readonly valueBytes: number
 }

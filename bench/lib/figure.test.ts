@@ -5,23 +5,23 @@ const rate: Figure = { name: 'creates', unit: '/s', value: 500, limit: { value: 
 const time: Figure = { name: 'a list', unit: 'ms', value: 50, limit: { value: 10, of: 'the echo' } }
 
 describe('a figure', () => {
-  it('is as good as its share of the limit: rates upwards, times downwards', () => {
+  it('has a ratio to its limit: upwards for rates, downwards for times', () => {
     expect(ratioOf(rate)).toBe(0.5)
     expect(ratioOf(time)).toBe(0.2)
   })
 
-  it('is compared with what others published in the same way', () => {
+  it('has a ratio to a published figure', () => {
     expect(peerRatioOf({ ...rate, peer: { value: 30, of: 'theirs' } })).toBeCloseTo(16.67)
     expect(peerRatioOf({ ...time, peer: { value: 500, of: 'theirs' } })).toBe(10)
     expect(peerRatioOf(rate)).toBeUndefined()
   })
 
-  it('has no ratio without a limit, nor as an exponent', () => {
+  it('has no ratio without a limit or as an exponent', () => {
     expect(ratioOf({ name: 'x', unit: '/s', value: 1 })).toBeUndefined()
     expect(ratioOf({ name: 'x', unit: 'exponent', value: 1.1, limit: { value: 1, of: 'linear' } })).toBeUndefined()
   })
 
-  it('passes when its target is met exactly, and is not judged without one', () => {
+  it('passes if its target is met exactly, and has no result without one', () => {
     expect(passes(rate)).toBeUndefined()
     expect(passes({ ...rate, target: { ratioMin: 0.5 } })).toBe(true)
     expect(passes({ ...rate, target: { ratioMin: 0.51 } })).toBe(false)
@@ -31,7 +31,7 @@ describe('a figure', () => {
     expect(passes({ ...time, target: { valueMax: 49 } })).toBe(false)
   })
 
-  it('is the middle of its rounds', () => {
+  it('is the median of its rounds', () => {
     expect(medianOf([9, 1, 5])).toBe(5)
     expect(medianOf([1, 3])).toBe(2)
   })

@@ -1,16 +1,16 @@
-// A measured figure beside its limit: what the same machine gave in the same run to a program that does only the
-// unavoidable part. The ratio of the two says how good the figure is, whatever the machine was busy with.
+// A measured figure and its limit: what a program that does only the unavoidable part reached on the same machine in the
+// same run. Their ratio is comparable between machines and between runs.
 
 export interface Figure {
   readonly name: string
   readonly unit: Unit
   readonly value: number
-  /** The unavoidable part, in the same unit, and what it is. */
+  /** The unavoidable part, in the same unit, and how it was measured. */
   readonly limit?: Compared
-  /** What others have published of theirs, in the same unit, and where it says so. */
+  /** A published figure of another system, in the same unit, and its source. */
   readonly peer?: Compared
   readonly target?: Target
-  /** What an exponent was fitted to. */
+  /** The points an exponent was fitted to. */
   readonly growth?: Growth
 }
 
@@ -26,7 +26,7 @@ export type Target = { readonly ratioMin: number } | { readonly valueMin: number
 
 /** Time by size. */
 export interface Growth {
-  /** What there is more of: `claims`. */
+  /** What the size counts, e.g. `claims`. */
   readonly of: string
   readonly points: readonly GrowthPoint[]
 }
@@ -36,7 +36,7 @@ export interface GrowthPoint {
   readonly ms: number
 }
 
-/** Something that could not be measured here, and why. */
+/** A figure that could not be measured, and why. */
 export interface Missing {
   readonly name: string
   readonly because: string
@@ -52,7 +52,7 @@ function ratioTo({ unit, value }: Figure, other: Compared | undefined): number |
   return unit === '/s' ? value / other.value : other.value / value
 }
 
-/** Undefined where no target is set. */
+/** Undefined without a target. */
 export function passes(figure: Figure): boolean | undefined {
   const { target, value } = figure
   if (!target) return undefined

@@ -6,7 +6,7 @@ import { flamePage } from './flame-page.ts'
 const frame = (functionName: string): CallFrame => ({ functionName, url: 'x.js', lineNumber: 0, columnNumber: 0 })
 const nameOf = ({ functionName }: CallFrame) => functionName
 
-/** A parent's id for each function after the root, and microseconds seen in each. */
+/** Calls as name, id of the parent (the root is 1) and microseconds. */
 function profile(calls: readonly [name: string, parent: number, selfMicros: number][]): CpuProfile {
   const children = (id: number) => calls.flatMap(([, parent], at) => (parent === id ? [at + 2] : []))
   return {
@@ -23,7 +23,7 @@ const at = (flame: Flame, ...path: string[]): Flame | undefined =>
   path.reduce<Flame | undefined>((above, name) => above?.children.get(name), flame)
 
 describe('folding profiles', () => {
-  it('adds what a function takes to all that called it', () => {
+  it('adds the time of a function to its callers', () => {
     const root = foldProfiles(
       [
         profile([
@@ -39,7 +39,7 @@ describe('folding profiles', () => {
     expect(at(root, 'main', 'create', 'encode')).toMatchObject({ self: 60, total: 60 })
   })
 
-  it('makes one path of the same stack seen in several processes', () => {
+  it('merges equal stacks of several processes', () => {
     const one = profile([
       ['main', 1, 10],
       ['create', 2, 30],
@@ -54,7 +54,7 @@ describe('folding profiles', () => {
     expect(at(root, 'main', 'list')).toMatchObject({ self: 9 })
   })
 
-  it('leaves out the time in which nothing ran', () => {
+  it('leaves out idle time', () => {
     const root = foldProfiles(
       [
         profile([
@@ -68,7 +68,7 @@ describe('folding profiles', () => {
     expect([...root.children.keys()]).toContain('main')
   })
 
-  it('loses no time, whatever the tree', () => {
+  it('keeps the total time of any tree', () => {
     const calls = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(), fc.nat({ max: 1_000 })), {
       maxLength: 40,
     })
@@ -90,7 +90,7 @@ describe('folding profiles', () => {
     )
   })
 
-  it('ranks functions by their own time, and counts what calls itself once', () => {
+  it('ranks functions by their own time, and counts recursion once', () => {
     const root = foldProfiles(
       [
         profile([
@@ -109,7 +109,7 @@ describe('folding profiles', () => {
 })
 
 describe('the page of a flame graph', () => {
-  it('stands alone, names what is hot and cannot be broken by a name', () => {
+  it('is self-contained, lists the hottest functions and escapes names', () => {
     const root = foldProfiles(
       [
         profile([
@@ -125,7 +125,7 @@ describe('the page of a flame graph', () => {
     expect(page).toContain('<td>&lt;/script&gt;&lt;b&gt;<td>90.0 %')
   })
 
-  it('leaves out bars too narrow to be seen', () => {
+  it('leaves out bars too narrow to see', () => {
     const root = foldProfiles(
       [
         profile([

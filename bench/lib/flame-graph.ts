@@ -1,7 +1,7 @@
-// Folds CPU profiles into one tree of where the time went: stacks that run through the same functions become one path,
-// whatever process or moment they were seen in. Reading the files is profiles.ts; the page is flame-page.ts.
+// Folds CPU profiles into one tree: equal stacks of several processes and samples become one path. Reading the files is
+// profiles.ts; the page is flame-page.ts.
 
-/** As V8 writes it: a tree of call frames, and which of them was seen when. */
+/** The format of V8: a tree of call frames, and samples of them. */
 export interface CpuProfile {
   readonly nodes: readonly ProfileNode[]
   readonly samples?: readonly number[]
@@ -24,14 +24,14 @@ export interface CallFrame {
 
 export interface Flame {
   readonly name: string
-  /** In this function itself, in microseconds. */
+  /** Microseconds in the function itself. */
   self: number
-  /** With what it called. */
+  /** Including the functions it called. */
   total: number
   readonly children: Map<string, Flame>
 }
 
-/** Time in which nothing ran says nothing about cost. */
+/** Frames that are not CPU time. */
 const NOT_WORK = new Set(['(idle)', '(root)'])
 
 export function foldProfiles(profiles: readonly CpuProfile[], nameOf: (frame: CallFrame) => string): Flame {
@@ -55,7 +55,7 @@ export function foldProfiles(profiles: readonly CpuProfile[], nameOf: (frame: Ca
   return root
 }
 
-/** A sample stands for the time since the one before it. */
+/** A sample counts the time since the one before it. */
 function selfTimes({ samples = [], timeDeltas = [] }: CpuProfile): Map<number, number> {
   const times = new Map<number, number>()
   for (const [index, id] of samples.entries()) times.set(id, (times.get(id) ?? 0) + Math.max(0, timeDeltas[index] ?? 0))
@@ -76,12 +76,12 @@ const newFlame = (name: string): Flame => ({ name, self: 0, total: 0, children: 
 export interface Hot {
   readonly name: string
   readonly self: number
-  /** Counted once where a function calls itself. */
+  /** Recursion is counted once. */
   readonly total: number
 }
 
-/** Functions by the time spent in themselves, wherever they were called from. */
-export function hottest(root: Flame, most: number): Hot[] {
+/** Functions by their own time, over all callers. */
+export function hottest(root: Flame, max: number): Hot[] {
   const times = new Map<string, { self: number; total: number }>()
   const visit = (flame: Flame, above: ReadonlySet<string>) => {
     const time = times.get(flame.name) ?? { self: 0, total: 0 }
@@ -95,5 +95,5 @@ export function hottest(root: Flame, most: number): Hot[] {
   return [...times]
     .map(([name, time]) => ({ name, ...time }))
     .sort((a, b) => b.self - a.self)
-    .slice(0, most)
+    .slice(0, max)
 }

@@ -1,13 +1,13 @@
-// A flame graph as a page of its own: nothing to install, nothing to fetch. Wide is long; what stands on a bar was called
-// by it. A click zooms in, a search colours what it finds, and the table below needs no script.
+// A flame graph as a self-contained page. The width of a bar is its time; the bars on it are the functions it called. A
+// click zooms, a search highlights, and the table below works without scripts.
 import { type Flame, type Hot, hottest } from './flame-graph.ts'
 import { escapeXml } from './svg.ts'
 
-/** Narrower ones could not be seen, and make pages of megabytes. */
+/** Narrower bars are invisible and would make the page megabytes large. */
 const SHARE_MIN = 0.0005
 const HOT_FUNCTIONS = 40
 
-/** Name, total and self in microseconds, and those called. */
+/** Times in microseconds; children are the called functions. */
 type Drawn = [name: string, total: number, self: number, children: Drawn[]]
 
 export function flamePage(title: string, root: Flame): string {
@@ -19,11 +19,11 @@ export function flamePage(title: string, root: Flame): string {
 <title>${escapeXml(title)}</title>
 <style>${STYLE}</style>
 <h1>${escapeXml(title)}</h1>
-<p>${seconds(root.total)} of processor time on the main threads, without idling. Click a bar to zoom in, the lowest to zoom out.
+<p>${seconds(root.total)} of CPU time on the main threads, without idle time. Click a bar to zoom in, the lowest to zoom out.
 <label>Search <input id="search" type="search"></label> <output id="found"></output></p>
 <div id="graph"></div>
-<h2>Where the time itself is spent</h2>
-<table><tr><th>function<th>itself<th>with what it calls</tr>
+<h2>Functions by their own time</h2>
+<table><tr><th>function<th>self<th>total</tr>
 ${hottest(root, HOT_FUNCTIONS)
   .map((hot) => hotRow(hot, root.total))
   .join('\n')}
@@ -40,14 +40,14 @@ const hotRow = ({ name, self, total }: Hot, all: number): string =>
 const percent = (part: number, all: number): string => `${((100 * part) / (all || 1)).toFixed(1)} %`
 const seconds = (microseconds: number): string => `${(microseconds / 1e6).toFixed(1)} s`
 
-const drawn = ({ name, total, self, children }: Flame, leastTotal: number): Drawn => [
+const drawn = ({ name, total, self, children }: Flame, totalMin: number): Drawn => [
   name,
   total,
   self,
   [...children.values()]
-    .filter((child) => child.total >= leastTotal && child.total > 0)
+    .filter((child) => child.total >= totalMin && child.total > 0)
     .sort((a, b) => b.total - a.total)
-    .map((child) => drawn(child, leastTotal)),
+    .map((child) => drawn(child, totalMin)),
 ]
 
 const STYLE = `body{font:14px system-ui,sans-serif;margin:16px;background:#fff;color:#1f2328}
@@ -77,7 +77,7 @@ function show(path) {
     const button = document.createElement('button')
     button.textContent = name
     button.title = name + '\\n' + (total / 1e6).toFixed(2) + ' s, ' + (100 * total / root[1]).toFixed(1) +
-      ' % of all; itself ' + (100 * self / root[1]).toFixed(1) + ' %'
+      ' % of all; self ' + (100 * self / root[1]).toFixed(1) + ' %'
     button.style.cssText = 'left:' + left + '%;width:' + width + '%;top:' + (height - (level + 1) * 18) +
       'px;background:' + colour(name)
     button.onclick = () => show(target)

@@ -1,17 +1,17 @@
-// The limit of durable writes: the same bytes, appended to a file on the same disk, with one fdatasync for as many
-// of them as there are writers waiting.
+// The limit of durable writes: the same bytes appended to a file on the same disk, with one fdatasync per group of waiting
+// writers.
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface GroupCommitOptions {
-  /** A directory on the disk in question. */
+  /** A directory on the measured disk. */
   readonly dir: string
   readonly valueBytes: number
   readonly writers: number
   readonly measureMs: number
 }
 
-/** Values made durable per second. */
+/** Returns durable values per second. */
 export function measureGroupCommit({ dir, valueBytes, writers, measureMs }: GroupCommitOptions): number {
   const path = join(dir, 'group-commit')
   const group = Buffer.alloc(valueBytes * writers, 'x')

@@ -1,13 +1,13 @@
-// How cost grows with the work: the exponent k of time = c × size^k that fits the measured points best. 1.00 means that
-// twice the work takes twice the time, 0.00 that it makes no difference, 2.00 that it takes four times as long.
+// How cost grows with the work: the exponent k of time = c × size^k, fitted to the measured points. With 1.00 twice the
+// work takes twice the time, with 0.00 the same time, with 2.00 four times as long.
 import type { Figure, Growth, GrowthPoint } from './figure.ts'
 import { amount, count } from './text.ts'
 
-/** Above linear by so much that a point that is off by a fifth does not fail alone. */
+/** Above 1 so far that a single point that is 20 % off does not fail. */
 const LINEAR_MAX = 1.1
 const FLAT_MAX = 0.15
 
-/** Least squares over the logarithms. */
+/** Least squares on logarithms. */
 export function exponentOf(points: readonly GrowthPoint[]): number {
   const logs = points.map(({ size, ms }) => ({ x: Math.log(size), y: Math.log(ms) }))
   const mean = (read: (log: { x: number; y: number }) => number) =>
@@ -17,7 +17,7 @@ export function exponentOf(points: readonly GrowthPoint[]): number {
   return logs.reduce((sum, { x, y }) => sum + (x - meanX) * (y - meanY), 0) / spread
 }
 
-/** The time of all of them together: linear is as good as it gets. */
+/** Growth of the total time, which is at best linear. */
 export const growthOfAll = (name: string, growth: Growth, exponentMax = LINEAR_MAX): Figure => ({
   name: `growth: ${name}`,
   unit: 'exponent',
@@ -27,12 +27,12 @@ export const growthOfAll = (name: string, growth: Growth, exponentMax = LINEAR_M
   growth,
 })
 
-/** The time of each, among ever more others: it need not grow at all. */
+/** Growth of the time per operation, which should be constant. */
 export const growthOfEach = (name: string, growth: Growth, exponentMax = FLAT_MAX): Figure => ({
   name: `growth: ${name}`,
   unit: 'exponent',
   value: exponentOf(growth.points),
-  limit: { value: 0, of: `the same with any number of ${growth.of}: ${pointsText(growth)}` },
+  limit: { value: 0, of: `constant in ${growth.of}: ${pointsText(growth)}` },
   target: { valueMax: exponentMax },
   growth,
 })

@@ -1,10 +1,10 @@
-// One keep-alive HTTPS connection that sends requests made by hand and reads just enough of the answers to count
-// them. Node's own client takes longer per request than the server does, and would measure itself.
+// A keep-alive HTTPS connection that sends prepared requests and parses just enough of the responses to count them. The
+// HTTP client of Node.js takes longer per request than the server, and would measure itself.
 import { connect, type TLSSocket } from 'node:tls'
 
 export interface Endpoint {
   readonly port: number
-  /** PEM: whom to trust, and who we are. */
+  /** PEM: the CA, and the client certificate with its key. */
   readonly ca: string
   readonly cert: string
   readonly key: string
@@ -16,11 +16,11 @@ export interface Answer {
 }
 
 export interface Connection {
-  /** Sends one request; the next may follow once the answer is there. */
+  /** Sends one request; the next may follow after its response. */
   ask(request: Uint8Array, onAnswer: (answer: Answer) => void): void
-  /** Sends a request whose answer never ends; `onLines` gets how many lines have come. Resolves when it has begun. */
+  /** Sends a watch request; `onLines` gets the number of new lines. Resolves when the response begins. */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
-  /** The same, with the lines themselves. */
+  /** The same, with the text of the lines. */
   read(request: Uint8Array, onLine: (line: string) => void): Promise<void>
   close(): void
 }
@@ -50,7 +50,7 @@ export async function openConnection(endpoint: Endpoint, onBroken: (error: Error
 
 function askOn(socket: TLSSocket): Connection['ask'] {
   let onAnswer: ((answer: Answer) => void) | undefined
-  let early: Buffer | undefined // the beginning of a head that has not come whole
+  let early: Buffer | undefined // the beginning of an incomplete head
   let status = 0
   let bodyBytes = 0
   let missingBytes = -1 // of the body; below zero while the head is awaited
@@ -103,7 +103,7 @@ function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: numbe
   })
 }
 
-/** Lines that begin an event; those between them frame the chunks. The server sends each event in a chunk of its own. */
+/** Passes on lines that begin an event; the others frame chunks. The server sends each event in its own chunk. */
 function readOn(socket: TLSSocket, request: Uint8Array, onLine: (line: string) => void): Promise<void> {
   let begun = ''
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
-// The load: many clients on connections of their own, in a process that is not the server's.
-//   requests  each client sends the next request when it has the answer to the last, for a given time
-//   turns     the same with several requests that take turns, on connections that stay, to compare what they cost
+// The load: many clients, each on its own connection, in a process other than the server's.
+//   requests  each client sends the next request after the response to the last, for a given time
+//   turns     the same with several requests that alternate on open connections, to compare their cost
 //   fan-out   watchers follow one collection while a client creates objects in it, one after the other
 import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 
@@ -15,18 +15,18 @@ export interface RequestsJob {
 
 export interface TurnsJob {
   readonly do: 'turns'
-  /** To each endpoint. */
+  /** Per endpoint. */
   readonly clients: number
   readonly requests: readonly (RequestText & { readonly endpoint: Endpoint })[]
-  /** Whose turn it is, one after the other: places in `requests`. */
+  /** The sequence of turns, as indexes of `requests`. */
   readonly order: readonly number[]
-  /** With the first of them. */
+  /** With the first request. */
   readonly warmUpMs: number
   readonly turnMs: number
 }
 
 export interface TurnsResult {
-  /** Answers per second: of each request, one rate for each of its turns. */
+  /** Responses per second: for each request, one rate per turn. */
   readonly rates: readonly (readonly number[])[]
 }
 
@@ -39,19 +39,19 @@ export interface FanOutJob {
   readonly creates: number
 }
 
-/** A request line's method and path, and a body. NUMBER in either becomes a number never used before. */
+/** NUMBER in path or body is replaced by a number that was not used before. */
 export interface RequestText {
-  /** A patch is a merge patch. */
+  /** PATCH is a merge patch. */
   readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
   readonly body?: string
 }
 
 export interface LoadResult {
-  /** Answers, or events delivered. */
+  /** Responses, or delivered events. */
   readonly count: number
   readonly seconds: number
-  /** Of one answer. */
+  /** Of one response. */
   readonly bodyBytes: number
 }
 
@@ -72,7 +72,7 @@ export async function runLoad(job: RequestsJob | TurnsJob | FanOutJob): Promise<
 async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: RequestsJob): Promise<LoadResult> {
   const broken = createSignal<never>()
   const connections = await openAll(endpoint, clients, broken.reject)
-  const nextRequest = requestMaker(request)
+  const nextRequest = uniqueRequests(request)
   const done = createSignal<LoadResult>()
   let bodyBytes = 0
   let count = 0
@@ -88,7 +88,7 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
       const nowMs = performance.now()
       if (nowMs >= startMs) {
         bodyBytes = answer.bodyBytes
-        // The first answer after the warm-up starts the clock and is not counted itself.
+        // The first response after the warm-up starts the clock and is not counted.
         if (firstMs === 0) firstMs = nowMs
         else count++
         if (nowMs >= endMs && count > 0) {
@@ -114,7 +114,7 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
     if (connections.has(endpoint.port)) continue
     connections.set(endpoint.port, await openAll(endpoint, clients, broken.reject))
   }
-  const makers = requests.map(requestMaker)
+  const nextRequests = requests.map(uniqueRequests)
   const rates: number[][] = requests.map(() => [])
   const done = createSignal<TurnsResult>()
   const resting = new Set<Connection>()
@@ -140,17 +140,17 @@ async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob
   function ask(connection: Connection): void {
     const asked = turn
     const { endpoint, method, path } = requestOf(asked)
-    connection.ask(makers[order[Math.max(0, asked)]!]!(), (answer) => {
+    connection.ask(nextRequests[order[Math.max(0, asked)]!]!(), (answer) => {
       if (answer.status >= 300) return done.reject(new Error(`${method} ${path}: ${answer.status}`))
-      if (asked === turn) heard() // what was asked in another turn is not counted
+      if (asked === turn) countResponse() // responses to requests of an earlier turn are not counted
       if (turn === order.length) return
       if (requestOf(turn).endpoint.port === endpoint.port) ask(connection)
       else resting.add(connection)
     })
   }
 
-  /** The first answer of a turn starts its clock and is not counted itself. */
-  function heard(): void {
+  /** The first response of a turn starts its clock and is not counted. */
+  function countResponse(): void {
     const nowMs = performance.now()
     if (firstMs === 0) firstMs = nowMs
     else count++
@@ -175,7 +175,7 @@ async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJ
   const broken = createSignal<never>()
   const connections = await openAll(endpoint, watchers, broken.reject)
   const writer = await openConnection(endpoint, broken.reject)
-  const nextCreate = requestMaker(create)
+  const nextCreate = uniqueRequests(create)
   const delivered = createSignal<void>()
   let missing = watchers * creates
   const onLines = (count: number) => {
@@ -183,10 +183,10 @@ async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJ
     if (missing <= 0) delivered.resolve()
   }
   try {
-    const watchRequest = requestMaker(watch)()
+    const watchRequest = uniqueRequests(watch)()
     await Promise.race([broken.promise, Promise.all(connections.map(({ follow }) => follow(watchRequest, onLines)))])
     const startMs = performance.now()
-    for (let made = 0; made < creates; made++) {
+    for (let created = 0; created < creates; created++) {
       const { status } = await Promise.race([
         broken.promise,
         new Promise<Answer>((resolve) => writer.ask(nextCreate(), resolve)),
@@ -200,7 +200,7 @@ async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJ
   }
 }
 
-const HANDSHAKES_AT_ONCE = 32
+const CONCURRENT_HANDSHAKES_MAX = 32
 
 export async function openAll(
   endpoint: Endpoint,
@@ -209,7 +209,7 @@ export async function openAll(
 ): Promise<Connection[]> {
   const connections: Connection[] = []
   while (connections.length < count) {
-    const more = Math.min(HANDSHAKES_AT_ONCE, count - connections.length)
+    const more = Math.min(CONCURRENT_HANDSHAKES_MAX, count - connections.length)
     connections.push(...(await Promise.all(Array.from({ length: more }, () => openConnection(endpoint, onBroken)))))
   }
   return connections
@@ -217,14 +217,14 @@ export async function openAll(
 
 let numbersUsed = 0
 
-function requestMaker(text: RequestText): () => Buffer {
-  const make = numberedRequest(text)
-  return () => make(++numbersUsed)
+function uniqueRequests(text: RequestText): () => Buffer {
+  const create = numberedRequest(text)
+  return () => create(++numbersUsed)
 }
 
 const CONTENT_TYPES = { POST: 'application/json', PATCH: 'application/merge-patch+json' }
 
-/** The bytes of a request, with a number in its places. */
+/** Returns a function that encodes the request with a number in place of NUMBER. */
 export function numberedRequest({ method, path, body }: RequestText): (number: number) => Buffer {
   const text = body ?? ''
   const head =
@@ -255,6 +255,6 @@ function createSignal<T>(): Signal<T> {
     resolve = settle
     reject = fail
   })
-  promise.catch(() => {}) // whoever waits hears of it
+  promise.catch(() => {}) // handled where it is raced
   return { promise, resolve, reject }
 }

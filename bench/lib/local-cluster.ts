@@ -1,5 +1,5 @@
-// The objects of a cluster with local storage, written straight into a data directory: nodes on which the driver runs,
-// its classes, and what is free on every node for every class.
+// Writes a cluster with local storage into a data directory: nodes with the driver, its classes, and a capacity object for
+// every node and class.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
@@ -75,7 +75,7 @@ function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
   }
 }
 
-/** A class whose volumes are made at once, anywhere. */
+/** A class with immediate binding and no topology. */
 export const IMMEDIATE = 'anywhere'
 
 const DRIVER_SPEC = {

@@ -1,5 +1,5 @@
-// A CSI driver for local storage on many nodes: a pool per node and class, kept in memory, every call answered in the
-// same short time however many pools and volumes there are. In a process of its own.
+// A CSI driver for local storage on many nodes, in a separate process: one pool per node and class, in memory. Every call
+// takes the same short time, however many pools and volumes there are.
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { CsiError } from '../../src/csi/index.ts'
@@ -8,7 +8,7 @@ import { serveDriver } from '../../src/csi/serve.ts'
 export interface PoolsJob {
   readonly socket: string
   readonly name: string
-  /** The label that says on which node storage is. */
+  /** The topology key whose value is the node of a pool. */
   readonly place: string
   readonly poolBytes: number
 }
@@ -66,6 +66,6 @@ export async function servePools({ socket, name, place, poolBytes }: PoolsJob): 
   })
 }
 
-/** By number, as the protocol has them. */
+/** Enum values of the CSI protocol. */
 const [CONTROLLER_SERVICE, ACCESSIBILITY] = [1, 2]
 const [CREATE_DELETE, GET_CAPACITY] = [1, 4]

@@ -1,4 +1,4 @@
-// Creates one object, before anything is measured.
+// Creates one object while a measurement is prepared.
 import { type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest } from './load-role.ts'
 

@@ -1,5 +1,5 @@
-// The CPU profiles that measured processes leave: where they are put, and the flame graphs made of them afterwards, one
-// for each program of each part, with a page that lists them.
+// The CPU profiles of measured processes: where they are written, and the flame graphs built from them, one per program
+// and part, with an index page.
 //   DIR/provisioning/alone/up-1/CPU.….cpuprofile    raw, for the developer tools of browsers and editors
 //   DIR/provisioning-alone-up.html                  all of those of that program
 //   DIR/index.html
@@ -15,11 +15,11 @@ import { escapeXml } from './svg.ts'
 const PROFILE = '.cpuprofile'
 let started = 0
 
-/** Flags for node: a directory of its own for each process, since its threads write profiles too. */
+/** Flags of Node.js. Each process has its own directory, because its threads write profiles too. */
 export const profileFlags = (dir: string | undefined, program: string): string[] =>
   dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++started}`)]
 
-/** The pages to open. */
+/** Returns the pages to open. */
 export async function writeFlameGraphs(dir: string): Promise<string[]> {
   const groups = new Map<string, string[]>()
   for (const path of profilesIn(dir)) {
@@ -49,11 +49,11 @@ function profilesIn(dir: string): string[] {
 
 interface FrameNames {
   (frame: CallFrame): string
-  /** Reads the source maps of what these ran. */
+  /** Loads the source maps of the profiled files. */
   load(profiles: readonly CpuProfile[]): Promise<void>
 }
 
-/** A function's own name and the source file it is from, which the bundle's source map tells. */
+/** Names a frame by its function and its source file, from the source map of the bundle. */
 function frameNames(): FrameNames {
   const maps = new Map<string, SourceMap | undefined>()
   const known = new Map<string, string>()
@@ -82,7 +82,7 @@ function frameName({ functionName, url, lineNumber, columnNumber }: CallFrame, m
   const source = entry && 'originalSource' in entry ? entry.originalSource : undefined
   const line = entry && 'originalLine' in entry ? entry.originalLine : lineNumber
   const file = source ? source.replace(/^(\.\.\/)*/, '').replace(/^node_modules\//, '') : basename(url)
-  if (file === '') return functionName // V8's own: (program), (garbage collector)
+  if (file === '') return functionName // of V8: (program), (garbage collector)
   return functionName === '' ? `(anonymous) ${file}:${line + 1}` : `${functionName} ${file}`
 }
 
@@ -98,9 +98,9 @@ function indexPage(pages: readonly { readonly name: string; readonly flame: Flam
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>Where the time goes</title>
+<title>CPU time by function</title>
 <style>body{font:14px system-ui,sans-serif;margin:16px;color-scheme:light dark}</style>
-<h1>Where the time goes</h1>
+<h1>CPU time by function</h1>
 ${rows.join('\n')}
 </html>
 `

@@ -1,4 +1,4 @@
-// Reports for tests, with only what matters to them.
+// Builders of reports for tests.
 import type { Figure } from './figure.ts'
 import type { Report, SuiteReport } from './report.ts'
 

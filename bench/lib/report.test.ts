@@ -4,24 +4,24 @@ import { mergeReports, reportJson, targetsOf } from './report.ts'
 
 const met = { name: 'good', unit: '/s', value: 10, target: { valueMin: 5 } } as const
 const unmet = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 } } as const
-const unjudged = { name: 'so', unit: 'ms', value: 10 } as const
+const withoutTarget = { name: 'plain', unit: 'ms', value: 10 } as const
 
 describe('a report', () => {
-  it('counts the targets that are met, of those that are set', () => {
-    expect(targetsOf([aSuiteReport('api', [met, unmet]), aSuiteReport('quota', [unjudged, met])])).toEqual({
+  it('counts the targets and those met', () => {
+    expect(targetsOf([aSuiteReport('api', [met, unmet]), aSuiteReport('quota', [withoutTarget, met])])).toEqual({
       met: 2,
       all: 3,
     })
   })
 
-  it('as JSON says what follows from each figure', () => {
+  it('as JSON has the ratio and the result of each figure', () => {
     const figure = { ...met, limit: { value: 20, of: 'x' }, peer: { value: 2, of: 'y' } }
     const [suite] = JSON.parse(reportJson(aReport([aSuiteReport('api', [figure])]))).suites
     expect(suite.figures[0]).toMatchObject({ name: 'good', ratio: 0.5, peerRatio: 5, pass: true })
   })
 
-  it('of one suite takes the place of what was known of that suite, in the given order', () => {
-    const earlier = aReport([aSuiteReport('api', [unmet]), aSuiteReport('quota', [unjudged])])
+  it('of one suite replaces the earlier one, in the given order', () => {
+    const earlier = aReport([aSuiteReport('api', [unmet]), aSuiteReport('quota', [withoutTarget])])
     const merged = mergeReports(earlier, aReport([aSuiteReport('api', [met])]), ['quota', 'api', 'pods'])
     expect(merged.suites.map(({ suite }) => suite)).toEqual(['quota', 'api'])
     expect(merged.suites[1]?.figures).toEqual([met])

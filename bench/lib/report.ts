@@ -1,4 +1,4 @@
-// What a run of the benchmarks found, as it is printed, saved and shown in the documents.
+// The result of a benchmark run, as it is printed, saved and written to the docs.
 import { type Figure, type Missing, passes, peerRatioOf, ratioOf } from './figure.ts'
 
 export interface Report {
@@ -27,11 +27,11 @@ export interface PartTime {
   readonly seconds: number
 }
 
-/** For programs: with what follows from each figure spelled out. */
+/** JSON with the ratio and the result of each figure. */
 export const reportJson = (report: Report): string =>
-  `${JSON.stringify({ ...report, suites: report.suites.map(withVerdicts) }, null, 2)}\n`
+  `${JSON.stringify({ ...report, suites: report.suites.map(withResults) }, null, 2)}\n`
 
-const withVerdicts = (suite: SuiteReport) => ({
+const withResults = (suite: SuiteReport) => ({
   ...suite,
   figures: suite.figures.map((figure) => ({
     ...figure,
@@ -43,13 +43,13 @@ const withVerdicts = (suite: SuiteReport) => ({
 
 export const secondsOf = ({ parts }: SuiteReport): number => parts.reduce((sum, { seconds }) => sum + seconds, 0)
 
-/** How many targets there are, and how many were met. */
+/** The number of targets, and of those met. */
 export function targetsOf(suites: readonly SuiteReport[]): { readonly met: number; readonly all: number } {
-  const verdicts = suites.flatMap(({ figures }) => figures.map(passes)).filter((pass) => pass !== undefined)
-  return { met: verdicts.filter((pass) => pass).length, all: verdicts.length }
+  const results = suites.flatMap(({ figures }) => figures.map(passes)).filter((pass) => pass !== undefined)
+  return { met: results.filter((pass) => pass).length, all: results.length }
 }
 
-/** Suites of a later run take the place of those of an earlier one; the others stay. */
+/** Suites of the later run replace those of the earlier one; the others stay. */
 export function mergeReports(earlier: Report | undefined, later: Report, order: readonly string[]): Report {
   const suites = new Map([...(earlier?.suites ?? []), ...later.suites].map((suite) => [suite.suite, suite]))
   return { ...later, suites: order.flatMap((name) => suites.get(name) ?? []) }

@@ -1,8 +1,9 @@
-// Roles are parts of a measurement that need a process of their own: the program starts itself again with a role's
-// name, and the two talk in messages, one job and one result at a time.
+// Roles are parts of a measurement that run in a separate process: the program forks itself with the name of a role, and
+// exchanges messages with it, one job and one result at a time.
 import { fork } from 'node:child_process'
 
-/** What a role does with a job. Roles live in files beside this one; main.ts lists them. */
+/** Runs a job of a role. Each role has a file in this folder; main.ts lists them. */
+// biome-ignore lint/suspicious/noExplicitAny: each role has its own type of job, which the message channel does not know
 export type RunJob = (job: any) => Promise<unknown>
 
 export interface Role<Job, Result> {
@@ -13,7 +14,7 @@ export interface Role<Job, Result> {
 export const ROLE_ARGUMENT = '--role'
 
 export interface RoleOptions {
-  /** Flags for node itself. */
+  /** Flags of Node.js. */
   readonly nodeFlags?: readonly string[]
 }
 
@@ -22,7 +23,7 @@ export function startRole<Job, Result>(name: string, { nodeFlags = [] }: RoleOpt
   return {
     run: (job) =>
       new Promise<Result>((resolve, reject) => {
-        const exited = (code: number | null) => reject(new Error(`the ${name} process ended with code ${code}`))
+        const exited = (code: number | null) => reject(new Error(`the ${name} process exited with code ${code}`))
         child.once('exit', exited)
         child.once('message', (message) => {
           child.off('exit', exited)
@@ -36,7 +37,7 @@ export function startRole<Job, Result>(name: string, { nodeFlags = [] }: RoleOpt
   }
 }
 
-/** The other end: answers jobs until the parent disconnects. */
+/** In the forked process: runs jobs until the parent disconnects. */
 export function serveRole(run: RunJob): void {
   process.on('message', async (job) => {
     try {

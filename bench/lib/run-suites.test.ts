@@ -7,16 +7,16 @@ import type { MeasurePart, PartOptions } from './suite.ts'
 const figure = (name: string): Figure => ({ name, unit: '/s', value: 1 })
 
 function run(parts: Record<string, MeasurePart>, options: Partial<RunOptions> = {}) {
-  const said: string[] = []
-  const all = { only: [], long: false, nowMs: () => 0, say: (line: string) => void said.push(line), ...options }
-  return runSuites({ suites: { api: { parts } }, ...all }).then((ran) => ({ ...ran, said }))
+  const logged: string[] = []
+  const all = { only: [], long: false, nowMs: () => 0, log: (line: string) => void logged.push(line), ...options }
+  return runSuites({ suites: { api: { parts } }, ...all }).then((ran) => ({ ...ran, logged }))
 }
 
 describe('running suites', () => {
-  it('gathers figures, notes and what is missing from the parts, in turn', async () => {
+  it('collects figures, notes and missing figures of the parts in order', async () => {
     const { suites, broken } = await run({
       creates: async ({ note }) => {
-        note('Mind this.')
+        note('A note.')
         return [figure('a')]
       },
       etcd: async ({ missing }) => {
@@ -28,18 +28,18 @@ describe('running suites', () => {
     expect(suites[0]).toMatchObject({
       suite: 'api',
       figures: [figure('a')],
-      notes: ['Mind this.'],
+      notes: ['A note.'],
       missing: [{ name: 'b', because: 'etcd is not installed' }],
     })
   })
 
-  it('runs only the parts asked for', async () => {
+  it('runs only the selected parts', async () => {
     const parts = { creates: async () => [figure('a')], reads: async () => [figure('b')] }
     const { suites } = await run(parts, { only: ['reads'] })
     expect(suites[0]?.figures).toEqual([figure('b')])
   })
 
-  it('loses no other figures when a part breaks, and says why', async () => {
+  it('keeps the other figures when a part fails, and reports why', async () => {
     const { suites, broken } = await run({
       creates: async () => {
         throw new Error('no port')
@@ -48,10 +48,10 @@ describe('running suites', () => {
     })
     expect(broken).toBe(true)
     expect(suites[0]?.figures).toEqual([figure('b')])
-    expect(suites[0]?.missing).toEqual([{ name: 'creates', because: 'it broke: no port' }])
+    expect(suites[0]?.missing).toEqual([{ name: 'creates', because: 'failed: no port' }])
   })
 
-  it('says for each part how much time is left, and begins none that would end too late', async () => {
+  it('logs the time left, and skips a part that would not finish in time', async () => {
     let nowMs = 0
     const takes =
       (seconds: number): MeasurePart =>
@@ -61,11 +61,11 @@ describe('running suites', () => {
         return [figure(`${seconds}`)]
       }
     const parts = { creates: takes(90), reads: takes(475), watches: takes(1) }
-    const { suites, said } = await run(parts, { nowMs: () => nowMs, budgetSeconds: 600 })
-    expect(said).toEqual([
-      '[10:00 left] api creates: begins',
+    const { suites, logged } = await run(parts, { nowMs: () => nowMs, budgetSeconds: 600 })
+    expect(logged).toEqual([
+      '[10:00 left] api creates: started',
       '[8:30 left] api creates: half way',
-      '[8:30 left] api reads: begins',
+      '[8:30 left] api reads: started',
       '[0:35 left] api reads: half way',
     ])
     expect(suites[0]?.figures.map(({ name }) => name)).toEqual(['90', '475'])
@@ -75,18 +75,18 @@ describe('running suites', () => {
     ])
     expect(suites[0]?.missing[0]).toMatchObject({
       name: 'watches',
-      because: expect.stringContaining('too little time'),
+      because: expect.stringContaining('not enough time'),
     })
   })
 
-  it('gives every part an empty directory and takes it away again, also when it breaks', async () => {
+  it('gives every part an empty directory and removes it, also after a failure', async () => {
     const dirs: string[] = []
-    const look = async ({ dir }: PartOptions) => {
+    const fail = async ({ dir }: PartOptions) => {
       dirs.push(dir)
       await access(dir)
       throw new Error('broken')
     }
-    await run({ one: look, other: look })
+    await run({ one: fail, other: fail })
     expect(new Set(dirs).size).toBe(2)
     for (const dir of dirs) await expect(access(dir)).rejects.toThrow()
   })

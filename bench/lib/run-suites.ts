@@ -1,5 +1,5 @@
-// Runs the parts of suites one after the other, each in a directory of its own, and says what is being done and how much
-// of the time is left. A part that breaks costs its own figures and no others.
+// Runs the parts of suites one after the other, each in its own directory, and logs the progress and the time left. A part
+// that fails loses its own figures and no others.
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,16 +10,16 @@ import { minutesText } from './text.ts'
 
 export interface RunOptions {
   readonly suites: Readonly<Record<string, Suite>>
-  /** Only the parts of these names; all when empty. */
+  /** Names of the parts to run; empty means all. */
   readonly only: readonly string[]
-  /** Where scratch directories are made, and so whose disk is measured. Default: the system's temporary directory. */
+  /** Parent of the scratch directories, whose disk is measured. Default: the system's temporary directory. */
   readonly dir?: string | undefined
   readonly profileDir?: string | undefined
   readonly long: boolean
-  /** No part is begun that would hardly end within it. */
+  /** A part that would probably not finish in time is skipped. */
   readonly budgetSeconds?: number | undefined
   nowMs(): number
-  say(line: string): void
+  log(line: string): void
 }
 
 export interface Run {
@@ -31,7 +31,7 @@ export interface Run {
 const PART_SECONDS = 40
 
 export async function runSuites(options: RunOptions): Promise<Run> {
-  const { suites, only, budgetSeconds, nowMs, say } = options
+  const { suites, only, budgetSeconds, nowMs, log } = options
   const startMs = nowMs()
   const passed = () => (nowMs() - startMs) / 1000
   const clockText = () =>
@@ -45,18 +45,18 @@ export async function runSuites(options: RunOptions): Promise<Run> {
       if (only.length > 0 && !only.includes(part)) continue
       const missing = (name: string, because: string) => void found.missing.push({ name, because })
       if (budgetSeconds !== undefined && passed() > budgetSeconds - PART_SECONDS) {
-        missing(part, `too little time was left; measure it alone: npm run bench -- ${suite} --only ${part}`)
+        missing(part, `not enough time left; run it alone: npm run bench -- ${suite} --only ${part}`)
         continue
       }
       const begunAt = passed()
-      const progress = (text: string) => say(`[${clockText()}] ${suite} ${part}: ${text}`)
-      progress('begins')
+      const progress = (text: string) => log(`[${clockText()}] ${suite} ${part}: ${text}`)
+      progress('started')
       try {
         const note = (text: string) => void found.notes.push(text)
         found.figures.push(...(await measureIn(options, { suite, part, measure, progress, note, missing })))
       } catch (error) {
         broken = true
-        missing(part, `it broke: ${error instanceof Error ? error.message : String(error)}`)
+        missing(part, `failed: ${error instanceof Error ? error.message : String(error)}`)
       }
       found.parts.push({ part, seconds: passed() - begunAt })
     }
@@ -65,17 +65,17 @@ export async function runSuites(options: RunOptions): Promise<Run> {
   return { suites: reports, broken }
 }
 
-type Named = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
+type NamedPart = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
 
 async function measureIn(
   { dir: parent = tmpdir(), profileDir, long }: RunOptions,
-  { suite, part, measure, ...told }: Named & Pick<PartOptions, 'progress' | 'note' | 'missing'>,
+  { suite, part, measure, ...callbacks }: NamedPart & Pick<PartOptions, 'progress' | 'note' | 'missing'>,
 ): Promise<Figure[]> {
   const dir = await realpath(await mkdtemp(join(parent, 'stowage-bench-')))
   const profiles = profileDir && join(profileDir, suite, part)
   try {
     if (profiles) await mkdir(profiles, { recursive: true })
-    return await measure({ dir, long, ...told, ...(profiles ? { profileDir: profiles } : {}) })
+    return await measure({ dir, long, ...callbacks, ...(profiles ? { profileDir: profiles } : {}) })
   } finally {
     await rm(dir, { recursive: true, force: true })
   }

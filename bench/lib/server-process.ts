@@ -1,4 +1,4 @@
-// Starts the program under test as its users do, in a process of its own, and says how long it took to be ready.
+// Starts the measured programs as their users do, in separate processes, and measures the time until they are ready.
 import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,26 +6,26 @@ import { profileFlags } from './profiles.ts'
 
 export interface ServerProcess {
   readonly port: number
-  /** From before the process was started until it said that it is ready. */
+  /** From before the process was started until it printed that it is ready. */
   readonly readyMs: number
   residentMb(): number
-  /** The processor time it has used so far. */
+  /** CPU time used so far. */
   cpuMs(): number
   stop(): Promise<void>
 }
 
 export interface ServerOptions {
   readonly dataDir: string
-  /** As for --store. Default: the embedded store in dataDir. */
+  /** The value of --store. Default: the embedded store in dataDir. */
   readonly store?: string
-  /** Where to leave a CPU profile when it stops. */
+  /** Where to write a CPU profile when it stops. */
   readonly profileDir?: string
-  /** `up` brings the controllers along. Default: `server`. */
+  /** `up` also runs the controllers. Default: `server`. */
   readonly command?: 'server' | 'up'
   readonly flags?: readonly string[]
 }
 
-/** Most of what a request leaves behind is garbage soon: a larger young generation seldom has to move it. */
+/** A larger young generation: most garbage of a request is short-lived and then need not be copied. */
 export const AS_NPM_START: readonly string[] = ['--max-semi-space-size=32']
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
@@ -41,7 +41,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     nodeFlags: AS_NPM_START,
   })
   return {
-    port: Number(new URL(JSON.parse(program.said).url).port),
+    port: Number(new URL(JSON.parse(program.output).url).port),
     readyMs: performance.now() - startMs,
     residentMb: () => residentMb(program.pid),
     cpuMs: program.cpuMs,
@@ -49,7 +49,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   }
 }
 
-/** A CSI driver that keeps its volumes in memory and answers at once. */
+/** A CSI driver that keeps its volumes in memory and responds at once. */
 export const startFakeDriver = (options: {
   socket: string
   name: string
@@ -61,7 +61,7 @@ export const startFakeDriver = (options: {
     profileDir: options.profileDir,
   })
 
-/** The local CSI driver over a pool of its own. */
+/** The local CSI driver with its own pool. */
 export const startLocalDriver = (options: {
   socket: string
   pool: string
@@ -127,9 +127,9 @@ export const startResizer = (options: {
 
 export interface Program {
   readonly pid: number
-  /** Its first line. */
-  readonly said: string
-  /** The processor time it has used so far. */
+  /** Its output until it was ready. */
+  readonly output: string
+  /** CPU time used so far. */
   cpuMs(): number
   stop(): Promise<void>
 }
@@ -139,13 +139,13 @@ interface ProgramOptions {
   readonly args: readonly string[]
   readonly profileDir?: string | undefined
   readonly nodeFlags?: readonly string[]
-  /** Beside this process's own. */
+  /** In addition to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>
-  /** By what it has said. Default: a line. */
-  readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
+  /** Decides by the output so far. Default: the first line on stdout. */
+  readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 
-/** One of the programs beside this one. */
+/** Starts a program of the same build. */
 async function startProgram(options: ProgramOptions): Promise<Program> {
   const { file, args, profileDir, nodeFlags = [], isReady = ({ stdout }) => stdout.includes('\n') } = options
   const profile = profileFlags(profileDir, file === 'stowage.js' ? args[0]! : file.replace('.js', ''))
@@ -154,25 +154,25 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
     env: { ...process.env, ...options.env },
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const said = { stdout: '', stderr: '' }
+  const output = { stdout: '', stderr: '' }
   let ready = false
   await new Promise<void>((resolve, reject) => {
-    void exited.then(() => reject(new Error(`${file} ended before it was ready: ${said.stderr}`)))
+    void exited.then(() => reject(new Error(`${file} exited before it was ready: ${output.stderr}`)))
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('data', (chunk) => {
         if (ready) {
           if (stream === 'stderr') process.stderr.write(chunk)
           return
         }
-        said[stream] += chunk
-        ready = isReady(said)
+        output[stream] += chunk
+        ready = isReady(output)
         if (ready) resolve()
       })
     }
   })
   return {
     pid: child.pid!,
-    said: said.stdout,
+    output: output.stdout,
     cpuMs: () => cpuMs(child.pid!),
     stop: () => {
       child.kill('SIGTERM')
@@ -181,7 +181,7 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
   }
 }
 
-/** What a node process takes that runs nothing: the limit of start times and of memory. */
+/** An idle Node.js process: the limit of start time and memory. */
 export async function measureBareNode(): Promise<{ readyMs: number; residentMb: number }> {
   const startMs = performance.now()
   const script = 'process.stdout.write("ready\\n"); setInterval(() => {}, 1000)'
@@ -193,7 +193,7 @@ export async function measureBareNode(): Promise<{ readyMs: number; residentMb: 
   return measured
 }
 
-/** In ticks of 10 ms, from the 14th and 15th field of what the kernel says; the name in the second may hold spaces. */
+/** Fields 14 and 15 of /proc/PID/stat, in ticks of 10 ms; the name in field 2 may contain spaces. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')

@@ -1,5 +1,5 @@
-// A suite is a list of parts, each of which measures some figures in a directory of its own; main.ts lists the suites and
-// run-suites.ts runs them.
+// A suite has parts, each of which measures some figures in its own directory. main.ts lists the suites, run-suites.ts
+// runs them.
 import type { Figure } from './figure.ts'
 
 export interface Suite {
@@ -9,15 +9,15 @@ export interface Suite {
 export type MeasurePart = (options: PartOptions) => Promise<Figure[]>
 
 export interface PartOptions {
-  /** An empty directory on the disk that is measured; removed afterwards. */
+  /** An empty directory on the measured disk; removed afterwards. */
   readonly dir: string
-  /** Where the measured processes leave CPU profiles. They are slower then. */
+  /** Where the measured processes write CPU profiles, which slows them down. */
   readonly profileDir?: string
-  /** More rounds, longer ones and larger sizes than fit into the ten minutes. */
+  /** Run more, longer and larger rounds than fit into ten minutes. */
   readonly long: boolean
   progress(text: string): void
-  /** A sentence to print below the table: what the figures mean. */
+  /** Adds a sentence below the table. */
   note(text: string): void
-  /** A figure that cannot be had here; the table says why. */
+  /** Reports a figure that cannot be measured here, and why. */
   missing(name: string, because: string): void
 }

@@ -4,7 +4,7 @@ import { aSuiteReport } from './report.fixture.ts'
 import { tableOf, tableOfAll } from './table.ts'
 
 describe('the table', () => {
-  it('SYS-16 has a line for each figure of every suite, with limit, ratio, target and verdict', () => {
+  it('SYS-16 has a line for each figure of every suite, with limit, ratio, target and result', () => {
     const reports = [
       aSuiteReport('api', [
         {
@@ -27,7 +27,7 @@ describe('the table', () => {
     ]
     expect(tableOfAll(reports)).toBe(
       [
-        'suite   figure                 value     limit  ratio  target  pass  limit is',
+        'suite   figure                 value     limit  ratio  target  pass  limit measured as',
         'api     creates              5,728/s  13,757/s   42 %  ≥ 40 %   yes  the echo',
         'driver  create to published   164 ms    100 ms   61 %  ≥ 77 %    NO  the commands',
         '',
@@ -35,7 +35,7 @@ describe('the table', () => {
     )
   })
 
-  it('gives what is published a line of its own, in times where it is far off', () => {
+  it('gives a published figure its own line, as a factor from ten times on', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
     const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }
@@ -49,7 +49,7 @@ describe('the table', () => {
     expect(lines(figure)).toEqual([expect.stringMatching(published)])
   })
 
-  it('shows what could not be measured, and why', () => {
+  it('shows which figures could not be measured, and why', () => {
     const report = {
       ...aSuiteReport('clients', []),
       missing: [{ name: 'creates on etcd', because: 'etcd is not installed' }],

@@ -1,10 +1,10 @@
-// Prints figures for people: one line each, aligned, with the target and whether it was met.
+// Formats figures as an aligned text table: one line each, with the target and whether it was met.
 import { type Figure, type Missing, passes, peerRatioOf, ratioOf } from './figure.ts'
 import type { SuiteReport } from './report.ts'
 import { amount, ratioText, targetText } from './text.ts'
 
-const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit is']
-const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit is'])
+const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit measured as']
+const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit measured as'])
 
 /** The figures of one suite. */
 export const tableOf = (suite: SuiteReport): string => aligned([HEADINGS, ...rowsOf(suite)])
@@ -18,7 +18,7 @@ const rowsOf = ({ figures, missing }: SuiteReport): string[][] => [
   ...missing.map(missingRow),
 ]
 
-/** What others published stands in the place of a limit, or where there is one, in a line of its own below. */
+/** A published figure takes the place of the limit, or has its own line if there is a limit. */
 function figureRows(figure: Figure): string[][] {
   const { name, unit, value, limit, peer, target } = figure
   const pass = passes(figure)

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers, ratios, targets and durations.
 import type { Target, Unit } from './figure.ts'
 
 export const count = (value: number): string => value.toLocaleString('en')
@@ -10,7 +10,7 @@ export function amount(value: number, unit: Unit): string {
   return unit === '/s' ? `${number}/s` : `${number} ${unit}`
 }
 
-/** Beyond ten times as good, percents say less than times. */
+/** A percentage, or a factor from ten times on. */
 export function ratioText(ratio: number | undefined): string {
   if (ratio === undefined || !Number.isFinite(ratio)) return ''
   return ratio >= 10 ? `${count(Math.round(ratio))} ×` : `${Math.round(ratio * 100)} %`
