@@ -141,7 +141,7 @@ export function prepareControllers(
         createProvisioningControllers({
           ...deps,
           provisioner,
-          options: { inProcess: true, bindsAtOnce: true, gates },
+          options: { inProcess: true, bindsOnSave: true, gates },
           provisioningMetrics,
         }),
       ),

@@ -106,7 +106,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
       }),
       provisioningMetrics: driverMetrics.provisioning,
       events,
-      options: { bindsAtOnce: true, gates, ...options },
+      options: { bindsOnSave: true, gates, ...options },
     })
   }
 

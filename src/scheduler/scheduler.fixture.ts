@@ -275,8 +275,8 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
     provisioner: {
       name: DRIVER,
       owns: ({ spec }) => spec?.csi?.driver === DRIVER,
-      async provision({ claim, volumeName, selectedNode }, _signal, aboutToAsk) {
-        await aboutToAsk?.()
+      async provision({ claim, volumeName, selectedNode }, _signal, beforeCreate) {
+        await beforeCreate?.()
         await storage.before()
         const place = storage.placeOf(selectedNode ?? '')
         const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
@@ -291,7 +291,7 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
         }
         const term = { matchExpressions: [{ key: HOST, operator: 'In' as const, values: [selectedNode ?? ''] }] }
         return {
-          is: 'made',
+          is: 'provisioned',
           volume: {
             spec: {
               capacity: { storage: formatQuantity(quantityFromBytes(bytes)) },

@@ -20,7 +20,7 @@ import {
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
-import { existingVolume } from '../controllers/provisioning/plugin/check-made.ts'
+import { existingVolume } from '../controllers/provisioning/plugin/check-result.ts'
 import type {
   AccessMode,
   ExistingVolume,

@@ -1,9 +1,9 @@
-// What this process knows about the claims it has begun: how far each came, and the request to repeat where the end of
-// a try is not known. All of it may be lost at any moment; the intent on the claim is what lasts (intent.ts).
+// The claims that this process has started to provision for: the stage of each, and the request to repeat when the result
+// of a call is unknown. Only in memory; after a crash, the intent on the claim remains (intent.ts).
 //
 //   nothing → unknown → unsaved → saved
 //      ↑         │          │
-//      └─────────┴── unwanted    made, but refused by the server, outrun, or not what was asked for
+//      └─────────┴── unwanted    rejected by the API server, superseded by another volume, or a mismatch
 
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
@@ -11,20 +11,20 @@ import type { Claim } from '../../volumes/matching.ts'
 import type { ProvisionRequest } from './provisioner.ts'
 
 export type Stage =
-  /** The storage holds nothing: it was never asked, or said so. */
+  /** No volume exists: the storage was not called, or confirmed it. */
   | { readonly is: 'nothing' }
-  /** It may hold something. Without a request, an earlier process asked. */
+  /** A volume may exist. Without a request, an earlier process made the call. */
   | { readonly is: 'unknown'; readonly request?: ProvisionRequest }
-  /** It made this, and the server does not know yet. */
+  /** Provisioned, the PV is not created yet. */
   | {
       readonly is: 'unsaved'
       readonly volume: PersistentVolume
       readonly tries: number
-      /** How many of the tries the server refused. */
+      /** How many of the tries the API server rejected. */
       readonly refusals: number
       readonly notBeforeMs: number
     }
-  /** It made this, and it has to go again. */
+  /** Provisioned, and to be deleted. */
   | {
       readonly is: 'unwanted'
       readonly volume: PersistentVolume
@@ -32,35 +32,35 @@ export type Stage =
       readonly tries: number
       readonly notBeforeMs: number
     }
-  /** The server knows, as of this version. Matters until the cache shows it. */
+  /** The PV was created at this version. Kept until the cache shows it. */
   | { readonly is: 'saved'; readonly resourceVersion: string }
 
 export interface Attempt {
-  /** As last seen; outlives the object. */
+  /** As last read; the object may be deleted since. */
   claim: Claim
   stage: Stage
-  /** When the storage was last asked, by the monotonic clock. */
+  /** When the storage was last called, by the monotonic clock. */
   startedMs: number
-  /** The same request will fail again: not before then, unless the class is another one. */
+  /** The same request will fail again: no retry before then, unless the class was replaced. */
   infeasible: { readonly untilMs: number; readonly classUid: string; readonly because: string } | undefined
 }
 
 /**
- * Bounded by the claims that ask this provisioner for a volume, and those whose storage is still being asked about
- * after they went: each leaves when its work is over.
+ * Bounded by the claims that request a volume from this provisioner, and deleted claims whose volume is still in an
+ * unknown state: each is removed when its work is done.
  */
 export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()
 
   of(claim: Claim): Attempt | undefined {
-    return this.at(keyOfObject(claim), claim.metadata.uid ?? '')
+    return this.at(keyOfObject(claim), claim.metadata.uid)
   }
 
   at(key: ObjectKey, uid: string): Attempt | undefined {
     return this.#byKey.get(key)?.get(uid)
   }
 
-  /** Whether anything was begun for a claim of that name, there or gone. */
+  /** Whether there is an attempt for a claim of that name, existing or deleted. */
   knows(key: ObjectKey): boolean {
     return this.#byKey.has(key)
   }
@@ -74,18 +74,18 @@ export class Attempts {
     const attempt: Attempt = { claim, stage, startedMs: 0, infeasible: undefined }
     const key = keyOfObject(claim)
     const sameName = this.#byKey.get(key) ?? new Map<string, Attempt>()
-    this.#byKey.set(key, sameName.set(claim.metadata.uid ?? '', attempt))
+    this.#byKey.set(key, sameName.set(claim.metadata.uid, attempt))
     return attempt
   }
 
   forget(claim: Claim): void {
     const key = keyOfObject(claim)
     const sameName = this.#byKey.get(key)
-    sameName?.delete(claim.metadata.uid ?? '')
+    sameName?.delete(claim.metadata.uid)
     if (sameName?.size === 0) this.#byKey.delete(key)
   }
 
-  /** Those begun for claims of this name that are no longer there. */
+  /** Attempts for earlier claims of this name. */
   lost(key: ObjectKey, presentUid: string | undefined): Attempt[] {
     const sameName = this.#byKey.get(key)
     return sameName ? [...sameName.values()].filter(({ claim }) => claim.metadata.uid !== presentUid) : []

@@ -22,8 +22,8 @@ const BY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.
 const build = (made: NewVolume = MADE, claim = aClaim(), storageClass = CLASS) =>
   buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, made, BY)
 
-describe('the volume object', () => {
-  it('PROV-11 says what claim and class say', () => {
+describe('buildVolume', () => {
+  it('PROV-11 copies fields of claim and class', () => {
     expect(build()).toEqual({
       metadata: {
         name: 'pvc-u1',
@@ -49,7 +49,7 @@ describe('the volume object', () => {
     })
   })
 
-  it('PROV-11 takes labels, annotations and what else the storage knows from it', () => {
+  it('PROV-11 copies labels, annotations and spec that the storage returned', () => {
     const nodeAffinity = {
       required: {
         nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In' as const, values: ['a'] }] }],
@@ -64,7 +64,7 @@ describe('the volume object', () => {
     expect(volume.spec?.nodeAffinity).toEqual(nodeAffinity)
   })
 
-  it('PROV-11 belongs to its claim, class and provisioner, whatever the storage says', () => {
+  it('PROV-11 sets claimRef, class and provisioner whatever the storage returned', () => {
     const volume = build({
       annotations: { [PROVISIONED_BY]: 'someone-else' },
       spec: { ...MADE.spec, storageClassName: 'slow', claimRef: { name: 'another' } },
@@ -73,13 +73,13 @@ describe('the volume object', () => {
     expect(volume.spec).toMatchObject({ storageClassName: 'fast', claimRef: { name: 'data' } })
   })
 
-  it('PROV-2 of a claim with the class annotation of old has that class', () => {
+  it('PROV-2 uses the class of the beta annotation', () => {
     const claim = aClaim({ storageClassName: undefined })
     claim.metadata.annotations = { 'volume.beta.kubernetes.io/storage-class': 'myClass' }
     expect(build(MADE, claim).spec?.storageClassName).toBe('myClass')
   })
 
-  it('PROV-16 never says where credentials are', () => {
+  it('PROV-16 drops annotations that refer to secrets', () => {
     const annotations = Object.fromEntries(
       ['provisioner-deletion', 'controller-modify'].flatMap((what) => [
         [`volume.kubernetes.io/${what}-secret-name`, 'creds'],
@@ -90,7 +90,7 @@ describe('the volume object', () => {
   })
 })
 
-describe('what was asked for', () => {
+describe('mismatchOf', () => {
   const given = (spec: object, labels?: Record<string, string>): PersistentVolume => {
     const volume = build({ ...MADE, ...(labels ? { labels } : {}) })
     return { ...volume, spec: { ...volume.spec, ...spec } }
@@ -100,10 +100,15 @@ describe('what was asked for', () => {
     ['PROV-11 more', aClaim(), given({ capacity: { storage: '5Gi' } }), undefined],
     ['PROV-11 the same in other units', aClaim(), given({ capacity: { storage: '4294967296' } }), undefined],
     ['PROV-11 one byte less', aClaim(), given({ capacity: { storage: '4294967295' } }), 'it has 4294967295'],
-    ['PROV-11 no size', aClaim(), given({ capacity: {} }), 'does not say how large'],
-    ['PROV-11 another access mode', aClaim(), given({ accessModes: ['ReadOnlyMany'] }), 'does not offer ReadWriteOnce'],
+    ['PROV-11 no size', aClaim(), given({ capacity: {} }), 'reports no capacity'],
+    [
+      'PROV-11 another access mode',
+      aClaim(),
+      given({ accessModes: ['ReadOnlyMany'] }),
+      'lacks the access modes ReadWriteOnce',
+    ],
     ['PROV-11 more access modes', aClaim(), given({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] }), undefined],
-    ['PROV-11 another mode', aClaim(), given({ volumeMode: 'Block' }), 'its mode is Block'],
+    ['PROV-11 another mode', aClaim(), given({ volumeMode: 'Block' }), 'its volumeMode is Block'],
     ['PROV-11 no labels for a selector', aClaim({ selector: { matchLabels: { z: 'a' } } }), given({}), 'labels'],
     [
       'PROV-11 labels for a selector',
@@ -124,7 +129,7 @@ describe('what was asked for', () => {
   })
 })
 
-describe('the same storage', () => {
+describe('isSameStorage', () => {
   const of = (spec: object): PersistentVolume => ({ metadata: { name: 'pv' }, spec })
   it.each([
     [

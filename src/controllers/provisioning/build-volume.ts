@@ -1,5 +1,5 @@
-// The PersistentVolume object of what the storage made: what claim and class say, with what only the storage knows laid
-// over it. Pure. Whether it is what was asked for is check-volume.ts.
+// Builds the PersistentVolume of a provisioned volume: fields from claim and class, overridden by what the storage
+// returned. Pure. Whether it satisfies the claim is check-volume.ts.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -9,7 +9,7 @@ import type { NewVolume, ProvisionRequest } from './provisioner.ts'
 
 export function buildVolume(
   { claim, storageClass, volumeName }: ProvisionRequest,
-  made: NewVolume,
+  created: NewVolume,
   by: { readonly provisionerName: string; readonly finalizer: string },
 ): PersistentVolume {
   const { reclaimPolicy = 'Delete', mountOptions } = storageClass
@@ -18,15 +18,15 @@ export function buildVolume(
     volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
     persistentVolumeReclaimPolicy: reclaimPolicy,
     ...(mountOptions && mountOptions.length > 0 ? { mountOptions: [...mountOptions] } : {}),
-    ...made.spec,
+    ...created.spec,
     storageClassName: claimClassName(claim) ?? '',
     claimRef: claimRefOf(claim),
   }
   return {
     metadata: {
       name: volumeName,
-      ...(made.labels ? { labels: { ...made.labels } } : {}),
-      annotations: { ...withoutSecretReferences(made.annotations), [PROVISIONED_BY]: by.provisionerName },
+      ...(created.labels ? { labels: { ...created.labels } } : {}),
+      annotations: { ...withoutSecretReferences(created.annotations), [PROVISIONED_BY]: by.provisionerName },
       ...(spec.persistentVolumeReclaimPolicy === 'Delete' ? { finalizers: [by.finalizer] } : {}),
     },
     spec,
@@ -42,7 +42,7 @@ const claimRefOf = ({ metadata: { namespace, name, uid, resourceVersion } }: Rea
   resourceVersion,
 })
 
-/** Who may read a volume must not learn where its credentials are. */
+/** Users who may read volumes must not see where credentials are stored. */
 const SECRET_REFERENCES = /^volume\.kubernetes\.io\/(provisioner-deletion|controller-modify)-secret-(name|namespace)$/
 
 const withoutSecretReferences = (annotations: NewVolume['annotations'] = {}) =>

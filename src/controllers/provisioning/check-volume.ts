@@ -1,27 +1,27 @@
-// Whether what the storage made is what the claim asked for, and whether two volume objects stand for the same storage.
-// Pure.
+// Whether a provisioned volume satisfies its claim, and whether two PVs refer to the same storage. Pure.
 import { isJsonObject, type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { type PersistentVolume, persistentVolumeSource } from '../../api/kinds/volume/volume-schema.ts'
 import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 
-/** Why the volume may not be given to the claim; nothing when it may. */
+/** Why the volume does not satisfy the claim; undefined if it does. */
 export function mismatchOf(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,
 ): string | undefined {
   const asked = claim.spec?.resources?.requests?.storage ?? 0
   const given = volume.spec?.capacity?.storage
-  if (given === undefined) return `it does not say how large it is, and the claim asks for ${asked}`
+  if (given === undefined) return `it reports no capacity, and the claim requests ${asked}`
   if (compareQuantities(given, asked) < 0) {
     const [has, wants] = inOneUnit(quantityToBytes(given), quantityToBytes(asked))
-    return `it has ${has}, and the claim asks for ${wants}`
+    return `it has ${has}, and the claim requests ${wants}`
   }
   const missing = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
-  if (missing.length > 0) return `it does not offer ${missing.join(', ')}`
+  if (missing.length > 0) return `it lacks the access modes ${missing.join(', ')}`
   const mode = claim.spec?.volumeMode ?? 'Filesystem'
-  if (volume.spec?.volumeMode !== mode) return `its mode is ${volume.spec?.volumeMode}, and the claim asks for ${mode}`
+  if (volume.spec?.volumeMode !== mode)
+    return `its volumeMode is ${volume.spec?.volumeMode}, and the claim requests ${mode}`
   const { selector } = claim.spec ?? {}
   if (selector && !matchesLabels(labelSelectorFromObject(selector), volume.metadata.labels)) {
     return "its labels do not match the claim's selector"
@@ -29,7 +29,7 @@ export function mismatchOf(
   return undefined
 }
 
-/** As people compare them: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
+/** In the largest common unit: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
 function inOneUnit(...sizes: readonly bigint[]): string[] {
   const [unit, bytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
   return sizes.map((size) => `${size / bytes}${unit}`)
@@ -38,8 +38,8 @@ function inOneUnit(...sizes: readonly bigint[]): string[] {
 const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n ** BigInt(i + 1)] as const).reverse()
 
 /**
- * By what names the storage. Defaults that the server filled in do not count; nor do a CSI volume's attributes, which
- * may say who made it and when.
+ * Compares the fields that identify the storage. Defaults set by the API server are ignored, and so are attributes of a
+ * CSI volume, which may contain the identity of the provisioner process.
  */
 export function isSameStorage(made: Readonly<PersistentVolume>, saved: Readonly<PersistentVolume>): boolean {
   const { csi } = made.spec ?? {}

@@ -1,4 +1,4 @@
-// What the steps of provisioning and deleting stand on, put together once by provisioning-controllers.ts.
+// What reconciling a claim or a volume uses, created once by provisioning-controllers.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -15,7 +15,7 @@ import type { Provisioner } from './provisioner.ts'
 export interface ProvisioningContext {
   readonly provisioner: Provisioner
   readonly settings: ProvisioningSettings
-  /** The finalizer on claims that says: something may exist in the storage. */
+  /** The finalizer on claims for which a volume may exist in the storage (intent.ts). */
   readonly intent: string
   readonly client: Client
   readonly trySave: Saver['trySave']

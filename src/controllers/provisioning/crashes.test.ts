@@ -48,7 +48,7 @@ const STORIES: readonly Story[] = [
   },
   {
     title: 'a claim is provided for at the third try',
-    begin: async ({ storage }) => void storage.script.push({ fails: 'unfinished', makes: true }, { fails: 'final' }),
+    begin: async ({ storage }) => void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
     meanwhile: (world) => world.housekeeping(),
     isOver: isProvided,
   },
@@ -85,11 +85,11 @@ const STORIES: readonly Story[] = [
 ]
 
 describe.each([
-  { isAtomic: true, bindsAtOnce: false },
-  { isAtomic: true, bindsAtOnce: true },
-  { isAtomic: false, bindsAtOnce: true },
-])('killed at any call (one transaction: $isAtomic, binds at once: $bindsAtOnce)', ({ isAtomic, bindsAtOnce }) => {
-  const options = { bindsAtOnce }
+  { isAtomic: true, bindsOnSave: false },
+  { isAtomic: true, bindsOnSave: true },
+  { isAtomic: false, bindsOnSave: true },
+])('crash at any call (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)', ({ isAtomic, bindsOnSave }) => {
+  const options = { bindsOnSave }
   it.each(STORIES)('PROV-12 $title', async (story) => {
     let kills = 0
     for (const when of ['before', 'after'] as const) {
@@ -128,8 +128,8 @@ const CALLS_MAX = 16
 
 const FAILURES: readonly Failure[] = ['final', 'infeasible', 'reschedule', 'unfinished', 'noChange']
 
-describe('whatever the storage answers', () => {
-  it('PROV-12 nothing leaks: every volume in the storage has an object, and a deleted claim leaves nothing', async () => {
+describe('any sequence of storage results', () => {
+  it('PROV-12 leaves no volume in the storage without a PV, and nothing after a claim is deleted', async () => {
     const answer = fc.oneof(
       fc.record({
         fails: fc.constantFrom(...FAILURES),
@@ -143,7 +143,7 @@ describe('whatever the storage answers', () => {
         fc.record({
           answers: fc.array(answer, { maxLength: 5 }),
           isAtomic: fc.boolean(),
-          options: fc.record({ bindsAtOnce: fc.boolean() }),
+          options: fc.record({ bindsOnSave: fc.boolean() }),
           killAts: fc.array(fc.record({ call: fc.nat(12), when: fc.constantFrom('before', 'after') }), {
             maxLength: 3,
           }),
@@ -156,7 +156,7 @@ describe('whatever the storage answers', () => {
           await world.aClaim('data')
           for (const one of answers) {
             if (!('fails' in one)) world.storage.script.push(one)
-            else world.storage.script.push({ fails: one.fails, makes: one.fails === 'unfinished' && one.isMade })
+            else world.storage.script.push({ fails: one.fails, creates: one.fails === 'unfinished' && one.isMade })
           }
           for (let i = 0; i < deleteFailures; i++) world.storage.deleteScript.push({ is: 'failed', because: 'busy' })
           const isDeleted = () =>

@@ -1,18 +1,18 @@
-// Moves one volume closer to its end: once released it is looked at live, its storage is deleted, and only then the
-// object. Also keeps the finalizer that makes people's deletes wait for that.
+// Reconciles one volume: read, plan (plan-volume.ts), apply. Deletes the storage of a released volume and then the PV,
+// and maintains the finalizer that makes a user's delete of the PV wait for that.
 
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { ApiError, isNotFound } from '../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { DELETION_REQUESTED, isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
-import { isGone } from './intent.ts'
-import { planVolume, whyWanted } from './plan-volume.ts'
+import { isMissingOrReplaced } from './intent.ts'
+import { inUseReason, planVolume } from './plan-volume.ts'
 import type { Deleted } from './provisioner.ts'
 
 export const BY_VOLUME = 'provisioning: volume'
@@ -29,11 +29,11 @@ export async function reconcileVolume(
   switch (action.do) {
     case 'nothing':
       return done
-    case 'putFinalizer': {
+    case 'addFinalizer': {
       const { uid, resourceVersion } = volume.metadata
       return patchFinalizers(volume, { uid, resourceVersion, finalizers: [settings.volumeFinalizer] }, context)
     }
-    case 'dropFinalizer':
+    case 'removeFinalizer':
       return patchFinalizers(volume, withoutFinalizer(volume, settings.volumeFinalizer), context)
     case 'delete':
       return deleteVolume(volume, context, signal)
@@ -42,34 +42,34 @@ export async function reconcileVolume(
 
 async function deleteVolume(cached: Volume, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
   const { provisioner, settings, attachments, election, metrics, clock } = context
-  const { name = '', uid } = cached.metadata
+  const { name, uid } = cached.metadata
   const [attachment] = attachments.byIndex(BY_VOLUME, name)
   if (attachment) {
     const because = `persistentvolume ${name} is still attached to node ${attachment.spec?.nodeName}`
     context.events.record(persistentVolumeKind, cached, deletingFailed(because))
     return stuck(because)
   }
-  // The cache may be behind, and what is deleted is gone: everything is asked once more. Where it says otherwise, the cache
-  // learns that too: what comes after it is then a change, and wakes us again.
+  // Deletion cannot be undone and the cache may be behind, so read volume and claim from the server. Update the cache:
+  // a later event is then a change from this state and triggers another reconcile.
   const volume = await read(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done
   context.volumes.learn(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
-  const wanted = whyWanted(volume, await claimOf(volume, context))
-  if (wanted !== undefined) return stuck(wanted)
+  const inUse = inUseReason(volume, await claimOf(volume, context))
+  if (inUse !== undefined) return stuck(inUse)
 
-  if (!isDeletionRequested(volume) && !(await noteAsked(volume, context)))
-    return backOff('the volume changed meanwhile')
+  if (!isDeletionRequested(volume) && !(await markDeletionRequested(volume, context)))
+    return backOff('the volume changed during the reconcile')
   election?.assertStillLeader()
   const startedMs = clock.monotonicMs()
-  const deleted = await ask(volume, context, signal)
+  const deleted = await callProvisioner(volume, context, signal)
   switch (deleted.is) {
     case 'ignored':
       return done
     case 'failed':
       metrics?.deletingFailed(volume)
       context.events.record(persistentVolumeKind, volume, deletingFailed(deleted.because))
-      return deleted.isNotOurs ? letGo(volume, deleted.because, context) : backOff(deleted.because)
+      return deleted.isForeign ? releaseForeign(volume, deleted.because, context) : backOff(deleted.because)
     case 'deleted':
   }
   const removed = await removeObject(volume, context)
@@ -77,9 +77,9 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   return removed
 }
 
-/** On the very volume that was judged; false when it is another by now. */
-async function noteAsked(
-  { metadata: { name = '', uid, resourceVersion } }: Volume,
+/** Only if the volume is unchanged since it was read; false otherwise. */
+async function markDeletionRequested(
+  { metadata: { name, uid, resourceVersion } }: Volume,
   { client, volumes, clock }: ProvisioningContext,
 ): Promise<boolean> {
   const annotations = { [DELETION_REQUESTED]: new Date(clock.nowMs()).toISOString() }
@@ -88,27 +88,30 @@ async function noteAsked(
     volumes.learn(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))
     return true
   } catch (error) {
-    if (isGone(error)) return false
+    if (isMissingOrReplaced(error)) return false
     throw error
   }
 }
 
-/** What is behind it is not ours to delete, so whoever deletes the object need not wait for that. */
-async function letGo(volume: Volume, because: string, context: ProvisioningContext): Promise<Outcome> {
+/** The storage belongs to another provisioner: a user's delete of the PV need not wait for it. */
+async function releaseForeign(volume: Volume, because: string, context: ProvisioningContext): Promise<Outcome> {
   const { volumeFinalizer } = context.settings
   const { deletionTimestamp, finalizers } = volume.metadata
   if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(because)
   return patchFinalizers(volume, withoutFinalizer(volume, volumeFinalizer), context)
 }
 
-async function ask(
+async function callProvisioner(
   volume: Volume,
   { provisioner, events, metrics, log }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Deleted> {
   let overdue = 0
   const onOverdue = (because: string) => {
-    log.warn({ volume: volume.metadata.name, because }, 'a volume takes too long to delete')
+    log.warn(
+      { volume: volume.metadata.name, because },
+      'deleting a volume exceeds its time limit; waiting for the call to end',
+    )
     if (overdue++ === 0) metrics?.deletingFailed(volume)
     events.record(persistentVolumeKind, volume, deletingFailed(because))
   }
@@ -119,9 +122,9 @@ async function ask(
   }
 }
 
-/** The delete first: were the finalizer to go first and we with it, the object would stand for nothing. */
+/** The delete comes first: after a crash past removing the finalizer, the PV would remain without storage. */
 async function removeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
-  const { name = '', uid, finalizers } = volume.metadata
+  const { name, uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer
   const remove: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
   const drop: CommitWrite = {
@@ -130,12 +133,12 @@ async function removeObject(volume: Volume, context: ProvisioningContext): Promi
     ref: { name },
     patch: { type: 'strategic', body: { metadata: withoutFinalizer(volume, finalizer) } },
   }
-  const answer = await context.trySave(finalizers?.includes(finalizer) ? [remove, drop] : [remove])
-  if (answer.is === 'saved' || isGone(answer.error)) return done
-  throw answer.error
+  const result = await context.trySave(finalizers?.includes(finalizer) ? [remove, drop] : [remove])
+  if (result.is === 'saved' || isMissingOrReplaced(result.error)) return done
+  throw result.error
 }
 
-/** Names no version: others take their own finalizers away at the same time. */
+/** Without resourceVersion: other controllers remove their finalizers at the same time. */
 const withoutFinalizer = ({ metadata: { uid } }: Volume, finalizer: string) => ({
   uid,
   '$deleteFromPrimitiveList/finalizers': [finalizer],
@@ -146,14 +149,14 @@ async function patchFinalizers(
   metadata: object,
   { client, volumes }: ProvisioningContext,
 ): Promise<Outcome> {
-  const { name = '' } = volume.metadata
+  const { name } = volume.metadata
   try {
     const left = await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body: { metadata } })
     if (left) volumes.learn(left)
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return backOff('the volume changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the volume changed during the reconcile')
     throw error
   }
 }

@@ -49,8 +49,8 @@ const finalizersOf = async (name: string) => (await world.volume(name))?.metadat
 const change = (name: string, body: object) =>
   world.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
-describe.each([true, false])('a released volume (one transaction: %s)', (isAtomic) => {
-  it('PROV-14 loses first its storage and then its object', async () => {
+describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic) => {
+  it('PROV-14 loses its storage first and then its PV', async () => {
     await aVolume('pv')
     const process = world.start({ isAtomic })
     await world.settle()
@@ -63,7 +63,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     expect(world.told).toEqual([])
   })
 
-  it('PROV-14 whose storage will not go is told about, kept, and tried again with growing pauses', async () => {
+  it('PROV-14 is kept, with an event, and retried with backoff when its storage cannot be deleted', async () => {
     await aVolume('pv')
     await world.release('pv')
     for (let i = 0; i < 2; i++) world.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
@@ -85,7 +85,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     ])
   })
 
-  it('PROV-14 whose object could not be deleted is asked for again: nothing there is a success', async () => {
+  it('PROV-14 is deleted again when its PV could not be deleted; missing storage counts as success', async () => {
     await aVolume('pv')
     await world.release('pv')
     let failures = 3
@@ -98,7 +98,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     expect(world.storage.deletes.length).toBeGreaterThan(1)
   })
 
-  it('PROV-14 says so before its storage is asked, and only as it was judged', async () => {
+  it('PROV-14 is annotated before its storage is called, conditional on its version', async () => {
     await aVolume('pv')
     await world.release('pv')
     let isKept = false
@@ -119,7 +119,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     expect((await world.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
   })
 
-  it('PROV-14 given back after its storage was asked goes on being deleted, unless it is kept', async () => {
+  it('PROV-14 is deleted although it was freed after deletion had begun, unless its policy is Retain', async () => {
     for (const name of ['gone', 'kept']) await aVolume(name)
     world.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
     world.start({ isAtomic })
@@ -133,7 +133,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     expect([...world.storage.assets.keys()]).toEqual(['kept'])
   })
 
-  it('PROV-18 deleted by its user before its claim: held until its storage is gone', async () => {
+  it('PROV-18 keeps its finalizer until its storage is deleted, when a user deletes it before its claim', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
     world.start({ isAtomic })
@@ -146,8 +146,8 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
   })
 })
 
-describe('a volume that its user deletes', () => {
-  it('PROV-14 after it was given back takes its storage with it', async () => {
+describe('a volume that a user deletes', () => {
+  it('PROV-14 loses its storage when it was freed before', async () => {
     await aVolume('pv', { spec: { claimRef: undefined } })
     await setPhase('pv', 'Available')
     world.start()
@@ -158,7 +158,7 @@ describe('a volume that its user deletes', () => {
     expect(world.storage.assets.size).toBe(0)
   })
 
-  it('PROV-14 before its claim took it is not wanted by that claim; one that is bound to it is not overlooked', async () => {
+  it('PROV-14 is deleted if its claim is not bound yet, and kept if it is', async () => {
     const claim = await world.aClaim('data', { storageClassName: 'none' })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
@@ -204,7 +204,7 @@ describe('which volumes', () => {
     expect(await world.volume('pv')).toBeDefined()
   })
 
-  it('PROV-20 without a name on it, but with our kind of source, is ours to delete', async () => {
+  it('PROV-20 deletes a volume without the provisioned-by annotation if its source is ours', async () => {
     await aVolume('static', { by: null, finalizers: [] })
     await world.release('static')
     world.start()
@@ -212,7 +212,7 @@ describe('which volumes', () => {
     expect(world.storage.assets.size).toBe(0)
   })
 
-  it('PROV-14 another instance’s are left to it', async () => {
+  it('PROV-14 leaves volumes of another instance to it', async () => {
     await aVolume('pv')
     await world.release('pv')
     world.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
@@ -225,10 +225,10 @@ describe('which volumes', () => {
     expect(world.told).toEqual([])
   })
 
-  it('PROV-20 that only say they are ours are told about and kept, until their user deletes them', async () => {
+  it('PROV-20 reports and keeps volumes with our annotation but a foreign source, until a user deletes them', async () => {
     await aVolume('pv')
     await world.release('pv')
-    const refusal = { is: 'failed', because: 'not mine; nothing was touched', isNotOurs: true } as const
+    const refusal = { is: 'failed', because: 'not mine; nothing was touched', isForeign: true } as const
     world.storage.deleteScript.push(refusal, refusal)
     const process = world.start()
     await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
@@ -241,7 +241,7 @@ describe('which volumes', () => {
     expect(world.storage.assets.has('pv')).toBe(true)
   })
 
-  it('PROV-14 one whose deletion takes longer than it may is told, while it is waited for', async () => {
+  it('PROV-14 reports a delete call that exceeds its time limit, and keeps waiting', async () => {
     await aVolume('pv')
     await world.release('pv')
     const plain = world.storage.provisioner()
@@ -268,7 +268,7 @@ describe('which volumes', () => {
     expect(world.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-14 going already and let go of by us: not touched', async () => {
+  it('PROV-14 ignores a volume being deleted that no longer has our finalizer', async () => {
     await aVolume('pv', { finalizers: ['example.com/hold'] })
     await world.release('pv')
     await world.client.delete(persistentVolumeKind, { name: 'pv' })
@@ -278,8 +278,8 @@ describe('which volumes', () => {
   })
 })
 
-describe('the finalizer', () => {
-  it('PROV-18 is put on bound volumes of ours, made by whomever, and only while they are to be deleted', async () => {
+describe('the finalizer on volumes', () => {
+  it('PROV-18 is set on our bound volumes while their policy is Delete', async () => {
     await aVolume('static', { by: null, finalizers: [] })
     await setPhase('static', 'Bound')
     world.start()
@@ -291,7 +291,7 @@ describe('the finalizer', () => {
     expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
   })
 
-  it('PROV-15 a volume made Retain can be deleted as an object, and its data stays', async () => {
+  it('PROV-15 is removed when the policy becomes Retain, so that the PV can be deleted without its data', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
     world.start()
@@ -304,8 +304,8 @@ describe('the finalizer', () => {
   })
 })
 
-describe('still wanted', () => {
-  it('PROV-14 while its claim exists and has no other volume, it is kept; when the claim goes, it goes', async () => {
+describe('a released volume that may be in use', () => {
+  it('PROV-14 is kept while its claim exists without another volume, and deleted afterwards', async () => {
     const claim = await world.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
@@ -320,7 +320,7 @@ describe('still wanted', () => {
     await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
   })
 
-  it('PROV-14 when its claim took another volume, it goes', async () => {
+  it('PROV-14 is deleted when its claim is bound to another volume', async () => {
     const claim = await world.aClaim('data', { spec: { volumeName: 'other' } })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await world.release('pv')
@@ -328,7 +328,7 @@ describe('still wanted', () => {
     await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
   })
 
-  it('PROV-14 when a claim of the same name, but not the same claim, exists, it goes', async () => {
+  it('PROV-14 is deleted when only a later claim of the same name exists', async () => {
     await world.aClaim('data', { provisioner: 'x.y/z' })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await world.release('pv')
@@ -336,7 +336,7 @@ describe('still wanted', () => {
     await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
   })
 
-  it('PROV-14 when it was made Retain a moment ago, unseen by the cache, it is kept', async () => {
+  it('PROV-14 is kept when its policy became Retain and the cache is behind', async () => {
     await aVolume('pv')
     await world.release('pv')
     let isChanged = false
@@ -351,7 +351,7 @@ describe('still wanted', () => {
     expect(world.storage.deletes).toEqual([])
   })
 
-  it('PROV-14 while it is attached to a node, it waits, says so, and goes with the attachment', async () => {
+  it('PROV-14 is kept, with an event, while it is attached to a node', async () => {
     await aVolume('pv')
     await world.release('pv')
     await world.client.create(volumeAttachmentKind, {

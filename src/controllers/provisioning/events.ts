@@ -1,4 +1,4 @@
-// Everything that provisioning and deleting tell people, in the words they know from other provisioners.
+// Events of provisioning and deleting. Reasons and wording are those of external-provisioner where it has them.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Happening } from '../../runtime/index.ts'
@@ -27,38 +27,38 @@ export const provisioningFailed = (how: Failure, because: string): Happening =>
       : because,
   )
 
-/** Of a claim that is being deleted, and waits: for what, and how to end it. */
-export function heldBecause(because: string, { volumeName, intent }: Held): string {
+/** For a claim that is being deleted and waits: for what, and how an operator can end it. */
+export function explainHeldClaim(because: string, { volumeName, intent }: Held): string {
   const why = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
   return (
-    `${why.replace(/\.?$/, '.')} The claim cannot go before it is known whether its volume exists; that is asked again ` +
-    `and again. If there will never be an answer, ${howToGiveUp({ volumeName, intent })}`
+    `${why.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
+    `repeated. If the storage will never answer, ${manualCleanup({ volumeName, intent })}`
   )
 }
 
-/** Whose end nobody here can find out. */
-export const howToGiveUp = ({ volumeName, intent }: Held): string =>
-  `look for "${volumeName}" in the storage, delete it there, and take the finalizer "${intent}" off the claim.`
+/** For a volume whose state cannot be determined. */
+export const manualCleanup = ({ volumeName, intent }: Held): string =>
+  `look for "${volumeName}" in the storage, delete it there, and remove the finalizer "${intent}" from the claim.`
 
 interface Held {
   readonly volumeName: string
   readonly intent: string
 }
 
-/** So that what to do about it is not cut off. */
+/** Leaves room for the instructions within the length limit of event messages. */
 const REASON_CHARACTERS_MAX = 500
 
-/** The claim has another volume by now, or is going: what was made for it is reclaimed like any other. */
+/** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */
 export const notNeeded = (volumeName: string, why: string, isDeleted: boolean): Happening => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
-  message: `Volume ${volumeName} was made for this claim and is not needed: ${why}. It is ${isDeleted ? 'deleted' : 'kept, as its reclaim policy says'}.`,
+  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${why}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
 export const savingFailed = (claim: Claim, because: string, isLast: boolean): Happening =>
   failed(
     `Error creating provisioned PV object for claim ${keyOfObject(claim)}: ${because}. ` +
-      (isLast ? 'Deleting the volume.' : 'Trying again.'),
+      (isLast ? 'Deleting the volume.' : 'Retrying.'),
   )
 
 export const cleanupFailed = (claim: Claim, volumeName: string, because: string): Happening => ({
@@ -66,7 +66,7 @@ export const cleanupFailed = (claim: Claim, volumeName: string, because: string)
   reason: 'ProvisioningCleanupFailed',
   message:
     `Error cleaning provisioned volume for claim ${keyOfObject(claim)}: ${because}. ` +
-    `Trying again; until then volume "${volumeName}" takes up storage.`,
+    `Retrying; until then volume "${volumeName}" occupies storage.`,
 })
 
 export const deletingFailed = (because: string): Happening => ({

@@ -1,4 +1,4 @@
-// The door of provisioning.
+// Provisioning: creates volumes for claims and deletes released ones, with any Provisioner (provisioner.ts).
 export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
 export type { ProvisioningOptions } from './options.ts'
 export type { Deleted, Failure, NewVolume, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'

@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { intentOf } from './intent.ts'
 import { settingsOf, volumeNameOf } from './options.ts'
 
-describe('the intent', () => {
-  it('PROV-12 is called after its provisioner', () => {
+describe('intentOf', () => {
+  it('PROV-12 contains the name of the provisioner', () => {
     expect(intentOf('disks.example.com')).toBe('provisioning.stowage.dev/disks.example.com')
     expect(intentOf('disks.example.com', 'node-1')).toBe('provisioning.stowage.dev/disks.example.com.node-1')
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')
   })
 
-  it('PROV-12 of every provisioner is a name a finalizer may have, and of two provisioners are two', () => {
+  it('PROV-12 returns valid and distinct finalizer names for all provisioners', () => {
     const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/)
     const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('.'))
     fc.assert(
@@ -22,7 +22,7 @@ describe('the intent', () => {
   })
 })
 
-describe('the name of a volume', () => {
+describe('volumeNameOf', () => {
   const UID = '5a294561-7e5b-11e6-a20e-0eb6048532a3'
   it.each([
     [{}, `pvc-${UID}`],

@@ -1,10 +1,10 @@
-// Intent before effect: before the storage is asked for a claim's volume for the first time, the claim gets this
-// finalizer. While it is there, something may exist under the volume's name, and the claim cannot go: whichever process
-// finds it finishes the work. It leaves in the same commit that saves the volume, or when nothing is known to exist.
+// Intent before effect: before the first call to the storage for a claim, the claim gets this finalizer. While it is set, a
+// volume may exist under the volume's name, and the claim is not removed: the next process finishes the work. The commit
+// that creates the PV removes it, or a confirmation that no volume exists.
 
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import { ApiError, conflict, isNotFound, notFound } from '../../api/status-error.ts'
+import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
@@ -24,10 +24,10 @@ export function intentOf(provisionerName: string, instance?: string): string {
 export const holdsIntent = ({ metadata }: Claim, intent: string): boolean =>
   metadata.finalizers?.includes(intent) ?? false
 
-export const isGoing = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
+export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
-/** Only on the very claim that was judged: it may be going, bound or another's by now. Throws ApiError. */
-export async function putIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
+/** Only if the claim is unchanged since it was read: it may be deleted or bound by now. Throws ApiError. */
+export async function addIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
   const held = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
@@ -36,40 +36,41 @@ export async function putIntent(claim: Claim, { client, claims, intent }: Provis
 }
 
 /**
- * For an intent that only the cache shows: one that is no longer there was let go of by whoever finished the work, and
- * what is asked for now would be nobody's. Throws ApiError, 404 when the claim is gone and 409 when the intent is.
+ * For an intent known only from the cache. If it was removed, another process has finished the work, and a volume created
+ * now would belong to no claim. Throws ApiError: NotFound if the claim is gone, Conflict if the intent is.
  */
 export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   const live = await client.get(persistentVolumeClaimKind, refOf(claim))
-  const { name = '', uid } = claim.metadata
+  const { name, uid } = claim.metadata
   if (live.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
   claims.learn(live)
-  if (!holdsIntent(live, intent)) throw conflict(persistentVolumeClaimKind, name, 'its intent has been let go of')
+  if (!holdsIntent(live, intent))
+    throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
-/** Names no version: whatever else was changed in the claim meanwhile is no reason to hold it. */
-export const dropIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
+/** Without resourceVersion: other changes of the claim do not matter. */
+export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
   ref: refOf(claim),
   patch: withoutIntent(claim, intent),
 })
 
-export async function dropIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
+export async function removeIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   if (!holdsIntent(claim, intent)) return
   try {
     const left = await client.patch(persistentVolumeClaimKind, refOf(claim), withoutIntent(claim, intent))
-    if (left) claims.learn(left) // nothing is left of a claim that waited for this
+    if (left) claims.learn(left) // undefined if the claim was waiting for this to be removed
   } catch (error) {
-    if (!isGone(error)) throw error
+    if (!isMissingOrReplaced(error)) throw error
   }
 }
 
 /**
- * Gives the choice of node back to the scheduler, which chooses anew when it finds none. Where nothing exists the
- * intent goes with it. False when the claim changed at the same moment.
+ * Removes the selected node, so that the scheduler selects another, and the intent too if no volume exists. False if the
+ * claim changed meanwhile.
  */
-export async function giveNodeBack(
+export async function clearSelectedNode(
   claim: Claim,
   { node, mayExist }: { readonly node: string; readonly mayExist: boolean },
   { client, claims, intent }: ProvisioningContext,
@@ -88,17 +89,16 @@ export async function giveNodeBack(
     if (left) claims.learn(left)
     return true
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return true
-    if (error instanceof ApiError && error.code === 409) return false
+    if (isNotFound(error)) return true
+    if (isConflict(error)) return false
     throw error
   }
 }
 
-/** The object is no longer there, or another one has its name. */
-export const isGone = (error: unknown): boolean =>
-  isNotFound(error) || (error instanceof ApiError && error.code === 409 && error.reason === 'Conflict')
+/** The object is deleted, or the precondition on its uid or version failed. */
+export const isMissingOrReplaced = (error: unknown): boolean => isNotFound(error) || isConflict(error)
 
-export const refOf = ({ metadata: { namespace, name = '' } }: Claim): ObjectRef => ({
+export const refOf = ({ metadata: { namespace, name } }: Claim): ObjectRef => ({
   namespace,
   name,
 })

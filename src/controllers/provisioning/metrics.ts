@@ -1,11 +1,10 @@
-// How many volumes were provisioned and deleted, how many tries failed, and how long it took, under the names that
-// operators already chart for external provisioners.
+// Metrics of provisioning and deleting, under the names of external-provisioner.
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 
-/** One for the process, however many provisioners it runs. */
+/** One per process, shared by its provisioners. */
 export interface ProvisioningMetrics {
   provisioned(claim: Readonly<PersistentVolumeClaim>, seconds: number): void
   provisioningFailed(claim: Readonly<PersistentVolumeClaim>): void
@@ -19,17 +18,25 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
   const claimMetric = (what: string) => `controller_persistentvolumeclaim_provision_${what}`
   const volumeMetric = (what: string) => `controller_persistentvolume_delete_${what}`
   const provisions = new Counter({ name: claimMetric('total'), help: 'Volumes provisioned.', ...perClaim })
-  const failures = new Counter({ name: claimMetric('failed_total'), help: 'Tries that failed.', ...perClaim })
+  const failures = new Counter({
+    name: claimMetric('failed_total'),
+    help: 'Failed attempts to provision a volume.',
+    ...perClaim,
+  })
   const seconds = new Histogram({
     name: claimMetric('duration_seconds'),
-    help: 'From asking the storage to having saved the volume; successes only.',
+    help: 'Seconds from the call to the storage until the PV is created; successes only.',
     ...perClaim,
   })
   const deletes = new Counter({ name: volumeMetric('total'), help: 'Volumes deleted.', ...perVolume })
-  const deleteFailures = new Counter({ name: volumeMetric('failed_total'), help: 'Tries that failed.', ...perVolume })
+  const deleteFailures = new Counter({
+    name: volumeMetric('failed_total'),
+    help: 'Failed attempts to delete a volume.',
+    ...perVolume,
+  })
   const deleteSeconds = new Histogram({
     name: volumeMetric('duration_seconds'),
-    help: 'From asking the storage to having deleted the volume; successes only.',
+    help: 'Seconds from the call to the storage until the volume is deleted; successes only.',
     ...perVolume,
   })
   return {

@@ -4,7 +4,7 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY, PROVISIONER } from '../../volumes/names.ts'
 import type { Stage } from './attempts.ts'
 import { type ClaimSituation, planClaim, requestOf } from './plan-claim.ts'
-import { planVolume, whyWanted } from './plan-volume.ts'
+import { inUseReason, planVolume } from './plan-volume.ts'
 
 const OURS = 'disks.example.com'
 const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: OURS }
@@ -37,15 +37,15 @@ const aVolume = (by: string, uid: string): PersistentVolume => ({
 })
 const made = { volume: aVolume(OURS, 'u1'), tries: 1 }
 const claims = fc
-  .record({ asked: fc.constantFrom(OURS, 'other.io'), isGoing: fc.boolean(), volumeName: fc.constantFrom('', 'pv') })
-  .map(({ asked, isGoing, volumeName }) => ({
+  .record({ asked: fc.constantFrom(OURS, 'other.io'), isDeleted: fc.boolean(), volumeName: fc.constantFrom('', 'pv') })
+  .map(({ asked, isDeleted, volumeName }) => ({
     metadata: {
       namespace: 'shop',
       name: 'data',
       uid: 'u1',
       resourceVersion: '1',
       annotations: { [PROVISIONER]: asked },
-      ...(isGoing ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+      ...(isDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: { storageClassName: 'fast', volumeName },
   }))
@@ -68,11 +68,11 @@ const situations: fc.Arbitrary<ClaimSituation> = fc
   })
   .map(aSituation)
 
-describe('the plan for a claim', () => {
-  it('PROV-12 never lets go of a claim while something may exist that no volume stands for', () => {
+describe('planClaim', () => {
+  it('PROV-12 never removes the intent while a volume without a PV may exist', () => {
     fc.assert(
       fc.property(situations, (situation) => {
-        if (planClaim(situation).do !== 'letGo') return
+        if (planClaim(situation).do !== 'releaseIntent') return
         const { stage, volume } = situation
         const isAccountedFor =
           volume?.spec?.claimRef?.uid === 'u1' && volume.metadata.annotations?.[PROVISIONED_BY] === OURS
@@ -81,7 +81,7 @@ describe('the plan for a claim', () => {
     )
   })
 
-  it('PROV-9 never begins for a claim that is going, has a volume, or is another’s', () => {
+  it('PROV-9 never starts for a claim that is being deleted, has a volume or is for another provisioner', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const plan = planClaim(situation)
@@ -95,7 +95,7 @@ describe('the plan for a claim', () => {
     )
   })
 
-  it('PROV-13 always has a next step, or a reason, for what may exist', () => {
+  it('PROV-13 always has a next step, or a reason to wait, for a volume that may exist', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const plan = planClaim(situation)
@@ -106,13 +106,13 @@ describe('the plan for a claim', () => {
     )
   })
 
-  it('PROV-12 waits for the time of the next try, and no longer', () => {
+  it('PROV-12 waits exactly until the next try is due', () => {
     const stage: Stage = { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 2_000 }
     expect(planClaim(aSituation({ stage, nowMs: 1_500 }))).toMatchObject({ do: 'wait', afterMs: 500 })
     expect(planClaim(aSituation({ stage, nowMs: 2_000 })).do).toBe('save')
   })
 
-  it('PROV-10 an infeasible request waits, one of another class does not', () => {
+  it('PROV-10 delays an infeasible request, but not with a replaced class', () => {
     const infeasible = { untilMs: 5_000, classUid: 'c1', because: 'bad' }
     expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', because: 'bad', afterMs: 4_000 })
     const storageClass = { ...CLASS, metadata: { name: 'fast', uid: 'c2' } }
@@ -120,7 +120,7 @@ describe('the plan for a claim', () => {
   })
 })
 
-describe('the plan for a volume', () => {
+describe('planVolume', () => {
   const policies = ['Delete', 'Retain', 'Recycle'] as const
   const phases = ['Pending', 'Available', 'Bound', 'Released', 'Failed'] as const
   const volumes = fc
@@ -129,20 +129,20 @@ describe('the plan for a volume', () => {
       policy: fc.constantFrom(...policies),
       phase: fc.constantFrom(...phases),
       isHeld: fc.boolean(),
-      isGoing: fc.boolean(),
+      isDeleted: fc.boolean(),
     })
-    .map(({ by, policy, phase, isHeld, isGoing }) => ({
+    .map(({ by, policy, phase, isHeld, isDeleted }) => ({
       metadata: {
         name: 'pv',
         annotations: { [PROVISIONED_BY]: by },
         finalizers: isHeld ? ['held'] : [],
-        ...(isGoing ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+        ...(isDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
       },
       spec: { persistentVolumeReclaimPolicy: policy, claimRef: { name: 'data', namespace: 'shop', uid: 'u1' } },
       status: { phase },
     }))
 
-  it('PROV-14 deletes only what is released, or given back and deleted by its user; ours, and to be deleted', () => {
+  it('PROV-14 deletes only our volumes with policy Delete that are released, or freed and deleted by a user', () => {
     fc.assert(
       fc.property(volumes, fc.boolean(), (volume, owns) => {
         const plan = planVolume(volume, { name: OURS, owns: () => owns }, 'held')
@@ -154,16 +154,16 @@ describe('the plan for a volume', () => {
           expect(volume.status.phase === 'Released' || isGivenBack).toBe(true)
           expect(volume.spec.persistentVolumeReclaimPolicy).toBe('Delete')
         }
-        if (plan.do === 'putFinalizer') expect(volume.metadata.deletionTimestamp).toBeUndefined()
+        if (plan.do === 'addFinalizer') expect(volume.metadata.deletionTimestamp).toBeUndefined()
       }),
       { numRuns: 1_000 }, // there are 180 of them
     )
   })
 
-  it('PROV-14 a claim of unknown identity but the same name keeps the volume', () => {
+  it('PROV-14 keeps a volume whose claimRef has no uid while a claim of that name exists', () => {
     const volume = { metadata: { name: 'pv' }, spec: { claimRef: { namespace: 'shop', name: 'data' } } }
     const claim = { metadata: { namespace: 'shop', name: 'data', uid: 'u9' }, spec: {} }
-    expect(whyWanted(volume, claim)).toContain('"shop/data"')
-    expect(whyWanted(volume, undefined)).toBeUndefined()
+    expect(inUseReason(volume, claim)).toContain('"shop/data"')
+    expect(inUseReason(volume, undefined)).toBeUndefined()
   })
 })

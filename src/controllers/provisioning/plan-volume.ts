@@ -1,5 +1,5 @@
-// What to do next for one volume, as data: keep our finalizer where it belongs, and delete what nobody wants any more.
-// Pure. Doing it, after one more look at the live objects, is delete-volume.ts.
+// Plans the next step for one volume, as data: set or remove our finalizer, or delete the volume. Pure. delete-volume.ts
+// applies the plan, after planning again from live objects.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -10,8 +10,8 @@ import type { Provisioner } from './provisioner.ts'
 
 export type VolumeAction =
   | { readonly do: 'nothing' }
-  | { readonly do: 'putFinalizer' }
-  | { readonly do: 'dropFinalizer' }
+  | { readonly do: 'addFinalizer' }
+  | { readonly do: 'removeFinalizer' }
   | { readonly do: 'delete' }
 
 export function planVolume(
@@ -24,28 +24,28 @@ export function planVolume(
   const phase = volume.status?.phase
   const isHeld = volume.metadata.finalizers?.includes(finalizer) ?? false
   const isGoing = volume.metadata.deletionTimestamp !== undefined
-  if (policy !== 'Delete') return { do: isHeld ? 'dropFinalizer' : 'nothing' } // the data stays, whoever deletes the object
-  if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'putFinalizer' }
+  if (policy !== 'Delete') return { do: isHeld ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
+  if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'addFinalizer' }
   const isAsked = isDeletionRequested(volume)
-  // Without a claim an administrator is about to give it to another; if there is still something to give. Going and not
-  // held, it was let go of before.
+  // Without a claimRef an administrator is about to free it, unless deletion has begun. Being deleted and without our
+  // finalizer, we have released it before.
   if (phase === 'Released' && (volume.spec?.claimRef || isAsked) && (isHeld || !isGoing)) return { do: 'delete' }
-  // Given back, and then deleted by someone; or given back too late.
+  // Freed and then deleted by a user, or freed after deletion had begun.
   if (phase === 'Available' && isHeld && (isGoing || isAsked)) return { do: 'delete' }
   return { do: 'nothing' }
 }
 
-/** By the name it carries; where it carries none, by what it is. */
+/** By the provisioned-by annotation; without one, by its source. */
 function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Provisioner, 'name' | 'owns'>): boolean {
   const by = volume.metadata.annotations?.[PROVISIONED_BY]
   return by ? by === provisioner.name : provisioner.owns(volume)
 }
 
 /**
- * Why a released volume may still be wanted: its claim exists, and has no other. Nothing when it may go. One that is
- * being deleted, or whose storage is, is not taken by a claim that does not have it yet.
+ * Why a released volume must not be deleted: its claim exists and has no other volume. Undefined if it may be deleted. A
+ * claim that is not bound yet does not bind to a volume that is being deleted.
  */
-export function whyWanted(
+export function inUseReason(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim> | undefined,
 ): string | undefined {

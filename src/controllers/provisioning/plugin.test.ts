@@ -53,8 +53,8 @@ const aVolume = (extra: object = {}) => ({
   spec: { capacity: { storage: '1Gi' }, ...NFS, ...extra },
 })
 
-describe('a plugin as a provisioner', () => {
-  it('PROV-11 what the plugin made becomes the storage’s part of the volume', async () => {
+describe('provisionerOf', () => {
+  it('PROV-11 returns the volume that the plugin created', async () => {
     const { provision } = aPlugin({
       takesMountOptions: true,
       ...makes({
@@ -69,7 +69,7 @@ describe('a plugin as a provisioner', () => {
       matchExpressions: [{ key: 'topology.kubernetes.io/zone', operator: 'In', values: [value] }],
     })
     expect(await provision({ storageClass: { mountOptions: ['ro'] } })).toEqual({
-      is: 'made',
+      is: 'provisioned',
       volume: {
         labels: { 'example.com/tier': 'fast' },
         annotations: { 'example.com/id': '7' },
@@ -83,7 +83,7 @@ describe('a plugin as a provisioner', () => {
     })
   })
 
-  it('PROV-8 the plugin is told what the claim asks for, and nothing of our machinery', async () => {
+  it('PROV-8 passes the request of the claim to the plugin, without internal fields', async () => {
     const { asked, provision } = aPlugin({ parameters: { size: parameter.integer({ doc: 'd', default: 3 }) } })
     await provision({
       size: '1.5Gi',
@@ -123,7 +123,7 @@ describe('a plugin as a provisioner', () => {
     [new TypeError(), '(TypeError)'],
   ]
   for (const [thrown, said] of WORDLESS) {
-    it(`PROV-8 a failure without words is told in words: ${said}`, async () => {
+    it(`PROV-8 describes an error without message: ${said}`, async () => {
       const answer = await aPlugin(throws(thrown)).provision()
       const because = expect.stringMatching(/^it failed without saying why \(/)
       expect(answer).toEqual({ is: 'failed', how: 'unfinished', because })
@@ -132,13 +132,13 @@ describe('a plugin as a provisioner', () => {
   }
 
   for (const [what, error, how] of MEANINGS) {
-    it(`PROV-8 ${what} thrown by provision is a failure of the kind ${how}`, async () => {
+    it(`PROV-8 returns the failure ${how} when provision throws ${what}`, async () => {
       const { provision } = aPlugin(throws(error))
       expect(await provision()).toEqual({ is: 'failed', how, because: 'boom' })
     })
   }
 
-  it('PROV-9 NotMine is for another instance: nobody is told', async () => {
+  it('PROV-9 records no event for NotMine', async () => {
     const error = new NotMine('node b does that')
     const { provision } = aPlugin(throws(error))
     expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
@@ -210,11 +210,11 @@ describe('a plugin as a provisioner', () => {
     ],
   ]
   for (const [what, parts, overrides, because] of REFUSED) {
-    it(`PROV-10 refuses ${what}, names it, and makes nothing`, async () => {
+    it(`PROV-10 rejects ${what} without calling the plugin`, async () => {
       const { asked, provision } = aPlugin(overrides)
       const answer = await provision(parts)
       const told = expect.stringMatching(because)
-      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: told, isUnasked: true })
+      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: told, isNotCalled: true })
       expect(asked).toEqual([])
     })
   }
@@ -226,11 +226,11 @@ describe('a plugin as a provisioner', () => {
     expect(asked).toEqual([])
   })
 
-  it('PROV-10 an empty selector asks for nothing and is no reason to refuse', async () => {
-    expect(await aPlugin().provision({ spec: { selector: {} } })).toMatchObject({ is: 'made' })
+  it('PROV-10 accepts an empty selector', async () => {
+    expect(await aPlugin().provision({ spec: { selector: {} } })).toMatchObject({ is: 'provisioned' })
   })
 
-  it('PROV-12 a refused class does not hide what an earlier try made: a plugin that can find it gives it back', async () => {
+  it('PROV-12 returns the volume of an earlier try that the plugin finds, although the class is rejected now', async () => {
     const wanted: unknown[] = []
     const { provision } = aPlugin({
       async find(one) {
@@ -238,11 +238,11 @@ describe('a plugin as a provisioner', () => {
         return { sizeBytes: GI, source: NFS }
       },
     })
-    expect(await provision({ parameters: { unknown: '1' } })).toMatchObject({ is: 'made' })
+    expect(await provision({ parameters: { unknown: '1' } })).toMatchObject({ is: 'provisioned' })
     expect(wanted).toEqual([{ volumeName: 'pvc-u-1', sizeBytes: GI }])
   })
 
-  it('PROV-12 and if it cannot look, nothing is known to have changed', async () => {
+  it('PROV-12 returns noChange if the plugin cannot find it', async () => {
     const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
     const answer = await provision({ parameters: { unknown: '1' } })
     expect(answer).toMatchObject({ is: 'failed', how: 'noChange', because: expect.stringContaining('filer is down') })
@@ -290,7 +290,7 @@ describe('a plugin as a provisioner', () => {
     ],
   ]
   for (const [what, made, parts, because] of WRONG) {
-    it(`PROV-11 does not take a volume with ${what}, and does not leave it behind`, async () => {
+    it(`PROV-11 rejects and deletes a volume with ${what}`, async () => {
       const { deleted, provision } = aPlugin({
         labels: { tier: ['fast', 'slow'] },
         topologyKeys: ['zone'],
@@ -303,7 +303,7 @@ describe('a plugin as a provisioner', () => {
     })
   }
 
-  it('PROV-12 a volume that cannot be used and cannot be deleted may still be there', async () => {
+  it('PROV-12 returns unfinished for an unusable volume that cannot be deleted', async () => {
     const { provision } = aPlugin({
       ...makes({ labels: { 'a b': 'c' } }),
       delete: () => Promise.reject(new Error('busy')),
@@ -313,10 +313,10 @@ describe('a plugin as a provisioner', () => {
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
-    it(`PROV-11 returning ${JSON.stringify(returned)} is a mistake that is told; what it made is not known`, async () => {
+    it(`PROV-11 reports a bug in the plugin, and unfinished, when it returns ${JSON.stringify(returned)}`, async () => {
       const { deleted, provision } = aPlugin({ provision: async () => returned as any })
       const because =
-        'example.com/tiers returned no volume. This is a mistake in the provisioner; whether it made one is not known.'
+        'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
       expect(await provision()).toEqual({ is: 'failed', how: 'unfinished', because })
       expect(deleted).toEqual([])
     })
@@ -326,20 +326,20 @@ describe('a plugin as a provisioner', () => {
     const parameters = { key: parameter.text({ doc: 'the key', sensitive: true, pattern: /^k-/ }) }
     const secret = 'k-hunter2'
 
-    it('PROV-16 its value is in no message, even where the plugin puts it there', async () => {
+    it('PROV-16 removes its value from messages of the plugin', async () => {
       const { provision } = aPlugin({ parameters, ...throws(new Error(`PUT https://u:${secret}@filer failed`)) })
       const answer = await provision({ parameters: { key: secret } })
       expect(answer).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
     })
 
-    it('PROV-16 nor where the value is not one', async () => {
+    it('PROV-16 removes a value that is invalid, too', async () => {
       const { provision } = aPlugin({ parameters })
       const answer = await provision({ parameters: { key: 'hunter2' } })
       expect(JSON.stringify(answer)).not.toContain('hunter2')
       expect(answer).toMatchObject({ how: 'infeasible', because: expect.stringContaining('"key"') })
     })
 
-    it('PROV-16 a volume that shows it is not taken', async () => {
+    it('PROV-16 rejects a volume that contains its value', async () => {
       const { deleted, provision } = aPlugin({ parameters, ...makes({ annotations: { 'example.com/login': secret } }) })
       const answer = await provision({ parameters: { key: secret } })
       expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('sensitive') })
@@ -348,7 +348,7 @@ describe('a plugin as a provisioner', () => {
     })
   })
 
-  it('PROV-14 deletion shows the plugin the volume as it stands, and its errors are answers', async () => {
+  it('PROV-14 passes the volume to delete, and returns its errors', async () => {
     const { deleted, provisioner } = aPlugin()
     const signal = new AbortController().signal
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
@@ -359,7 +359,7 @@ describe('a plugin as a provisioner', () => {
     expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', because: 'filer is down' })
   })
 
-  it('PROV-20 owns what the plugin says it owns, and nothing if it says nothing', () => {
+  it('PROV-20 owns what the plugin owns, and nothing if it does not implement owns', () => {
     const owns = ({ source }: any) => source.nfs?.server === 'filer'
     expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
@@ -372,15 +372,15 @@ describe('a plugin as a provisioner', () => {
     expect(faulty.provisioner.owns(aVolume())).toBe(false)
   })
 
-  it('PROV-20 a volume that only claims to be its own is not touched', async () => {
+  it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {
     const { deleted, provisioner } = aPlugin({ owns: () => false })
     const answer = await provisioner.delete(aVolume(), new AbortController().signal)
-    const because = expect.stringContaining('Nothing was touched')
-    expect(answer).toEqual({ is: 'failed', because, isNotOurs: true })
+    const because = expect.stringContaining('Nothing was changed')
+    expect(answer).toEqual({ is: 'failed', because, isForeign: true })
     expect(deleted).toEqual([])
   })
 
-  describe('a call that takes too long', () => {
+  describe('a call that exceeds its time limit', () => {
     /** Begins a call; what it is answered with when the time is over is decided by `onAbort`. */
     async function begun(onAbort: (reason: unknown, end: ReturnType<typeof pledge>) => void) {
       const end = pledge()
@@ -397,7 +397,7 @@ describe('a plugin as a provisioner', () => {
       return { clock, end, overdue, answer }
     }
 
-    it('PROV-8 is told to give up, and what it throws then is told with the timeout', async () => {
+    it('PROV-8 is aborted, and its error is reported with the timeout', async () => {
       const timeout = 'example.com/tiers was not done within the timeout of 600 s'
       const ends: [(reason: unknown) => unknown, string][] = [
         [(reason) => reason, `${timeout}.`],
@@ -418,13 +418,13 @@ describe('a plugin as a provisioner', () => {
       }
     })
 
-    it('PROV-8 and gives up without harm says so', async () => {
+    it('PROV-8 may report that it ended without effect', async () => {
       const { clock, answer } = await begun((_reason, end) => end.reject(new NothingMade('undone')))
       await clock.advance(600_000)
       expect(await answer).toMatchObject({ how: 'final', because: expect.stringContaining('600 s: undone') })
     })
 
-    it('PROV-8 and does not give up is told about until it ends, and waited for', async () => {
+    it('PROV-8 is reported repeatedly and awaited until it ends', async () => {
       const { clock, end, overdue, answer } = await begun(() => {})
       await clock.advance(600_999)
       expect(overdue).toEqual([])
@@ -435,12 +435,12 @@ describe('a plugin as a provisioner', () => {
       await clock.advance(600_000)
       expect(overdue).toHaveLength(2)
       end.resolve({ sizeBytes: GI, source: NFS })
-      expect(await answer).toMatchObject({ is: 'made' })
+      expect(await answer).toMatchObject({ is: 'provisioned' })
       await clock.advance(3_600_000)
       expect(overdue).toHaveLength(2)
     })
 
-    it('PROV-14 also a delete', async () => {
+    it('PROV-14 may be a delete', async () => {
       const { clock, provisioner } = aPlugin({ delete: () => new Promise(() => {}) })
       const overdue: string[] = []
       void provisioner.delete(aVolume(), new AbortController().signal, (because) => void overdue.push(because))
@@ -449,7 +449,7 @@ describe('a plugin as a provisioner', () => {
     })
   })
 
-  it('PROV-8 a call hears when the process is told to stop; one that has not begun is not begun', async () => {
+  it('PROV-8 is aborted when the process stops, and not started afterwards', async () => {
     const stop = new AbortController()
     let calls = 0
     const { clock, provisioner } = aPlugin({
@@ -468,7 +468,7 @@ describe('a plugin as a provisioner', () => {
   })
 })
 
-describe('the definition of a plugin', () => {
+describe('checkPlugin', () => {
   const functions = { provision: async () => ({ sizeBytes: 1, source: NFS }), delete: async () => {} }
 
   for (const name of [
@@ -481,12 +481,12 @@ describe('the definition of a plugin', () => {
     'a/',
     'a b/c',
   ]) {
-    it(`PROV-17 refuses the name ${JSON.stringify(name)}`, () => {
+    it(`PROV-17 rejects the name ${JSON.stringify(name)}`, () => {
       expect(() => defineProvisioner({ name, ...functions })).toThrow('expected <your domain>/<name>')
     })
   }
 
-  it('PROV-17 refuses what could never work: no functions, labels that cannot be, parameters that say nothing', () => {
+  it('PROV-17 rejects missing functions, invalid labels and empty parameter declarations', () => {
     const name = 'example.com/disks'
     expect(() => defineProvisioner({ name, provision: functions.provision } as any)).toThrow(
       'lacks the function "delete"',
@@ -496,7 +496,7 @@ describe('the definition of a plugin', () => {
     expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as any } })).toThrow('parameter.text')
   })
 
-  it('PROV-17 declarations are the types that provision gets', () => {
+  it('PROV-17 derives the argument types of provision from the declarations', () => {
     defineProvisioner({
       name: 'example.com/disks',
       parameters: {

@@ -1,12 +1,11 @@
-// Turns a plugin, ours or a vendor's, into a Provisioner, and holds it to the rules: what it has not declared is
-// refused before it is asked, what it returns must fit what was asked for, and what it throws becomes an answer.
-// The plugin's side of the contract is plugin/contract.ts.
+// Adapts a plugin, ours or a vendor's, to Provisioner and enforces its contract (plugin/contract.ts): requests that it has
+// not declared are rejected before the call, results are checked against the request, and errors become results.
 
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
-import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-made.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
+import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-result.ts'
 import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
 import type { Meaning } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
@@ -16,7 +15,7 @@ import type { Deleted, Overdue, Provisioned, Provisioner, ProvisionRequest } fro
 
 export interface PluginOptions {
   readonly clock: Clock
-  /** A call that takes longer is told to give up; it is waited for all the same. Default 10 minutes. */
+  /** After this time the signal of a call is aborted; the call is still awaited. Default 10 minutes. */
   readonly callTimeoutMs?: number
 }
 
@@ -30,14 +29,14 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
   async function provision(
     given: ProvisionRequest,
     signal: AbortSignal,
-    aboutToAsk: () => Promise<void> = async () => {},
+    beforeCreate: () => Promise<void> = async () => {},
     onOverdue?: Overdue,
   ): Promise<Provisioned> {
     const read = readRequest(plugin, given)
     if (read.is === 'ignored') return read
     const wait = { signal, onOverdue }
-    if (read.is === 'refused') return refuse(given, read.because, wait, aboutToAsk)
-    await aboutToAsk()
+    if (read.is === 'refused') return refuse(given, read.because, wait, beforeCreate)
+    await beforeCreate()
     const { request, secrets } = read
     const wanted = { request, secrets, selector: given.claim.spec?.selector }
     try {
@@ -49,17 +48,17 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
   }
 
   /**
-   * What is refused unasked may have been asked for under another class of the same name, by a process that died. If
-   * the plugin finds a volume, that one is kept: it is what would stand there if the process had lived.
+   * A process that crashed may have requested the volume under an earlier class of the same name. If the plugin finds a
+   * volume, it is kept, as it would have been without the crash.
    */
   async function refuse(
     given: ProvisionRequest,
     because: string,
     wait: Wait,
-    aboutToAsk: () => Promise<void>,
+    beforeCreate: () => Promise<void>,
   ): Promise<Provisioned> {
     const { claim, volumeName } = given
-    if (!plugin.find) return { is: 'failed', how: 'infeasible', because, isUnasked: true }
+    if (!plugin.find) return { is: 'failed', how: 'infeasible', because, isNotCalled: true }
     let found: MadeVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
@@ -68,24 +67,24 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
       return {
         is: 'failed',
         how: 'noChange',
-        because: `${because} (Looking for what was made before: ${thrownText(error)})`,
+        because: `${because} (Finding the volume of an earlier try: ${thrownText(error)})`,
       }
     }
     if (!found) return { is: 'failed', how: 'infeasible', because }
-    await aboutToAsk()
+    await beforeCreate()
     return accept(found, ANYTHING, volumeName, wait)
   }
 
-  /** A volume that breaks the rules is a mistake in the plugin. It must not be used, and must not be left behind. */
+  /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
   async function accept(made: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
     if (!namesItsSource(made)) {
-      // Nothing says what to delete, so only the same request can find out what there is.
-      const because = `${plugin.name} returned no volume. This is a mistake in the provisioner; whether it made one is not known.`
+      // There is nothing to identify a volume by, so only the same request can determine what exists.
+      const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', how: 'unfinished', because }
     }
     const checked = checkMade(made, wanted)
-    if (checked.is === 'right') return { is: 'made', volume: checked.volume }
-    const because = `${plugin.name} made a volume that cannot be used: ${checked.because}. This is a mistake in the provisioner.`
+    if (checked.is === 'right') return { is: 'provisioned', volume: checked.volume }
+    const because = `${plugin.name} created a volume that cannot be used: ${checked.because}. This is a bug in the provisioner.`
     try {
       await timed(wait, (call) => plugin.delete(asFarAsReadable(made, volumeName), call))
       return { is: 'failed', how: 'final', because: withoutSecrets(because, wanted.secrets) }
@@ -99,8 +98,8 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
     const volume = existingVolume(given)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
-        const because = `The volume says that ${plugin.name} made it, but its source is none that ${plugin.name} makes. Nothing was touched; delete by hand what is behind it, then the volume.`
-        return { is: 'failed', because, isNotOurs: true }
+        const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage by hand, then the volume.`
+        return { is: 'failed', because, isForeign: true }
       }
       await timed({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
@@ -118,7 +117,7 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
       try {
         return plugin.owns?.(existingVolume(volume)) ?? false
       } catch {
-        return false // one that cannot be judged is not taken
+        return false // a volume that the plugin cannot read is not its own
       }
     },
   }

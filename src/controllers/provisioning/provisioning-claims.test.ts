@@ -33,8 +33,8 @@ function gate() {
   return { opened, open }
 }
 
-describe('a claim of ours', () => {
-  it('PROV-11 gets a volume with all that makes it match: claim, class, size, policy, provisioner, finalizer', async () => {
+describe('a claim of this provisioner', () => {
+  it('PROV-11 gets a volume with claimRef, class, size, policy, provisioner and finalizer', async () => {
     await world.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await world.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     world.start()
@@ -72,7 +72,7 @@ describe('a claim of ours', () => {
     expect(world.storage.forgotten).toContain(claim.metadata.uid)
   })
 
-  it('PROV-12 carries the intent before the storage hears of it', async () => {
+  it('PROV-12 has the intent before the storage is called', async () => {
     await world.aClass('fast')
     let held: boolean | undefined
     await world.aClaim('data')
@@ -80,9 +80,9 @@ describe('a claim of ours', () => {
     world.start({
       provisioner: {
         ...plain,
-        provision: (request, signal, aboutToAsk) =>
+        provision: (request, signal, beforeCreate) =>
           plain.provision(request, signal, async () => {
-            await aboutToAsk?.()
+            await beforeCreate?.()
             held ??= await intentOn('data')
           }),
       },
@@ -91,7 +91,7 @@ describe('a claim of ours', () => {
     expect(held).toBe(true)
   })
 
-  it('PROV-8 in this process: its own finalizer and wording, and no event for every try', async () => {
+  it('PROV-8 with an in-process provisioner: other finalizer and wording, no event per try', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.start({ options: { inProcess: true } })
@@ -102,7 +102,7 @@ describe('a claim of ours', () => {
     ])
   })
 
-  it('PROV-11 is named by the options: prefix, and part of the uid', async () => {
+  it('PROV-11 gets a volume named by prefix and part of the uid', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
@@ -111,7 +111,7 @@ describe('a claim of ours', () => {
     expect(world.storage.provisions[0]?.volumeName).toBe(name)
   })
 
-  it('PROV-11 keeps the data of a Retain class: its volume has no finalizer of ours', async () => {
+  it('PROV-11 gets a volume without our finalizer from a Retain class', async () => {
     await world.aClass('fast', { reclaimPolicy: 'Retain' })
     const claim = await world.aClaim('data')
     world.start()
@@ -120,8 +120,8 @@ describe('a claim of ours', () => {
   })
 })
 
-describe('which claims', () => {
-  it('PROV-9 those of other provisioners and bound ones are left alone', async () => {
+describe('selection of claims', () => {
+  it('PROV-9 ignores claims of other provisioners and bound ones', async () => {
     await world.aClass('fast')
     await world.aClass('theirs', { provisioner: 'tapes.example.com' })
     await world.aClaim('theirs', { storageClassName: 'theirs', provisioner: 'tapes.example.com' })
@@ -138,7 +138,7 @@ describe('which claims', () => {
     expect(new Set(world.told.map(({ about }) => about))).toEqual(new Set(['ours']))
   })
 
-  it('PROV-9 a class that another provisioner serves, though the claim was annotated for us, is left alone', async () => {
+  it('PROV-9 ignores a claim annotated for us whose class names another provisioner', async () => {
     await world.aClass('fast', { provisioner: 'unknown.example.com' })
     await world.aClaim('data')
     world.start()
@@ -147,24 +147,24 @@ describe('which claims', () => {
     expect(world.told).toEqual([])
   })
 
-  it('PROV-9 a missing class is told on the claim, and its coming is all it takes', async () => {
+  it('PROV-9 reports a missing class, and continues once it exists', async () => {
     const claim = await world.aClaim('data')
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
     expect(messages('ProvisioningFailed')).toEqual([
-      'storageclass.storage.k8s.io "fast" not found: create it, or make the claim anew with a class that exists',
+      'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
     expect(await intentOn('data')).toBe(false)
     await world.aClass('fast')
     await world.until(() => world.volume(nameFor(claim)), 'the volume')
   })
 
-  it('PROV-9 a class that waits for a pod is provisioned once a node is chosen', async () => {
+  it('PROV-9 provisions for a WaitForFirstConsumer class once a node is selected', async () => {
     await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await world.aClaim('data')
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
-    expect(process.standing('default/data')?.because).toContain('no node has been chosen')
+    expect(process.standing('default/data')?.because).toContain('no node has been selected')
     expect(world.told).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
@@ -172,7 +172,7 @@ describe('which claims', () => {
     expect(world.storage.provisions[0]?.selectedNode).toBe('node-7')
   })
 
-  it('PROV-9 an instance that does not take a claim does not touch it, begun or not', async () => {
+  it('PROV-9 does not change a claim that the instance does not accept', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     await world.client.create(persistentVolumeClaimKind, {
@@ -183,14 +183,14 @@ describe('which claims', () => {
         resources: { requests: { storage: '1Gi' } },
       },
     })
-    world.start({ provisioner: world.storage.provisioner(DISKS, { takes: async () => false }) })
+    world.start({ provisioner: world.storage.provisioner(DISKS, { accepts: async () => false }) })
     await world.settle()
     expect(world.storage.provisions).toEqual([])
     expect(await intentOn('data')).toBe(false)
     expect(await intentOn('begun')).toBe(true)
   })
 
-  it('PROV-3 of two default classes, the one that the claim names is used', async () => {
+  it('PROV-3 uses the class that the claim names, of two default classes', async () => {
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
     for (const name of ['fast', 'slow']) await world.aClass(name, { metadata: { name, annotations } })
     await world.aClaim('data', { storageClassName: 'slow' })
@@ -201,8 +201,8 @@ describe('which claims', () => {
   })
 })
 
-describe('a try that fails', () => {
-  it('PROV-8 is told, and repeated with growing pauses until it works', async () => {
+describe('a failed try', () => {
+  it('PROV-8 is recorded as an event and retried with backoff', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     for (let i = 0; i < 3; i++) world.storage.script.push({ fails: 'final', because: `no ${i}` })
@@ -221,7 +221,7 @@ describe('a try that fails', () => {
     expect(world.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
 
-  it('PROV-10 an infeasible request is tried again after five minutes, or when the class is another', async () => {
+  it('PROV-10 is retried after five minutes if infeasible, or when the class is replaced', async () => {
     const slow = await world.aClass('fast')
     await world.aClaim('data')
     world.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
@@ -246,7 +246,7 @@ describe('a try that fails', () => {
     expect(await world.volumes()).toHaveLength(1)
   })
 
-  it('PROV-9 when another node may do, the choice is given back, and taken up when it returns', async () => {
+  it('PROV-9 clears the selected node if another may work, and continues with the next one', async () => {
     await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await world.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
     world.storage.script.push({ fails: 'reschedule', because: 'no room' })
@@ -265,14 +265,14 @@ describe('a try that fails', () => {
     expect(world.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
-  it('PROV-12 a node that is gone is given back, but what an earlier process may have made there is not forgotten', async () => {
+  it('PROV-12 clears a deleted node, but keeps the intent if an earlier process may have created a volume', async () => {
     await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await world.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
-    world.storage.script.push({ fails: 'reschedule', isUnasked: true, because: 'no such node' })
+    world.storage.script.push({ fails: 'reschedule', isNotCalled: true, because: 'no such node' })
     world.start()
     await world.until(
       async () => (await world.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
@@ -287,24 +287,24 @@ describe('a try that fails', () => {
     expect(world.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 a refusal before the storage was asked says nothing about what an earlier process made', async () => {
+  it('PROV-12 keeps the intent if the request is rejected before the call and an earlier process may have created a volume', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     await world.client.delete(persistentVolumeClaimKind, ref('data'))
-    world.storage.script.push({ fails: 'final', isUnasked: true })
+    world.storage.script.push({ fails: 'final', isNotCalled: true })
     world.start()
     await world.until(() => world.volume(nameFor(claim)), 'the volume, which can be reclaimed')
     expect(world.storage.provisions).toHaveLength(3)
   })
 
-  it('PROV-12 refused before the storage was asked, it holds nothing: it can be deleted, whatever has restarted since', async () => {
+  it('PROV-12 leaves no intent if the request is rejected before the call, also after restarts', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
-    for (let i = 0; i < 9; i++) world.storage.script.push({ fails: 'final', isUnasked: true })
+    for (let i = 0; i < 9; i++) world.storage.script.push({ fails: 'final', isNotCalled: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     expect(await intentOn('data')).toBe(false)
@@ -314,24 +314,24 @@ describe('a try that fails', () => {
     await world.until(isOver('data'), 'the end', world.housekeeping)
   })
 
-  it('PROV-12 what only a cache that is behind shows as begun is not asked for again: it would be nobody’s', async () => {
+  it('PROV-12 does not repeat a call because of an intent that only a stale cache shows', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     const finalizers = (metadata: object) =>
       world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body: { metadata } })
     await finalizers({ finalizers: [INTENT] })
     await deleteClaim('data')
-    const takes = async () => {
+    const accepts = async () => {
       if (await world.claim('data')) await finalizers({ finalizers: null })
       return true
     }
-    world.start({ provisioner: world.storage.provisioner(DISKS, { takes }) })
+    world.start({ provisioner: world.storage.provisioner(DISKS, { accepts }) })
     await world.until(isOver('data'), 'the end')
     await world.settle()
     expect(world.storage.provisions).toEqual([])
   })
 
-  it('PROV-12 a cache that is behind does not make it try in vain until it catches up', async () => {
+  it('PROV-12 reads the claim after a conflict instead of retrying with a stale cache', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     let reads = 0
@@ -349,7 +349,7 @@ describe('a try that fails', () => {
     expect({ reads, tries }).toEqual({ reads: 1, tries: 2 })
   })
 
-  it('PROV-9 without a node to give back, it is a failure like others', async () => {
+  it('PROV-9 treats reschedule as final without a selected node', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.storage.script.push({ fails: 'reschedule' })
@@ -358,10 +358,10 @@ describe('a try that fails', () => {
     expect(world.storage.provisions).toHaveLength(2)
   })
 
-  it('PROV-12 of unknown end is repeated word for word, though the class has changed since', async () => {
+  it('PROV-12 with unknown result is repeated unchanged, although the class has changed', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     await world.client.delete(storageClassKind, { name: 'fast' })
@@ -370,10 +370,10 @@ describe('a try that fails', () => {
     expect(world.storage.provisions[1]).toBe(world.storage.provisions[0])
   })
 
-  it('PROV-12 a provisioner that throws may have made something', async () => {
+  it('PROV-12 has an unknown result if the provisioner throws', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
-    world.storage.script.push({ throws: new Error('a bug'), makes: true })
+    world.storage.script.push({ throws: new Error('a bug'), creates: true })
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     expect(messages('ProvisioningFailed')).toEqual(['a bug'])
@@ -382,7 +382,7 @@ describe('a try that fails', () => {
     expect(world.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-8 one that takes longer than it may is told and counted once, while it is waited for', async () => {
+  it('PROV-8 is reported and counted once when it exceeds its time limit, and awaited', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -394,9 +394,9 @@ describe('a try that fails', () => {
       provisioningMetrics: createProvisioningMetrics(registry),
       provisioner: {
         ...plain,
-        provision(request, signal, aboutToAsk, onOverdue) {
+        provision(request, signal, beforeCreate, onOverdue) {
           overdue = onOverdue
-          return plain.provision(request, signal, aboutToAsk)
+          return plain.provision(request, signal, beforeCreate)
         },
       },
     })
@@ -410,7 +410,7 @@ describe('a try that fails', () => {
     expect(world.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-9 one that is for another after all is dropped without a word', async () => {
+  it('PROV-9 is dropped without an event if the provisioner ignores the claim', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     world.storage.script.push({ ignores: true })
@@ -423,7 +423,7 @@ describe('a try that fails', () => {
     expect(world.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-10 a selector that is not understood: an event, nothing provisioned, retried', async () => {
+  it('PROV-10 is recorded and retried for an unsupported selector', async () => {
     await world.aClass('fast')
     await world.aClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
     for (let i = 0; i < 2; i++)
@@ -436,14 +436,14 @@ describe('a try that fails', () => {
   })
 })
 
-describe('a volume that is not what was asked for', () => {
+describe('a volume that does not satisfy its claim', () => {
   it.each([
-    ['smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim asks for 1024Mi'],
+    ['smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim requests 1024Mi'],
     [
       'a byte smaller than the request',
       { size: '1073741823' },
       {},
-      'it has 1073741823 bytes, and the claim asks for 1073741824 bytes',
+      'it has 1073741823 bytes, and the claim requests 1073741824 bytes',
     ],
     [
       'without the labels of the selector',
@@ -451,20 +451,20 @@ describe('a volume that is not what was asked for', () => {
       { selector: { matchLabels: { region: 'north' } } },
       "its labels do not match the claim's selector",
     ],
-  ])('PROV-11 %s is deleted, told, and tried again', async (_what, answer, spec, why) => {
+  ])('PROV-11 %s is deleted, reported and provisioned again', async (_what, answer, spec, why) => {
     await world.aClass('fast')
     const claim = await world.aClaim('data', { spec })
     world.storage.script.push(answer, { labels: { region: 'north' } })
     world.start()
     await world.until(() => world.volume(nameFor(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual([
-      `Volume "${nameFor(claim)}" is not what was asked for: ${why}. It is deleted again.`,
+      `Volume "${nameFor(claim)}" does not satisfy the claim: ${why}. It is deleted again.`,
     ])
     expect(world.storage.deletes).toHaveLength(1)
     expect([...world.storage.assets.values()]).toEqual(['1Gi'])
   })
 
-  it('PROV-13 of a claim deleted meanwhile is deleted, and the claim goes', async () => {
+  it('PROV-13 is deleted with its claim if the claim is deleted meanwhile', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     const { opened, open } = gate()
@@ -478,8 +478,8 @@ describe('a volume that is not what was asked for', () => {
   })
 })
 
-describe('a claim that changes while its volume is made', () => {
-  it('PROV-13 deleted: the volume is saved, released and deleted', async () => {
+describe('a claim that changes during provisioning', () => {
+  it('PROV-13 deleted: the volume gets a PV, is released and deleted', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     const { opened, open } = gate()
@@ -494,7 +494,7 @@ describe('a claim that changes while its volume is made', () => {
     expect(world.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-13 deleted, and the storage made nothing: the claim goes at once', async () => {
+  it('PROV-13 deleted, and no volume was created: the claim is removed immediately', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     const { opened, open } = gate()
@@ -509,7 +509,7 @@ describe('a claim that changes while its volume is made', () => {
     expect(world.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-13 deleted between two tries that made nothing: the claim goes at once', async () => {
+  it('PROV-13 deleted between two tries without a volume: the claim is removed immediately', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     world.storage.script.push({ fails: 'final' })
@@ -523,10 +523,10 @@ describe('a claim that changes while its volume is made', () => {
     expect(world.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-13 deleted between two tries of unknown end: the next one finds out, and what it finds is deleted', async () => {
+  it('PROV-13 deleted between two tries with unknown result: the next one finds the volume, which is deleted', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true }, { fails: 'unfinished' }, { fails: 'noChange' })
+    world.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     await deleteClaim('data')
@@ -535,7 +535,7 @@ describe('a claim that changes while its volume is made', () => {
   })
 
   it.each(['unfinished', 'noChange'] as const)(
-    'PROV-13 deleted, and nobody answers what there is (%s): it is told what is waited for, and how to give up',
+    'PROV-13 deleted, and the storage does not answer (%s): the event says what is awaited and how to end it',
     async (fails) => {
       await world.aClass('fast')
       const claim = await world.aClaim('data')
@@ -549,15 +549,15 @@ describe('a claim that changes while its volume is made', () => {
       await world.until(() => messages('ProvisioningFailed').length > 1, 'the event')
       const told = messages('ProvisioningFailed')[1]!
       expect(told).toMatch(/^rpc error: desc = hung hung/)
-      expect(told).toContain('The claim cannot go before it is known whether its volume exists')
-      const giveUp = `look for "${nameFor(claim)}" in the storage, delete it there, and take the finalizer "${INTENT}" off the claim.`
+      expect(told).toContain('The claim is kept until it is known whether its volume exists')
+      const giveUp = `look for "${nameFor(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
       expect(told.endsWith(giveUp)).toBe(true)
       expect(Buffer.byteLength(told)).toBeLessThan(1_024) // what an event holds
       await world.until(isOver('data'), 'the end', world.housekeeping)
     },
   )
 
-  it('PROV-13 deleted, and known to have made nothing: nothing of the kind is told', async () => {
+  it('PROV-13 deleted, and no volume exists: the event does not say so', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     const { opened, open } = gate()
@@ -571,10 +571,10 @@ describe('a claim that changes while its volume is made', () => {
     expect(messages('ProvisioningFailed')).toEqual(['full'])
   })
 
-  it('PROV-13 deleted by force, its intent taken away: what is in the making is still found and deleted', async () => {
+  it('PROV-13 deleted by force with its intent removed: the volume is still found and deleted', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const process = world.start()
     await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     const body = { metadata: { finalizers: null } }
@@ -587,7 +587,7 @@ describe('a claim that changes while its volume is made', () => {
     expect([...world.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(again)}`])
   })
 
-  it('PROV-13 bound elsewhere: the volume is saved, released and deleted; the claim keeps the other', async () => {
+  it('PROV-13 bound to another volume: ours gets a PV, is released and deleted', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -604,11 +604,11 @@ describe('a claim that changes while its volume is made', () => {
     expect(world.reasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
     expect(world.told[1]).toMatchObject({
       type: 'Normal',
-      message: `Volume ${nameFor(claim)} was made for this claim and is not needed: the claim has the volume made-by-hand. It is deleted.`,
+      message: `Volume ${nameFor(claim)} was provisioned for this claim and is not needed: the claim is bound to volume made-by-hand. It is deleted.`,
     })
   })
 
-  it('PROV-13 edited: the commit does not mind', async () => {
+  it('PROV-13 edited: the PV is still created', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -622,7 +622,7 @@ describe('a claim that changes while its volume is made', () => {
     expect((await world.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
   })
 
-  it('PROV-13 deleted and made again under the same name: each gets its own, and the first is reclaimed', async () => {
+  it('PROV-13 deleted and recreated with the same name: each gets its volume, and the first is reclaimed', async () => {
     await world.aClass('fast')
     const first = await world.aClaim('data')
     world.start()
@@ -636,7 +636,7 @@ describe('a claim that changes while its volume is made', () => {
     expect((await world.volume(nameFor(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
   })
 
-  it('PROV-9 one that was going before we began is never begun', async () => {
+  it('PROV-9 deleted before provisioning: never started', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     await deleteClaim('data') // protected: it is still there
@@ -647,7 +647,7 @@ describe('a claim that changes while its volume is made', () => {
   })
 })
 
-describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomic) => {
+describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) => {
   const isCreate = (verb: string, args: readonly any[]) =>
     verb === 'create'
       ? args[0] === persistentVolumeKind
@@ -659,7 +659,7 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
   }
   const REFUSED = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
 
-  it('PROV-12 a server that does not answer is tried for as long as it takes', async () => {
+  it('PROV-12 retries without limit while the API server does not answer', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.start({ isAtomic, intercept: failing(12, unavailable('down')) })
@@ -669,7 +669,7 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
     await world.until(async () => !(await intentOn('data')), 'the intent to go')
   })
 
-  it('PROV-12 one refusal is not the end', async () => {
+  it('PROV-12 retries after one rejection', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.start({ isAtomic, intercept: failing(1, REFUSED) })
@@ -678,7 +678,7 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
     expect(messages('ProvisioningFailed')).toHaveLength(1)
   })
 
-  it('PROV-12 refused five times: the storage is freed, told, and the claim starts over', async () => {
+  it('PROV-12 deletes the volume, with an event, after five rejections, and starts over', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.start({ isAtomic, intercept: failing(5, REFUSED) })
@@ -690,7 +690,7 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
     )
   })
 
-  it('PROV-8 when the storage cannot be freed either, that is told and tried until it can', async () => {
+  it('PROV-8 retries deleting the volume, with an event, until it succeeds', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     world.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
@@ -698,13 +698,13 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
     await world.until(() => world.volume(nameFor(claim)), 'the volume')
     expect(messages('ProvisioningCleanupFailed')).toEqual(
       Array(2).fill(
-        `Error cleaning provisioned volume for claim default/data: busy. Trying again; until then volume "${nameFor(claim)}" takes up storage.`,
+        `Error cleaning provisioned volume for claim default/data: busy. Retrying; until then volume "${nameFor(claim)}" occupies storage.`,
       ),
     )
     expect(world.storage.deletes).toHaveLength(3)
   })
 
-  it('PROV-12 a claim deleted while the server refuses its volume: the storage is freed and the claim goes', async () => {
+  it('PROV-12 deletes the volume if the claim is deleted while the API server rejects the PV', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     world.start({ isAtomic, intercept: failing(1_000, REFUSED) })
@@ -714,7 +714,7 @@ describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomi
     expect(world.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-12 a reply that was lost was a yes: found, and nothing is deleted though the server refuses since', async () => {
+  it('PROV-12 finds the PV after a lost reply, and deletes nothing', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     let creates = 0
@@ -746,7 +746,7 @@ describe('two provisioners for one claim', () => {
     },
   })
 
-  it('PROV-11 the other saved first: what we made is deleted, the claim is let go, one volume remains', async () => {
+  it('PROV-11 deletes ours if the other created its PV first', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -757,14 +757,14 @@ describe('two provisioners for one claim', () => {
     open()
     await world.until(async () => world.storage.assets.size === 0 && !(await intentOn('data')), 'the end')
     expect((await world.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/theirs'])
-    expect(messages('ProvisioningFailed')[0]).toContain('was saved first')
+    expect(messages('ProvisioningFailed')[0]).toContain('was created first')
     expect(world.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-12 the other saved while we were down, and we may have made one: it is found and deleted', async () => {
+  it('PROV-12 finds and deletes ours if the other created its PV while we were down', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
@@ -774,7 +774,7 @@ describe('two provisioners for one claim', () => {
     expect(await world.volumes()).toHaveLength(1)
   })
 
-  it('PROV-11 another instance of ours saved the same storage: that is ours too', async () => {
+  it('PROV-11 accepts a PV of the same storage from another instance of ours', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -789,7 +789,7 @@ describe('two provisioners for one claim', () => {
     expect(world.storage.deletes).toEqual([])
   })
 
-  it('PROV-11 a name that another claim has: told, and what is behind it is never touched', async () => {
+  it('PROV-11 reports a PV name that belongs to another claim, and never touches its storage', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const csi = { driver: DISKS, volumeHandle: 'theirs' }
@@ -803,7 +803,7 @@ describe('two provisioners for one claim', () => {
     expect(await intentOn('data')).toBe(false)
   })
 
-  it('PROV-11 a name that another claim took meanwhile, and its very storage: left alone', async () => {
+  it('PROV-11 leaves a PV alone that another claim obtained meanwhile with the same storage', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
     const { opened, open } = gate()
@@ -820,10 +820,10 @@ describe('two provisioners for one claim', () => {
     expect(world.storage.deletes).toEqual([])
   })
 
-  it('PROV-12 the class is another provisioner’s now: what we may have made cannot be found out, and it says so', async () => {
+  it('PROV-12 reports that the state is unknown if the class names another provisioner now', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
-    world.storage.script.push({ fails: 'unfinished', makes: true })
+    world.storage.script.push({ fails: 'unfinished', creates: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
@@ -832,9 +832,9 @@ describe('two provisioners for one claim', () => {
     const second = world.start()
     await world.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
     const asked = (why: string) =>
-      `It is not known whether volume "${nameFor(claim)}" was made, and it cannot be asked for: ${why}. ` +
-      `Create the class again as it was; or look for "${nameFor(claim)}" in the storage, delete it there, and take the finalizer "${INTENT}" off the claim.`
-    expect(messages('ProvisioningFailed').at(-1)).toBe(asked(`its class "fast" is one of ${OTHERS} now`))
+      `It is unknown whether volume "${nameFor(claim)}" exists, and the call cannot be repeated: ${why}. ` +
+      `Create the class again as it was; or look for "${nameFor(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+    expect(messages('ProvisioningFailed').at(-1)).toBe(asked(`its class "fast" now names the provisioner ${OTHERS}`))
     expect(await intentOn('data')).toBe(true)
     await world.client.delete(storageClassKind, { name: 'fast' })
     await world.until(() => messages('ProvisioningFailed').at(-1) === asked('its class "fast" is gone'), 'the reason')

@@ -1,6 +1,8 @@
-// The lifecycle around one provisioner, as two controllers: claims that want a volume, and volumes that nobody wants any
-// more. Runs in the control plane's process or alone beside any Kubernetes server; it needs only the API and the storage.
-// Where a leader is elected, they are made anew for every term: what one knew is not true for the next.
+// The controllers around one Provisioner: one for claims that request a volume, one for released volumes. They run in the
+// control plane or as a process beside any Kubernetes API server. With leader election they are created for each term,
+// because their state in memory is valid for one term only.
+// Read: context.ts, attempts.ts. Plan: plan-claim.ts, select-claim.ts, plan-volume.ts. Apply: reconcile-claim.ts with
+// provision-claim.ts, unsaved-volume.ts and save-volume.ts; delete-volume.ts.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -37,14 +39,14 @@ export interface ProvisioningDeps extends ControllerDeps {
   readonly provisioner: Provisioner
   readonly options?: ProvisioningOptions
   readonly provisioningMetrics?: ProvisioningMetrics
-  /** Run by whoever made it. Absent: the controllers have one of their own. */
+  /** Run by the caller. Default: a recorder run by these controllers. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
 }
 
 export interface ProvisioningControllers {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last claim and volume in work have. */
+  /** Settles when the last reconcile has ended. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -67,6 +69,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     settings,
     intent: intentOf(provisioner.name, provisioner.instance),
     client,
+    // Without volumes: created ones are not in the cache yet, and deleted ones need no further reconcile.
     trySave: createSaver({ client, election, caches: [claims] }).trySave,
     clock,
     random,
@@ -82,17 +85,17 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 
   const { attempts, intent } = context
-  const mayAskUs = (claim: Claim): boolean =>
+  const mayConcern = (claim: Claim): boolean =>
     isAsked(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
-  const mayBeForUs = (volume: Volume): boolean =>
+  const mayBelongToOurClaim = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)
-      return claim ? mayAskUs(claim) : attempts.knows(key)
+      return claim ? mayConcern(claim) : attempts.knows(key)
     })
   const needsWork = (volume: Volume): boolean =>
     planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'
 
-  // A provisioner that runs alone has the names that are charted already.
+  // A provisioner that runs alone has the queue names of external-provisioner.
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
   const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}${instance}-${name}` : name)
   const { workers, backoff } = settings
@@ -101,12 +104,17 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     ...common,
     name: queueName('claims'),
     sources: [
-      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherWish, concerns: mayAskUs }),
+      source({
+        cache: claims,
+        keysOf: (claim) => [keyOfObject(claim)],
+        matters: isRelevantClaimChange,
+        concerns: mayConcern,
+      }),
       source({
         cache: classes,
-        keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+        keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
       }),
-      source({ cache: volumes, keysOf: claimsOf, matters: isForAnother, concerns: mayBeForUs }),
+      source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, concerns: mayBelongToOurClaim }),
     ],
     reconcile: (key, signal) => reconcileClaim(key, context, (lost) => claimController.queue.add(lost), signal),
   })
@@ -117,11 +125,11 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       source({
         cache: volumes,
         keysOf: (volume) => [keyOfObject(volume)],
-        matters: isAnotherState,
+        matters: isRelevantVolumeChange,
         concerns: needsWork,
       }),
       source({ cache: attachments, keysOf: volumesOf }),
-      // A released volume that its claim still wanted: the claim went, or took another.
+      // A released volume that its claim still needed: the claim was deleted or bound to another volume.
       source({
         cache: claims,
         keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
@@ -140,7 +148,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 }
 
-/** Only what a provisioner may have to look at: without a volume, or with something begun. */
+/** Only claims without a volume or with an intent. */
 function classesOf(claim: Claim): string[] {
   const isOpen = !claim.spec?.volumeName || claim.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX))
   const name = claimClassName(claim)
@@ -155,10 +163,10 @@ function claimsOf({ spec }: Volume): ObjectKey[] {
 const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
   spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
 
-/** Our own writes, and those of people who label things, do not cut a backoff short. */
-const isAnotherWish = (next: Claim, old: Claim): boolean => wishOf(next) !== wishOf(old)
+/** Our own writes and changes of labels do not end a backoff early. */
+const isRelevantClaimChange = (next: Claim, old: Claim): boolean => relevantFieldsOf(next) !== relevantFieldsOf(old)
 
-const wishOf = ({ metadata, spec }: Claim): string =>
+const relevantFieldsOf = ({ metadata, spec }: Claim): string =>
   JSON.stringify([
     ...[PROVISIONER, PROVISIONER_BETA, SELECTED_NODE].map((name) => metadata.annotations?.[name] ?? null),
     metadata.deletionTimestamp !== undefined,
@@ -166,9 +174,9 @@ const wishOf = ({ metadata, spec }: Claim): string =>
     spec?.volumeName ?? '',
   ])
 
-const isForAnother = (next: Volume, old: Volume): boolean => next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
+const hasNewOwner = (next: Volume, old: Volume): boolean => next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
 
-const isAnotherState = (next: Volume, old: Volume): boolean => stateOf(next) !== stateOf(old)
+const isRelevantVolumeChange = (next: Volume, old: Volume): boolean => stateOf(next) !== stateOf(old)
 
 function stateOf({ metadata, spec, status }: Volume): string {
   const { [DELETION_REQUESTED]: _, ...annotations } = metadata.annotations ?? {}

@@ -17,7 +17,7 @@ import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } 
 import type { ProvisioningOptions } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
 import { createProvisioningControllers, type ProvisioningDeps } from './provisioning-controllers.ts'
-import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.ts'
+import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.fixture.ts'
 
 export const DISKS = 'disks.example.com'
 

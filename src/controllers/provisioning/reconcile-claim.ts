@@ -1,5 +1,5 @@
-// Moves one claim closer to having its volume: reads, plans (plan-claim.ts), does one thing, and plans again until there
-// is something to wait for. Safe at any time and after any crash: see intent.ts.
+// Reconciles one claim: read, plan (plan-claim.ts), apply one action, and plan again until there is something to wait for.
+// Safe at any time and after a crash between any two steps: see intent.ts.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -10,16 +10,16 @@ import type { Claim } from '../../volumes/matching.ts'
 import { mayExist } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvision } from './events.ts'
-import { dropIntent, holdsIntent } from './intent.ts'
+import { holdsIntent, removeIntent } from './intent.ts'
 import { volumeNameOf } from './options.ts'
 import { type ClaimAction, type ClaimSituation, planClaim } from './plan-claim.ts'
 import { provisionClaim } from './provision-claim.ts'
 import type { Step } from './step.ts'
-import { cleanUp, trySaving } from './unsaved-volume.ts'
+import { cleanUp, saveProvisioned } from './unsaved-volume.ts'
 
 /**
- * Keys are `namespace/name`, and `namespace/name#uid` for a claim that went, its intent taken away by someone, while
- * something was in the making: `wake` is called with those.
+ * Keys are `namespace/name`, and `namespace/name#uid` for a claim that was deleted, its intent removed by a user, while a
+ * volume may exist: `wake` is called with those.
  */
 export async function reconcileClaim(
   key: ObjectKey,
@@ -54,14 +54,14 @@ async function advance(claim: Claim, context: ProvisioningContext, signal: Abort
 
 function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation {
   const { attempts, volumes, classes, settings, provisioner, clock } = context
-  const claim = asItIs(from, context)
+  const claim = currentClaim(from, context)
   let attempt = attempts.of(claim)
   if (attempt?.stage.is === 'saved' && !isOlder(volumes.resourceVersion, attempt.stage.resourceVersion)) {
-    attempts.forget(claim) // the cache shows the volume, or its end
+    attempts.forget(claim) // the cache shows the volume, or its deletion
     attempt = undefined
   }
   const holds = holdsIntent(claim, context.intent)
-  const volumeName = volumeNameOf(claim.metadata.uid ?? '', settings)
+  const volumeName = volumeNameOf(claim.metadata.uid, settings)
   return {
     provisionerName: provisioner.name,
     intent: context.intent,
@@ -76,10 +76,10 @@ function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation 
   }
 }
 
-/** As the cache shows it now; one that is gone is like one that is going. */
-function asItIs(claim: Claim, { claims, clock }: ProvisioningContext): Claim {
+/** The claim from the cache; a claim that no longer exists is treated as one being deleted. */
+function currentClaim(claim: Claim, { claims, clock }: ProvisioningContext): Claim {
   const present = claims.get(keyOfObject(claim))
-  if (present?.metadata.uid === claim.metadata.uid) return present ?? claim
+  if (present && present.metadata.uid === claim.metadata.uid) return present
   const deletionTimestamp = claim.metadata.deletionTimestamp ?? new Date(clock.nowMs()).toISOString()
   return { ...claim, metadata: { ...claim.metadata, deletionTimestamp } }
 }
@@ -95,16 +95,16 @@ async function apply(
       if (stage.is === 'nothing' && context.attempts.of(claim)) forget(claim, context)
       return done
     case 'wait':
-      if (action.isTold) context.events.record(persistentVolumeClaimKind, claim, cannotProvision(action.because))
+      if (action.recordsEvent) context.events.record(persistentVolumeClaimKind, claim, cannotProvision(action.because))
       return action.afterMs === undefined ? stuck(action.because) : retryAfter(action.afterMs, action.because)
-    case 'letGo':
-      await dropIntent(claim, context)
-      if (stage.is !== 'saved') forget(claim, context) // that one is remembered until the cache shows its volume
+    case 'releaseIntent':
+      await removeIntent(claim, context)
+      if (stage.is !== 'saved') forget(claim, context) // kept until the cache shows the volume
       return apply(action.then, { claim, stage }, context, signal)
     case 'provision':
       return provisionClaim({ claim, request: action.request, isWanted: action.isWanted, stage }, context, signal)
     case 'save':
-      return trySaving(claim, action.stage, context)
+      return saveProvisioned(claim, action.stage, context)
     case 'cleanUp':
       return cleanUp(claim, action.stage, context, signal)
   }
@@ -112,5 +112,5 @@ async function apply(
 
 function forget(claim: Claim, { attempts, provisioner }: ProvisioningContext): void {
   attempts.forget(claim)
-  provisioner.forget?.(claim.metadata.uid ?? '')
+  provisioner.forget?.(claim.metadata.uid)
 }

@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => world.close())
 
 describe('events', () => {
-  it('PROV-8 reach the claim without anyone passing a recorder', async () => {
+  it('PROV-8 are recorded without a recorder passed in', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
     world.storage.script.push({ fails: 'final', because: 'full' })
@@ -52,7 +52,7 @@ describe('events', () => {
 })
 
 describe('metrics', () => {
-  it('PROV-8 count successes, failures and seconds under the names that are charted already', async () => {
+  it('PROV-8 count successes, failures and seconds under the names of external-provisioner', async () => {
     const registry = new Registry()
     const provisioningMetrics = createProvisioningMetrics(registry)
     await world.aClass('fast')
@@ -99,7 +99,7 @@ describe('a leader', () => {
   const leads = (holderIdentity: string) =>
     world.client.patch(leaseKind, LEASE, { type: 'merge', body: { spec: { holderIdentity } } })
 
-  it('PROV-12 that was replaced while the storage worked cannot save; its successor finds the volume and does', async () => {
+  it('PROV-12 that was replaced during a call cannot create the PV; its successor finds the volume and does', async () => {
     await world.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
     await world.aClass('fast')
     await world.aClaim('data')
@@ -122,7 +122,7 @@ describe('a leader', () => {
     expect(world.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 that no longer believes in it asks nothing of the storage, to make or to delete', async () => {
+  it('PROV-12 that has lost its lease does not call the storage', async () => {
     await world.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
     await world.aClass('fast')
     await world.aClaim('early')

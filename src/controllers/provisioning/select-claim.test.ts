@@ -18,7 +18,7 @@ const aClass = (more: Partial<StorageClass> = {}): StorageClass => ({
 })
 const delayed = aClass({ volumeBindingMode: 'WaitForFirstConsumer' })
 
-describe('which claims are ours', () => {
+describe('selectClaim', () => {
   it.each([
     ['PROV-9 the annotation names us', aClaim({ [PROVISIONER]: OURS }), aClass(), 'selected'],
     ['PROV-9 the older annotation names us', aClaim({ [PROVISIONER_BETA]: OURS }), aClass(), 'selected'],
@@ -55,7 +55,7 @@ describe('which claims are ours', () => {
     expect(selectClaim(claim, storageClass, OURS).is).toBe(is)
   })
 
-  it('PROV-9 never one that names another provisioner, or has a volume', () => {
+  it('PROV-9 never selects a claim of another provisioner or with a volume', () => {
     const name = fc.constantFrom(OURS, 'other.io', '')
     fc.assert(
       fc.property(
@@ -75,13 +75,13 @@ describe('which claims are ours', () => {
     )
   })
 
-  it('PROV-9 the node of old is told to the storage where no other is named', () => {
+  it('PROV-9 reads the alpha annotation for the node if the other is absent', () => {
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE_ALPHA]: 'old' }))).toBe('old')
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE]: 'new', [SELECTED_NODE_ALPHA]: 'old' }))).toBe('new')
     expect(selectedNodeOf(aClaim({}))).toBeUndefined()
   })
 
-  it('PROV-9 a claim without a class is told what to do', () => {
+  it('PROV-9 explains what to do about a claim without a class', () => {
     const claim = aClaim({ [PROVISIONER]: OURS }, { storageClassName: undefined })
     expect(selectClaim(claim, undefined, OURS)).toMatchObject({
       because: expect.stringContaining('names no storage class'),

@@ -1,5 +1,4 @@
-// Whether a claim is this provisioner's to provide for, and by which class and on which node. Pure.
-// What has been begun already is not asked here: plan-claim.ts.
+// Whether this provisioner has to provision for a claim, with which class. Pure. Attempts in progress: plan-claim.ts.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -9,9 +8,9 @@ import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } fro
 export type Selection =
   | { readonly is: 'selected'; readonly storageClass: Readonly<StorageClass> }
   | { readonly is: 'notOurs' }
-  /** Someone else's move. */
+  /** Another component has to act first. */
   | { readonly is: 'waiting'; readonly because: string }
-  /** The user has to act, and is told. */
+  /** The user has to act; an event says so. */
   | { readonly is: 'impossible'; readonly because: string }
 
 export function selectClaim(
@@ -24,25 +23,25 @@ export function selectClaim(
   if (storageClass.provisioner !== provisionerName) return { is: 'notOurs' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
     const { name } = storageClass.metadata
-    return { is: 'waiting', because: `class "${name}" waits for a pod, and no node has been chosen for one yet` }
+    return { is: 'waiting', because: `class "${name}" waits for a pod, and no node has been selected yet` }
   }
   return { is: 'selected', storageClass }
 }
 
-/** The claim wants a volume, and the binder has asked this provisioner for it. */
+/** The claim has no volume, and the binder has requested one from this provisioner. */
 export function isAsked(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
   const asked = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
   return asked === provisionerName && !claim.spec?.volumeName
 }
 
-/** Also by the name of old, where nothing else names a node. */
+/** From the alpha annotation only if the other is absent. */
 export const selectedNodeOf = (claim: Readonly<PersistentVolumeClaim>): string | undefined =>
   (annotationOf(claim, SELECTED_NODE) ?? annotationOf(claim, SELECTED_NODE_ALPHA)) || undefined
 
 const missingClass = (claim: Readonly<PersistentVolumeClaim>): string => {
   const name = claimClassName(claim)
   return name
-    ? `storageclass.storage.k8s.io "${name}" not found: create it, or make the claim anew with a class that exists`
+    ? `storageclass.storage.k8s.io "${name}" not found: create it, or recreate the claim with an existing class`
     : 'the claim names no storage class: set spec.storageClassName'
 }
 

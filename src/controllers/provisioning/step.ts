@@ -1,9 +1,9 @@
-// How one action on a claim ends: with an outcome for the work queue, or with a changed situation that is planned anew.
+// The result of one action on a claim: an outcome for the work queue, or a changed stage from which to plan again.
 import type { Outcome } from '../../runtime/index.ts'
 
 export type Step =
   | Outcome
-  /** Plan again; but do not ask the storage again at once, because of this. */
+  /** Plan again. If the plan is to call the storage again, back off for this reason instead. */
   | { readonly is: 'changed'; readonly because: string }
 
 export const changed = (because: string): Step => ({ is: 'changed', because })

@@ -1,5 +1,5 @@
-// What becomes of a volume between being made and being saved. A server that cannot be reached is tried for as long as
-// it takes; one that refuses the volume a few times will not have it, and then the storage is freed again.
+// Applies the actions 'save' and 'cleanUp' on a provisioned volume without a PV. While the API server is unreachable,
+// creating the PV is retried without limit; after a few rejections the volume is deleted from the storage.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -8,12 +8,12 @@ import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvision, cleanupFailed, notNeeded, provisioned, savingFailed } from './events.ts'
-import { isGoing } from './intent.ts'
+import { isBeingDeleted } from './intent.ts'
 import type { Deleted, Overdue } from './provisioner.ts'
-import { lookAt, saveVolume } from './save-volume.ts'
+import { findSaved, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
 
-/** After this many the volume is deleted, and a claim that still exists starts over. */
+/** After this many rejections the volume is deleted, and a claim that still exists starts over. */
 export const SAVE_REFUSALS_MAX = 5
 const SAVE_BACKOFF = { baseMs: 1_000, maxMs: 30_000 }
 const CLEANUP_BACKOFF = { baseMs: 1_000, maxMs: 300_000 }
@@ -21,12 +21,12 @@ const CLEANUP_BACKOFF = { baseMs: 1_000, maxMs: 300_000 }
 type Unsaved = Extract<Stage, { is: 'unsaved' }>
 type Unwanted = Extract<Stage, { is: 'unwanted' }>
 
-export async function trySaving(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
+export async function saveProvisioned(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
   const { volume, tries, refusals } = stage
   const { events, metrics, clock, random } = context
   const attempt = context.attempts.begin(claim, stage)
-  const tell = (happening: ReturnType<typeof cannotProvision>) => {
-    events.record(persistentVolumeClaimKind, claim, happening)
+  const recordFailure = (event: ReturnType<typeof cannotProvision>) => {
+    events.record(persistentVolumeClaimKind, claim, event)
     metrics?.provisioningFailed(claim)
   }
   const later = (because: string, refused: 0 | 1): Step => {
@@ -37,19 +37,19 @@ export async function trySaving(claim: Claim, stage: Unsaved, context: Provision
   const saved = await saveVolume(volume, claim, context)
   switch (saved.is) {
     case 'saved':
-      return keep(attempt, volume, saved.resourceVersion, context)
-    case 'outrun':
-      tell(cannotProvision(saved.because))
+      return completed(attempt, volume, saved.resourceVersion, context)
+    case 'superseded':
+      recordFailure(cannotProvision(saved.because))
       return discard(attempt, stage, saved.because)
     case 'notOurs':
-      tell(cannotProvision(saved.because))
+      recordFailure(cannotProvision(saved.because))
       attempt.stage = { is: 'nothing' }
       return changed(saved.because)
-    case 'unanswered':
+    case 'unknown':
       return later(saved.because, 0)
     case 'refused': {
       const isLast = refusals + 1 >= SAVE_REFUSALS_MAX
-      tell(savingFailed(claim, saved.because, isLast))
+      recordFailure(savingFailed(claim, saved.because, isLast))
       return isLast ? discard(attempt, stage, saved.because) : later(saved.because, 1)
     }
   }
@@ -69,17 +69,17 @@ export async function cleanUp(
     attempt.stage = { ...stage, because, tries: tries + 1, notBeforeMs }
     return changed(because)
   }
-  // A reply that was lost may have been a yes: what the server knows is not ours to delete here.
-  const found = await lookAt(volume, context)
-  if (found?.is === 'saved') return keep(attempt, volume, found.resourceVersion, context)
-  if (found?.is === 'unanswered') return later(found.because)
+  // The PV may exist because the reply to its create was lost; then it must not be deleted here.
+  const found = await findSaved(volume, context)
+  if (found?.is === 'saved') return completed(attempt, volume, found.resourceVersion, context)
+  if (found?.is === 'unknown') return later(found.because)
   if (found?.is !== 'notOurs') {
     election?.assertStillLeader()
-    const tell = (because: string) =>
+    const recordFailure = (because: string) =>
       events.record(persistentVolumeClaimKind, claim, cleanupFailed(claim, volume.metadata.name ?? '', because))
-    const deleted = await remove(volume, tell, context, signal)
+    const deleted = await remove(volume, recordFailure, context, signal)
     if (deleted.is !== 'deleted') {
-      tell(deleted.because)
+      recordFailure(deleted.because)
       return later(deleted.because)
     }
   }
@@ -87,7 +87,7 @@ export async function cleanUp(
   return changed(stage.because)
 }
 
-function keep(
+function completed(
   attempt: Attempt,
   volume: Unsaved['volume'],
   resourceVersion: string,
@@ -98,20 +98,20 @@ function keep(
   const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
   metrics?.provisioned(claim, (clock.monotonicMs() - startedMs) / 1_000)
-  const why = whyNotNeeded(claim, name, context)
+  const why = notNeededReason(claim, name, context)
   const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  const happening = why === undefined ? provisioned(name, plugin) : notNeeded(name, why, isDeleted)
-  events.record(persistentVolumeClaimKind, claim, happening)
-  provisioner.forget?.(claim.metadata.uid ?? '')
-  return changed('its volume is saved')
+  const event = why === undefined ? provisioned(name, plugin) : notNeeded(name, why, isDeleted)
+  events.record(persistentVolumeClaimKind, claim, event)
+  provisioner.forget?.(claim.metadata.uid)
+  return changed('its PV is created')
 }
 
-function whyNotNeeded({ metadata }: Claim, name: string, { claims }: ProvisioningContext): string | undefined {
+function notNeededReason({ metadata }: Claim, name: string, { claims }: ProvisioningContext): string | undefined {
   const present = claims.get(keyOfObject({ metadata }))
-  if (!present || present.metadata.uid !== metadata.uid || isGoing(present)) return 'the claim is being deleted'
+  if (!present || present.metadata.uid !== metadata.uid || isBeingDeleted(present)) return 'the claim is being deleted'
   const { volumeName } = present.spec ?? {}
-  return volumeName && volumeName !== name ? `the claim has the volume ${volumeName}` : undefined
+  return volumeName && volumeName !== name ? `the claim is bound to volume ${volumeName}` : undefined
 }
 
 function discard(attempt: Attempt, { volume }: Unsaved, because: string): Step {

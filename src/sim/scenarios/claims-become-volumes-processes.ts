@@ -36,7 +36,7 @@ export function runBinder(env: Env, client: Client, plugin?: ProvisionerPlugin, 
 }
 
 /** As in the program; where a commit is not one transaction it makes no difference. */
-const BINDS_AT_ONCE = { bindsAtOnce: true }
+const BINDS_AT_ONCE = { bindsOnSave: true }
 
 export async function runProvisioner(
   env: Env,

@@ -55,7 +55,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
   const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
 
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
-  const binding = { bindsAtOnce: dice() < 0.5 }
+  const binding = { bindsOnSave: dice() < 0.5 }
   const hasRival = dice() < 0.3
   const binder = cluster.add('binder', (env, client) => {
     const way = <T>(what: string, act: () => T) =>

@@ -6,7 +6,7 @@ import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/a
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
-import { factsOf } from './stub-driver.ts'
+import { factsOf } from './stub-driver.fixture.ts'
 
 const VACS = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 const SECRETS = '/api/v1/namespaces/default/secrets'
@@ -14,7 +14,7 @@ const MODIFYING = factsOf(['CREATE_DELETE_VOLUME', 'MODIFY_VOLUME'])
 const PLACED = factsOf(['CREATE_DELETE_VOLUME'], ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'])
 
 function made(answer: Provisioned) {
-  if (answer.is !== 'made') throw new Error(`not made: ${JSON.stringify(answer)}`)
+  if (answer.is !== 'provisioned') throw new Error(`not made: ${JSON.stringify(answer)}`)
   return answer.volume
 }
 const fails = (code: CsiFailureCode, message = 'no') => ({
@@ -198,7 +198,7 @@ describe('a volume that is not asked for', () => {
     const { provision, provisioner, driver, told, signal } = await startProvisionerTrial()
     const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
     expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
-    expect(await provisioner.takes!({ claim, storageClass: aClass(), selectedNode: undefined }, signal)).toBe(false)
+    expect(await provisioner.accepts!({ claim, storageClass: aClass(), selectedNode: undefined }, signal)).toBe(false)
     expect(told).toEqual([
       { type: 'Normal', reason: 'Provisioning', message: 'Assuming an external populator will provision the volume' },
     ])
@@ -301,7 +301,7 @@ describe('topology', () => {
       },
     })
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({
-      is: 'made',
+      is: 'provisioned',
       volume: { spec: { csi: { volumeHandle: 'v' } }, unwanted: 'an earlier try had it made for another node' },
     })
     driver.answer(fails('ALREADY_EXISTS'))
@@ -509,9 +509,9 @@ describe('deleting a volume', () => {
     const { provisioner, driver, signal } = await startProvisionerTrial()
     const other = await provisioner.delete(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }), signal)
     const because = expect.stringContaining('belongs to the CSI driver other')
-    expect(other).toEqual({ is: 'failed', because, isNotOurs: true })
+    expect(other).toEqual({ is: 'failed', because, isForeign: true })
     const none = await provisioner.delete(aVolume({}, { csi: undefined }), signal)
-    expect(none).toMatchObject({ is: 'failed', isNotOurs: true })
+    expect(none).toMatchObject({ is: 'failed', isForeign: true })
     expect(driver.deleted).toEqual([])
   })
 

@@ -74,7 +74,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   async function provision(
     given: ProvisionRequest,
     signal: AbortSignal,
-    aboutToAsk?: () => Promise<void>,
+    beforeCreate?: () => Promise<void>,
   ): Promise<Provisioned> {
     const { uid = '' } = given.claim.metadata
     if (node && selectedNodeOf(given.claim) !== node.name)
@@ -91,7 +91,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       return notAskedFor(error, uid)
     }
 
-    await aboutToAsk?.()
+    await beforeCreate?.()
     const { controllerPublishReadOnly } = options
     const build = { driverName: facts.name, identity, hasTopology: withTopology, controllerPublishReadOnly, reportsIo }
     let volume: Volume
@@ -104,7 +104,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         if (!elsewhere) return { is: 'failed', how: 'noChange', because: because + TAKEN }
         settle(uid)
         return {
-          is: 'made',
+          is: 'provisioned',
           volume: { ...buildVolume(request.claim, prepared, elsewhere, build), unwanted: ELSEWHERE },
         }
       }
@@ -114,7 +114,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const problem = replyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)
     settle(uid)
-    return { is: 'made', volume: buildVolume(request.claim, prepared, volume, build) }
+    return { is: 'provisioned', volume: buildVolume(request.claim, prepared, volume, build) }
   }
 
   async function createVolume(request: Prepared['request'], signal: AbortSignal): Promise<Volume> {
@@ -152,7 +152,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const because = (error as Error).message
     const how = error instanceof Refusal ? error.how : 'noChange'
     if (how === 'ignored') return ignored(because)
-    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because, isUnasked: true }
+    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because, isNotCalled: true }
   }
 
   function failed(uid: string, how: Failure, because: string): Provisioned {
@@ -190,11 +190,11 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { name } = volume.metadata
     if (!csi) {
       const because = `volume ${name} is not a CSI volume: delete by hand what is behind it, then the volume`
-      return { is: 'failed', because, isNotOurs: true }
+      return { is: 'failed', because, isForeign: true }
     }
     if (csi.driver !== facts.name) {
       const because = `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`
-      return { is: 'failed', because, isNotOurs: true }
+      return { is: 'failed', because, isForeign: true }
     }
     let found: DeletionCredentials
     try {
@@ -262,7 +262,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     provision,
     delete: remove,
     owns: (volume) => volume.spec?.csi?.driver === facts.name,
-    async takes(wish, signal) {
+    async accepts(wish, signal) {
       if (isForPopulator(wish)) {
         const note = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_NOTE } as const
         deps.events?.record(persistentVolumeClaimKind, wish.claim, note)

@@ -4,7 +4,7 @@ import type { Client } from '../../../client/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, startProvisionerTrial } from './provisioner.fixture.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshot, type VolumeSnapshotContent } from './snapshot-kinds.ts'
-import { factsOf } from './stub-driver.ts'
+import { factsOf } from './stub-driver.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
@@ -57,7 +57,7 @@ describe('a volume copied from a claim', () => {
   it('PROV-9 names the source volume to the driver, and the source cannot go meanwhile', async () => {
     const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
     await aSource(trial)
-    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'made' }) // of another class, too
+    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // of another class, too
     expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
@@ -69,7 +69,7 @@ describe('a volume copied from a claim', () => {
     const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
     await aSource(trial)
     const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
-    expect(await provision({ claim })).toMatchObject({ is: 'made' })
+    expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
     driver.answer({
       createVolume: async ({ volumeContentSource: contentSource }) => ({
         volume: { volumeId: 'v', capacityBytes: 100n, contentSource },
@@ -120,7 +120,7 @@ describe('a volume copied from a claim', () => {
     await aSource(trial)
     await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: begun } }, 'merge')
     await trial.delete(`${CLAIMS}/source`)
-    expect(await provision({ claim })).toMatchObject({ is: 'made' })
+    expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
   })
 })
 
@@ -168,7 +168,7 @@ describe('a volume filled from a snapshot', () => {
   it('PROV-9 names the snapshot to the driver, and the snapshot cannot go meanwhile', async () => {
     const patched: any[] = []
     const { provision, driver } = await start([snapshot()], [content()], patched)
-    expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
     expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
       case: 'snapshot',
       value: { snapshotId: 'handle-of-snapshot' },
@@ -233,14 +233,14 @@ describe('a volume filled from a snapshot', () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const going = snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const begun = await start([going], [content()])
-    expect(await begun.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    expect(await begun.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
 
     const allowing = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
     const allowed = await start([snapshot()], [content({ sourceVolumeMode: 'Block' }, allowing)])
-    expect(await allowed.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    expect(await allowed.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
     const lax = await start([snapshot()], [content({ sourceVolumeMode: 'Block' })], [], {
       preventVolumeModeConversion: false,
     })
-    expect(await lax.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    expect(await lax.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
   })
 })

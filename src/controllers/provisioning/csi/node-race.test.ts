@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CsiError } from '../../../csi/index.ts'
 import type { NodeDeployment } from './options.ts'
 import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
-import { factsOf } from './stub-driver.ts'
+import { factsOf } from './stub-driver.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
@@ -36,7 +36,7 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
     select: (name: string) => trial.patch(`${CLAIMS}/orders`, { metadata: { annotations: { [SELECTED_NODE]: name } } }),
     current,
     takes: async (storageClass = aClass()) =>
-      provisioner.takes!({ claim: await current(), storageClass, selectedNode: undefined }, signal),
+      provisioner.accepts!({ claim: await current(), storageClass, selectedNode: undefined }, signal),
     /** Time goes on until the answer is there; how long it took. */
     async timed<T>(answer: Promise<T>) {
       const startMs = clock.monotonicMs()
@@ -56,7 +56,7 @@ describe('a provisioner of one node', () => {
     await select('here')
     expect(await takes()).toBe(true)
     const made = await provisioner.provision({ ...request, claim: await current(), selectedNode: 'here' }, signal)
-    expect(made.is).toBe('made')
+    expect(made.is).toBe('provisioned')
     expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
   })
 

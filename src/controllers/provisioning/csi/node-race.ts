@@ -14,7 +14,7 @@ import { SELECTED_NODE } from '../../../volumes/names.ts'
 import type { Provisioner } from '../provisioner.ts'
 import type { NodeDeployment } from './options.ts'
 
-type Wish = Parameters<NonNullable<Provisioner['takes']>>[0]
+type Wish = Parameters<NonNullable<Provisioner['accepts']>>[0]
 
 export interface NodeRaceDeps {
   readonly node: NodeDeployment
@@ -36,7 +36,7 @@ const LOOK_MS_MIN = 10
 
 export const selectedNodeOf = ({ metadata }: Claim): string => metadata.annotations?.[SELECTED_NODE] ?? ''
 
-export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisioner['takes']> } {
+export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisioner['accepts']> } {
   const { node, client, claims, clock, random, log } = deps
   const tries = new Map<string, number>()
 

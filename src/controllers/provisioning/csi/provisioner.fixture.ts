@@ -12,7 +12,7 @@ import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
-import { factsOf, MAKING, stubDriver } from './stub-driver.ts'
+import { factsOf, MAKING, stubDriver } from './stub-driver.fixture.ts'
 
 export interface ProvisionerTrialOptions {
   readonly facts?: DriverFacts

@@ -28,7 +28,7 @@ const opened = async (options: Partial<DirectoryPluginOptions> = {}): Promise<Pr
 
 const provision = async (parts: RequestParts = {}, provisioner?: Provisioner) => {
   const answer = await (provisioner ?? (await opened())).provision(aRequest(parts), signal)
-  if (answer.is !== 'made') throw new Error(`not made: ${answer.because}`)
+  if (answer.is !== 'provisioned') throw new Error(`not made: ${answer.because}`)
   return {
     metadata: { name: parts.volumeName ?? 'pvc-u-1', annotations: answer.volume.annotations },
     spec: answer.volume.spec,

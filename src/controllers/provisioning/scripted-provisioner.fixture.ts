@@ -1,23 +1,23 @@
-// For tests: a small storage in memory and a provisioner on it that answers as its script says, then as it should.
-// What it holds outlives the processes that ask it, as real storage does.
+// A fake storage in memory with a provisioner that returns scripted results, then succeeds. Like real storage, it
+// survives the processes that call it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
 
 export interface ScriptedAnswer {
-  /** Default: as it should be. */
+  /** Default: success. */
   readonly fails?: Failure
   readonly ignores?: true
   readonly because?: string
-  /** It fails before the storage hears of it. */
-  readonly isUnasked?: true
-  /** Whether the storage has the volume afterwards. Default: when it does not fail. */
-  readonly makes?: boolean
-  /** Size of what is made, where it is not the size that was asked for. */
+  /** Fails before the storage is called. */
+  readonly isNotCalled?: true
+  /** Whether the storage has the volume afterwards. Default: unless it fails. */
+  readonly creates?: boolean
+  /** Size of the volume. Default: as requested. */
   readonly size?: string
-  /** Which volume the storage gives out, where it is not one of its own for this claim. */
+  /** Handle of the returned volume. Default: one of its own for this claim. */
   readonly handle?: string
   readonly labels?: Readonly<Record<string, string>>
-  /** Waited for before anything happens. */
+  /** Awaited before anything happens. */
   readonly after?: Promise<unknown>
   readonly throws?: Error
 }
@@ -47,22 +47,30 @@ export function scriptedStorage(): ScriptedStorage {
   async function provision(
     name: string,
     request: ProvisionRequest,
-    aboutToAsk: () => Promise<void> = async () => {},
+    beforeCreate: () => Promise<void> = async () => {},
   ): Promise<Provisioned> {
-    if (!script[0]?.isUnasked) await aboutToAsk()
+    if (!script[0]?.isNotCalled) await beforeCreate()
     provisions.push(request)
-    const { fails, ignores, because = 'as the script says', isUnasked, after, throws, ...answer } = script.shift() ?? {}
+    const {
+      fails,
+      ignores,
+      because = 'as the script says',
+      isNotCalled,
+      after,
+      throws,
+      ...answer
+    } = script.shift() ?? {}
     await after
     const handle = answer.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
     const asked = String(resources?.requests?.storage)
-    if (answer.makes ?? !(fails || ignores || throws)) assets.set(handle, assets.get(handle) ?? answer.size ?? asked)
-    if (fails && !isUnasked && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // it does not lie
+    if (answer.creates ?? !(fails || ignores || throws)) assets.set(handle, assets.get(handle) ?? answer.size ?? asked)
+    if (fails && !isNotCalled && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // consistent with what it reports
     if (throws) throw throws
-    if (fails) return { is: 'failed', how: fails, because, ...(isUnasked ? { isUnasked } : {}) }
+    if (fails) return { is: 'failed', how: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
     if (ignores) return { is: 'ignored', because }
     return {
-      is: 'made',
+      is: 'provisioned',
       volume: {
         ...(answer.labels ? { labels: answer.labels } : {}),
         spec: {
@@ -90,7 +98,7 @@ export function scriptedStorage(): ScriptedStorage {
     deleteScript,
     provisioner: (name = 'disks.example.com', more = {}) => ({
       name,
-      provision: (request, _signal, aboutToAsk) => provision(name, request, aboutToAsk),
+      provision: (request, _signal, beforeCreate) => provision(name, request, beforeCreate),
       delete: remove,
       owns: (volume) => volume.spec?.csi?.driver === name,
       forget: (uid) => void forgotten.push(uid),

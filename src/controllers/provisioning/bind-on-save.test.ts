@@ -14,7 +14,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.close())
 
-const start = (more: ProcessOptions = {}) => world.start({ options: { bindsAtOnce: true }, ...more })
+const start = (more: ProcessOptions = {}) => world.start({ options: { bindsOnSave: true }, ...more })
 const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
 const commitsIn = ({ calls }: { calls: readonly string[] }) => calls.filter((call) => call.includes('commit')).length
 const isSaved = (claim: { metadata: { uid?: string } }) => () => world.volume(nameFor(claim))
@@ -35,7 +35,7 @@ const withoutAttributes = (real: Provisioner): Provisioner => ({
   ...real,
   async provision(...given) {
     const answer = await real.provision(...given)
-    if (answer.is !== 'made') return answer
+    if (answer.is !== 'provisioned') return answer
     const { volumeAttributesClassName: _, ...spec } = answer.volume.spec
     return { ...answer, volume: { ...answer.volume, spec } }
   },
@@ -47,8 +47,8 @@ const aboutWrite = (error: any, index: number): Error => {
   return error
 }
 
-describe('a volume that is bound as it is saved', () => {
-  it('PROV-5 is complete in one commit: both sides bound, and the claim let go of', async () => {
+describe('bindsOnSave', () => {
+  it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
     const claim = await world.aClaim('data', { size: '1Gi' })
     const process = start()
     await world.until(isSaved(claim), 'the volume')
@@ -66,7 +66,7 @@ describe('a volume that is bound as it is saved', () => {
     expect(world.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
   })
 
-  it('PROV-5 is only saved, and left to the binder, where a commit is not one transaction', async () => {
+  it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
     const claim = await world.aClaim('data')
     start({ isAtomic: false })
     await world.until(isSaved(claim), 'the volume')
@@ -77,7 +77,7 @@ describe('a volume that is bound as it is saved', () => {
   it.each([
     ['the claim changed meanwhile', () => aboutWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
     ['claims may not be bound by us', () => aboutWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3)],
-  ])('PROV-5 is only saved where %s', async (_, error) => {
+  ])('PROV-5 only creates the volume where %s', async (_, error) => {
     const claim = await world.aClaim('data')
     start({ intercept: refusing(error) })
     await world.until(isSaved(claim), 'the volume')
@@ -86,7 +86,7 @@ describe('a volume that is bound as it is saved', () => {
     expect(world.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 is not bound to a claim that took another volume or is going', async () => {
+  it('PROV-12 does not bind to a claim that is bound to another volume or being deleted', async () => {
     const claim = await world.aClaim('data')
     let isLate = true
     start({
@@ -101,7 +101,7 @@ describe('a volume that is bound as it is saved', () => {
     expect((await world.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
   })
 
-  it('VAC-4 takes no more writes with an attributes class, which is the one in effect with the binding', async () => {
+  it('VAC-4 binds with an attributes class in the same number of writes', async () => {
     const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const process = start()
     await world.until(isSaved(claim), 'the volume')
@@ -113,14 +113,14 @@ describe('a volume that is bound as it is saved', () => {
     expect(commitsIn(process)).toBe(1)
   })
 
-  it('VAC-12 is left to the binder where the claim names an attributes class and the gate is off', async () => {
+  it('VAC-12 leaves a claim with an attributes class to the binder when the gate is disabled', async () => {
     const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
-    start({ options: { bindsAtOnce: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
+    start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
     await world.until(isSaved(claim), 'the volume')
     expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
-  it('VAC-12 has the attributes class that the volume was made with in effect, and not the one it names', async () => {
+  it('VAC-12 records the attributes class of the volume as current, not that of the claim', async () => {
     const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(world.storage.provisioner()) })
     await world.until(isSaved(claim), 'the volume')
