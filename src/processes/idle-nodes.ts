@@ -5,7 +5,7 @@ import { nodeKind } from '../api/kinds/node/node.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Client } from '../client/index.ts'
-import { conditionsOfSilence, taintsDue, timestamp } from '../controllers/node-lifecycle/index.ts'
+import { taintsDue, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
 
 export interface IdleNodesOptions {
   /** Where each node of `stowage up` has a directory by its name. */
@@ -45,7 +45,7 @@ async function mark(number: number, client: Client, now: string): Promise<boolea
   try {
     const message = `stowage up was started without this node. --nodes ${number} starts it again.`
     const node = await client.get(nodeKind, { name })
-    const conditions = conditionsOfSilence(node, now).map((condition) => ({ ...condition, message }))
+    const conditions = unknownConditions(node, now).map((condition) => ({ ...condition, message }))
     const body = { status: { conditions } }
     const said =
       conditions.length === 0

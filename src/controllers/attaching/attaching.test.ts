@@ -61,7 +61,7 @@ describe('a pod on a node', () => {
     await mountedOn('left')
     await world.deletePod('web')
     await world.settle()
-    expect(process.standing('data')).toMatchObject({ is: 'stuck', because: 'node left still has it mounted' })
+    expect(process.standing('data')).toMatchObject({ is: 'stuck', because: 'node left still has the volume mounted' })
     expect((await world.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
     await world.agents()
@@ -103,7 +103,7 @@ describe('a pod on a node', () => {
     const process = await world.start()
     await world.aPod('web', 'later')
     await world.settle()
-    expect(process.standing('data')?.because).toBe('node later, where a pod needs it, does not exist')
+    expect(process.standing('data')?.because).toBe('node later, where a pod needs the volume, does not exist')
     await world.client.create(nodeKind, { metadata: { name: 'later' } } as never)
     await world.until(async () => (await world.attachments()).length === 1, 'the attachment')
   })

@@ -1,5 +1,6 @@
-// The claim an ephemeral volume of a pod stands for: named after pod and volume, made from the volume's template, and
-// owned by the pod, so that it goes when the pod goes.
+// The claim of a generic ephemeral volume: named after pod and volume, built from the volume's template, and owned by the
+// pod, so that it is deleted with it. Pure.
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
@@ -7,11 +8,11 @@ type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number]
 
 export const claimNameFor = (pod: Readonly<Pod>, volume: Volume): string => `${pod.metadata.name}-${volume.name}`
 
-/** Undefined for a volume without a template, which no server of ours stores. */
-export function claimFromTemplate(pod: Readonly<Pod>, volume: Volume): PersistentVolumeClaim | undefined {
+/** Undefined for a volume without a template, which the Stowage server rejects. */
+export function claimFromTemplate(pod: Readonly<Stored<Pod>>, volume: Volume): PersistentVolumeClaim | undefined {
   const template = volume.ephemeral?.volumeClaimTemplate
   if (!template) return undefined
-  const { name = '', namespace, uid = '' } = pod.metadata
+  const { name, namespace, uid } = pod.metadata
   const owner = { apiVersion: 'v1', kind: 'Pod', name, uid, controller: true, blockOwnerDeletion: true }
   const { labels, annotations } = template.metadata ?? {}
   return {
@@ -26,10 +27,10 @@ export function claimFromTemplate(pod: Readonly<Pod>, volume: Volume): Persisten
   }
 }
 
-/** Whether the claim was made for this very pod, not for an earlier one of the same name. */
-export const isMadeFor = ({ metadata }: Readonly<PersistentVolumeClaim>, pod: Readonly<Pod>): boolean =>
+/** Whether this pod owns the claim, not an earlier one of the same name. */
+export const isOwnedBy = ({ metadata }: Readonly<PersistentVolumeClaim>, pod: Readonly<Pod>): boolean =>
   metadata.namespace === pod.metadata.namespace &&
   (metadata.ownerReferences?.some(({ controller, uid }) => controller === true && uid === pod.metadata.uid) ?? false)
 
-export const notMadeFor = (claimKey: string, podKey: string): string =>
+export const notOwnedMessage = (claimKey: string, podKey: string): string =>
   `PVC ${claimKey} was not created for pod ${podKey} (pod is not owner)`

@@ -10,14 +10,14 @@ import { createEphemeralController, createEphemeralMetrics, type EphemeralContro
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 
-let trial: ServerFixture
+let server: ServerFixture
 let controller: EphemeralController
 let registry: Registry
 let stop: () => Promise<void>
 const told: string[] = []
 
 beforeEach(async () => {
-  trial = await createServerFixture()
+  server = await createServerFixture()
   told.length = 0
   registry = new Registry()
   const events: EventRecorder = {
@@ -26,7 +26,7 @@ beforeEach(async () => {
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const common = { client: inProcessClient(trial.server.objects, SYSTEM_USER), clock: trial.clock, random: () => 0.5 }
+  const common = { client: inProcessClient(server.server.objects, SYSTEM_USER), clock: server.clock, random: () => 0.5 }
   const caches = createCacheSet(common)
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
@@ -46,7 +46,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await stop()
-  await trial.store.close()
+  await server.store.close()
 })
 
 async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
@@ -57,21 +57,21 @@ async function until(condition: () => Promise<boolean> | boolean, what: string):
   throw new Error(`still waiting for: ${what}`)
 }
 const spec = { accessModes: ['ReadWriteOnce'], storageClassName: '', resources: { requests: { storage: '1Gi' } } }
-const exists = (path: string) => async () => (await trial.get(path)).status === 200
+const exists = (path: string) => async () => (await server.get(path)).status === 200
 const aPod = async (name: string, template: object = { spec }) => {
   const ephemeral = { volumeClaimTemplate: template }
   const body = {
     metadata: { name },
     spec: { containers: [{ name: 'c', image: 'i' }], volumes: [{ name: 'v', ephemeral }] },
   }
-  return (await trial.post(PODS, body)).json
+  return (await server.post(PODS, body)).json
 }
 
-describe('ephemeral volumes', () => {
-  it('CAP-14 become claims made from the template and owned by the pod', async () => {
+describe('generic ephemeral volumes', () => {
+  it('CAP-14 creates a claim from the template, owned by the pod', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    const { metadata, spec: made } = (await trial.get(`${CLAIMS}/web-v`)).json
+    const { metadata, spec: made } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
     expect(metadata.annotations).toEqual({ b: '2' })
     expect(metadata.ownerReferences).toEqual([
@@ -83,55 +83,55 @@ describe('ephemeral volumes', () => {
     )
   })
 
-  it('CAP-14 a claim that was not made for the pod is neither taken nor touched, and the pod is told', async () => {
-    await trial.post(CLAIMS, { metadata: { name: 'web-v', annotations: { mine: 'yes' } }, spec })
+  it('CAP-14 keeps a claim that the pod does not own, with an event', async () => {
+    await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { mine: 'yes' } }, spec })
     await aPod('web')
     await until(() => told.length > 0, 'the event')
     expect(told).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
     ])
-    const { metadata } = (await trial.get(`${CLAIMS}/web-v`)).json
+    const { metadata } = (await server.get(`${CLAIMS}/web-v`)).json
     expect([metadata.annotations, metadata.ownerReferences]).toEqual([{ mine: 'yes' }, undefined])
     expect(controller.queues[0]?.standing('default/web')).toMatchObject({ is: 'stuck' })
-    await trial.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
-    await trial.delete(`${CLAIMS}/web-v`)
+    await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
+    await server.delete(`${CLAIMS}/web-v`)
     await until(
-      async () => (await trial.get(`${CLAIMS}/web-v`)).json.metadata?.ownerReferences !== undefined,
+      async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.ownerReferences !== undefined,
       'a new claim',
     )
   })
 
-  it('CAP-14 a claim of the same name in another namespace is nobody’s business', async () => {
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'other' } })
-    await trial.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
+  it('CAP-14 ignores a claim of the same name in another namespace', async () => {
+    await server.post('/api/v1/namespaces', { metadata: { name: 'other' } })
+    await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
     await aPod('web')
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
     expect(told).toEqual([])
   })
 
-  it('CAP-14 a claim that goes is made again, while the pod is there', async () => {
+  it('CAP-14 recreates a deleted claim while the pod exists', async () => {
     await aPod('web')
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    const { uid } = (await trial.get(`${CLAIMS}/web-v`)).json.metadata
-    await trial.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
-    await trial.delete(`${CLAIMS}/web-v`)
-    const now = async () => (await trial.get(`${CLAIMS}/web-v`)).json.metadata?.uid
+    const { uid } = (await server.get(`${CLAIMS}/web-v`)).json.metadata
+    await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
+    await server.delete(`${CLAIMS}/web-v`)
+    const now = async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.uid
     await until(async () => ![undefined, uid].includes(await now()), 'another claim')
   })
 
-  it('SYS-4 a claim that a quota refuses is told on the pod, and made once there is room', async () => {
+  it('SYS-4 records an event if a quota rejects the claim, and creates it once it fits', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
-    await trial.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
+    await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await aPod('p')
-    await until(() => told.length > 0, 'a word')
+    await until(() => told.length > 0, 'the event')
     expect(told[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
         'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
     )
-    await trial.patch(`${quotas}/team`, { spec: { hard: { persistentvolumeclaims: '1' } } }, 'merge')
+    await server.patch(`${quotas}/team`, { spec: { hard: { persistentvolumeclaims: '1' } } }, 'merge')
     const isThere = exists(`${CLAIMS}/p-v`)
     await until(async () => {
-      await trial.clock.advance(1_000)
+      await server.clock.advance(1_000)
       return isThere()
     }, 'the claim')
   })

@@ -1,11 +1,11 @@
-// Makes the claims of ephemeral volumes: one per volume of a pod, owned by it. A claim of that name that was not made for
-// the pod is left alone, and the pod is told. Woken by the pod, and by a claim that appears or goes.
+// Creates the claims of generic ephemeral volumes (claim-from-template.ts). A claim of that name that the pod does not own
+// is left alone, with an event on the pod. Woken by the pod and by the creation or deletion of such a claim.
 import { Counter, type Registry } from 'prom-client'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isAlreadyExists } from '../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
@@ -19,10 +19,10 @@ import {
   stuck,
   type WorkQueue,
 } from '../../runtime/index.ts'
-import { claimFromTemplate, claimNameFor, isMadeFor, notMadeFor } from './claim-from-template.ts'
+import { claimFromTemplate, claimNameFor, isOwnedBy, notOwnedMessage } from './claim-from-template.ts'
 
 export interface EphemeralOptions extends ControllerDeps {
-  /** Default: one of its own, as `ephemeral_volume`. */
+  /** Default: the controller's own, with component `ephemeral_volume`. */
   readonly events?: EventRecorder
   readonly ephemeralMetrics?: EphemeralMetrics
 }
@@ -58,27 +58,27 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
       source({
         cache: pods,
         keysOf: (pod) => (ephemeralVolumes(pod).length > 0 ? [keyOfObject(pod)] : []),
-        matters: () => false, // which volumes a pod has never changes
+        matters: () => false, // volumes of a pod are immutable
       }),
       source({
         cache: claims,
         keysOf: (claim) => pods.byIndex(BY_CLAIM, keyOfObject(claim)).map(keyOfObject),
-        matters: () => false, // it is there or it is not
+        matters: () => false, // only creation and deletion matter
       }),
     ],
-    reconcile: (key) => reconcilePod(key, { client, pods, claims, events, ...(counters ? { counters } : {}) }),
+    reconcile: (key) => reconcilePod(key, { client, pods, claims, events, counters }),
   })
   metrics?.queues.add(controller.queue)
   return {
     queues: [controller.queue],
     async run(signal) {
-      const telling = new AbortController()
-      const told = options.events ? undefined : events.run(telling.signal)
+      const recorder = new AbortController()
+      const recording = options.events ? undefined : events.run(recorder.signal)
       try {
         await controller.run(signal)
       } finally {
-        telling.abort()
-        await told
+        recorder.abort()
+        await recording
       }
     },
   }
@@ -89,16 +89,16 @@ export interface EphemeralMetrics {
   readonly failed: Counter
 }
 
-/** Once per process. */
+/** One per process. */
 export const createEphemeralMetrics = (registry: Registry): EphemeralMetrics => ({
   created: new Counter({
     name: 'ephemeral_volume_controller_create_total',
-    help: 'Claims that were asked for on account of ephemeral volumes.',
+    help: 'Creation requests for claims of ephemeral volumes.',
     registers: [registry],
   }),
   failed: new Counter({
     name: 'ephemeral_volume_controller_create_failures_total',
-    help: 'Of these, how many could not be made.',
+    help: 'Failed creation requests for claims of ephemeral volumes.',
     registers: [registry],
   }),
 })
@@ -113,28 +113,28 @@ interface EphemeralDeps {
 
 async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcome> {
   const pod = deps.pods.get(key)
-  if (!pod || pod.metadata.deletionTimestamp) return done // nobody needs them any more
+  if (!pod || pod.metadata.deletionTimestamp) return done
   let conflict: string | undefined
   for (const volume of ephemeralVolumes(pod)) {
-    const wanted = claimFromTemplate(pod, volume)
-    if (!wanted) continue
-    const existing = deps.claims.get(keyOfObject(wanted)) ?? (await makeOrTell(wanted, volume.name, pod, deps))
-    if (!existing || isMadeFor(existing, pod)) continue
-    conflict = `ephemeral volume ${volume.name}: ${notMadeFor(keyOfObject(existing), key)}`
+    const desired = claimFromTemplate(pod, volume)
+    if (!desired) continue
+    const existing = deps.claims.get(keyOfObject(desired)) ?? (await createOrReport(desired, volume.name, pod, deps))
+    if (!existing || isOwnedBy(existing, pod)) continue
+    conflict = `ephemeral volume ${volume.name}: ${notOwnedMessage(keyOfObject(existing), key)}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message: conflict })
   }
   return conflict === undefined ? done : stuck(conflict)
 }
 
-/** A pod whose claim a quota refuses would otherwise wait without a word. */
-async function makeOrTell(
+/** Records an event if the claim cannot be created, for example because of a quota. */
+async function createOrReport(
   claim: PersistentVolumeClaim,
   volumeName: string,
   pod: Readonly<Pod>,
   deps: EphemeralDeps,
 ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
   try {
-    return await make(claim, deps)
+    return await createClaim(claim, deps)
   } catch (error) {
     const message = `ephemeral volume ${volumeName}: create PVC ${claim.metadata.name}: ${(error as Error).message}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message })
@@ -142,8 +142,8 @@ async function makeOrTell(
   }
 }
 
-/** The claim that was in the way, if there is one that the cache does not show yet. */
-async function make(
+/** Returns the existing claim of that name if the cache did not have it yet. */
+async function createClaim(
   claim: PersistentVolumeClaim,
   { client, counters }: EphemeralDeps,
 ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
@@ -154,7 +154,7 @@ async function make(
     return undefined
   } catch (error) {
     counters?.failed.inc()
-    if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+    if (!isAlreadyExists(error)) throw error
     return client.get(persistentVolumeClaimKind, { namespace, name })
   }
 }

@@ -1,4 +1,4 @@
-// The door of ephemeral volumes.
+// The public names of ephemeral: claims of generic ephemeral volumes.
 export {
   createEphemeralController,
   createEphemeralMetrics,

@@ -1,11 +1,12 @@
-// Deletes what belongs to nobody any more, and carries out the two deletions that wait: foreground (dependents first)
-// and orphan (dependents stay). Owners of kinds that are not served are left alone, and so is what belongs to them.
+// The garbage collector: deletes objects whose owners no longer exist, and performs foreground deletion (dependents
+// first) and orphan deletion (dependents stay). Reads owner-graph.ts, plans in plan-garbage.ts, applies here.
+// An owner of a kind that is not served counts as existing.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
-import { ApiError, isNotServed } from '../../api/status-error.ts'
+import { isConflict, isNotFound, isNotServed } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
+import { type Client, find } from '../../client/index.ts'
 import {
   backOff,
   type CacheSet,
@@ -23,7 +24,7 @@ const NAME = 'garbage'
 export interface GarbageOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
-  /** Shared with other controllers, and stopped by whoever made it. Absent: it has one of its own. */
+  /** Shared with other controllers and stopped by its creator. Absent: the controller creates its own. */
   readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
@@ -43,8 +44,8 @@ export function createGarbageController(options: GarbageOptions) {
     ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
     sources: graph.caches.map((cache) => ({
       cache,
-      keysOf: (object: Readonly<KubeObject>) => concernedBy(graph, cache.kind, object),
-      concerns: belongsOrGoes,
+      keysOf: (object: Readonly<KubeObject>) => affectedKeys(graph, cache.kind, object),
+      concerns: isRelevant,
       mayBeOff: true,
     })),
     reconcile: (key) => reconcileNode(key, graph, client),
@@ -62,12 +63,12 @@ export function createGarbageController(options: GarbageOptions) {
   }
 }
 
-/** Nothing is done about the others; what belongs to them is woken by their end. */
-const belongsOrGoes = ({ metadata }: Readonly<KubeObject>): boolean =>
+/** Other objects need no action; their deletion wakes their dependents. */
+const isRelevant = ({ metadata }: Readonly<KubeObject>): boolean =>
   metadata.deletionTimestamp !== undefined || (metadata.ownerReferences?.length ?? 0) > 0
 
-/** A change concerns the object itself, what belongs to it, and what it belongs to (an owner that waits for it). */
-function concernedBy(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
+/** A change wakes the object, its dependents, and its owners (which may wait for it). */
+function affectedKeys(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
   const { uid = '', ownerReferences = [], namespace = '' } = object.metadata
   const owners = ownerReferences.flatMap((reference) => {
     const ownerKind = graph.kindOf(reference)
@@ -80,37 +81,36 @@ function concernedBy(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>
 
 async function reconcileNode(key: string, graph: OwnerGraph, client: Client): Promise<Outcome> {
   const node = graph.find(key)
-  if (!node) return done // gone meanwhile
+  if (!node) return done
   const references = node.object.metadata.ownerReferences ?? []
   const owners = await Promise.all(
     references.map(async (reference) => ({ reference, state: await stateOf(reference, node, graph, client) })),
   )
-  const dependents = graph.dependentsOf(node.object.metadata.uid ?? '')
-  const situation = { node, owners, dependents, waitsForItself: isInRing(node, graph) }
+  const dependents = graph.dependentsOf(node.object.metadata.uid)
+  const situation = { node, owners, dependents, isInCycle: isInCycle(node, graph) }
   return applyGarbage(planGarbage(situation), node, client)
 }
 
-/** The cache may be behind, so only the server itself can say that an owner is gone. */
+/** Reads the owner from the server if the cache does not have it: the cache may lag behind. */
 async function stateOf(reference: OwnerReference, node: Node, graph: OwnerGraph, client: Client): Promise<OwnerState> {
   const kind = graph.kindOf(reference)
   if (!kind) return 'unknown'
   const namespace = node.object.metadata.namespace ?? ''
-  if (kind.namespaced && !node.kind.namespaced) return 'unknown' // a cluster's object cannot belong to a namespace's
+  if (kind.namespaced && !node.kind.namespaced) return 'unknown' // invalid: the owner of a cluster-scoped object must be cluster-scoped
   const ref = { name: reference.name, ...(kind.namespaced ? { namespace } : {}) }
   const cached = graph.find(nodeKey(kind, { metadata: ref }))?.object
-  const owner = cached?.metadata.uid === reference.uid ? cached : await getOrNothing(client, kind, ref)
-  if (owner === 'not served') return 'unknown' // it may well be there
+  const owner = cached?.metadata.uid === reference.uid ? cached : await findOwner(client, kind, ref)
+  if (owner === 'not served') return 'unknown' // it may exist
   if (owner?.metadata.uid !== reference.uid) return 'absent'
   const isWaiting = owner.metadata.deletionTimestamp && owner.metadata.finalizers?.includes(FOREGROUND)
   return isWaiting && reference.blockOwnerDeletion ? 'leaving' : 'present'
 }
 
-async function getOrNothing(client: Client, kind: Kind, ref: { name: string; namespace?: string }) {
+async function findOwner(client: Client, kind: Kind, ref: { name: string; namespace?: string }) {
   try {
-    return await client.get(kind, ref)
+    return await find(client, kind, ref)
   } catch (error) {
     if (isNotServed(error)) return 'not served'
-    if (error instanceof ApiError && error.code === 404) return undefined
     throw error
   }
 }
@@ -123,55 +123,54 @@ async function applyGarbage(action: GarbageAction, node: Node, client: Client): 
       case 'delete':
         await client.delete(node.kind, refOf(node), { ...preconditions(node), propagation: action.propagation })
         return done
-      case 'disown':
-        await disown(client, node, action.uids)
+      case 'remove-owners':
+        await removeOwners(client, node, action.uids)
         return done
       case 'delete-dependents':
         for (const dependent of action.dependents) {
-          await ignoringGone(
+          await ignoreNotFound(
             client.delete(dependent.kind, refOf(dependent), { ...preconditions(dependent), propagation: 'Foreground' }),
           )
         }
-        return done // each one's end wakes this object again
+        return done // the deletion of each dependent wakes this object
       case 'orphan-dependents':
         for (const dependent of action.dependents)
-          await ignoringGone(disown(client, dependent, [node.object.metadata.uid ?? '']))
+          await ignoreNotFound(removeOwners(client, dependent, [node.object.metadata.uid]))
         return done
       case 'unblock':
         await unblock(client, node)
         return done
-      case 'release':
-        await release(client, node, action.finalizer)
+      case 'remove-finalizer':
+        await removeFinalizer(client, node, action.finalizer)
         return done
     }
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    if (error.code === 404) return done
-    if (error.code === 409) return backOff(`it changed meanwhile: ${error.message}`)
+    if (isNotFound(error) || isNotServed(error)) return done
+    if (isConflict(error)) return backOff(`the object changed during the reconcile: ${(error as Error).message}`)
     throw error
   }
 }
 
 const refOf = ({ object: { metadata } }: Node) => ({
-  name: metadata.name ?? '',
-  ...(metadata.namespace ? { namespace: metadata.namespace } : {}),
+  name: metadata.name,
+  namespace: metadata.namespace,
 })
 
-/** Only the very object that was judged, in the very state it was judged in. */
+/** Delete only the object and version that the plan was based on. */
 const preconditions = ({ object: { metadata } }: Node) => ({
-  ...(metadata.uid ? { uid: metadata.uid } : {}),
-  ...(metadata.resourceVersion ? { resourceVersion: metadata.resourceVersion } : {}),
+  uid: metadata.uid,
+  resourceVersion: metadata.resourceVersion,
 })
 
-function disown(client: Client, node: Node, uids: readonly string[]): Promise<unknown> {
+function removeOwners(client: Client, node: Node, uids: readonly string[]): Promise<unknown> {
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
   const kept = ownerReferences.filter((reference) => !uids.includes(reference.uid))
   const body = { metadata: { uid, resourceVersion, ownerReferences: kept.length > 0 ? kept : null } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
-/** Owners that wait for their dependents, followed upwards, lead back to where they started. */
-function isInRing(start: Node, graph: OwnerGraph): boolean {
+/** Whether owners in foreground deletion form a cycle through the object. */
+function isInCycle(start: Node, graph: OwnerGraph): boolean {
   const seen = new Set<string>()
   const next = [start]
   for (let node = next.pop(); node; node = next.pop()) {
@@ -202,17 +201,17 @@ function unblock(client: Client, node: Node): Promise<unknown> {
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
-function release(client: Client, node: Node, finalizer: string): Promise<unknown> {
+function removeFinalizer(client: Client, node: Node, finalizer: string): Promise<unknown> {
   const { uid, resourceVersion, finalizers = [] } = node.object.metadata
   const kept = finalizers.filter((name) => name !== finalizer)
   const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
-async function ignoringGone(work: Promise<unknown>): Promise<void> {
+async function ignoreNotFound(work: Promise<unknown>): Promise<void> {
   try {
     await work
   } catch (error) {
-    if (!(error instanceof ApiError && error.code === 404)) throw error
+    if (!isNotFound(error)) throw error
   }
 }

@@ -1,13 +1,13 @@
-// Who belongs to whom, as far as it matters for deletion: the outlines of every object (identity, owners, finalizers),
-// indexed by owner. The decisions are plan-garbage.ts, the writes garbage-controller.ts.
-import type { Kind, KubeObject } from '../../api/kind.ts'
+// The owner graph: metadata of every object (identity, owners, finalizers), indexed by owner.
+// Plans are plan-garbage.ts, writes garbage-controller.ts.
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Cache, CacheSet } from '../../runtime/index.ts'
 
 /** An object in the graph, whatever its kind. */
 export interface Node {
   readonly kind: Kind
-  readonly object: Readonly<KubeObject>
+  readonly object: Readonly<Stored>
 }
 
 export interface OwnerGraph {
@@ -15,7 +15,7 @@ export interface OwnerGraph {
   find(key: string): Node | undefined
   /** Objects that name this uid among their owners. */
   dependentsOf(uid: string): Node[]
-  /** The kind an owner reference means; undefined when it is not served. */
+  /** The kind of an owner reference; undefined if it is not served. */
   kindOf(owner: OwnerReference): Kind | undefined
 }
 
@@ -41,7 +41,7 @@ export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 
       kind.versions.map((version) => [`${kind.group ? `${kind.group}/` : ''}${version} ${kind.kind}`, kind]),
     ),
   )
-  // Events are the same objects under two groups.
+  // Events are served in two groups.
   for (const kind of kinds)
     if (kind.viewOf)
       for (const version of kind.versions) byKind.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)

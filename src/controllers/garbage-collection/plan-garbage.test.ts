@@ -5,7 +5,7 @@ import { type OwnerState, planGarbage } from './plan-garbage.ts'
 
 const aNode = (metadata: object = {}): Node => ({
   kind: configMapKind,
-  object: { metadata: { name: 'x', uid: 'x-uid', ...metadata } },
+  object: { metadata: { name: 'x', uid: 'x-uid', resourceVersion: '1', ...metadata } },
 })
 const owners = (...states: OwnerState[]) =>
   states.map((state, index) => ({
@@ -21,35 +21,35 @@ describe('planGarbage', () => {
     ['all owners are there', ['present', 'present'], { do: 'nothing' }],
     ['nobody can say', ['unknown'], { do: 'nothing' }],
     ['all owners are gone', ['absent', 'absent'], { do: 'delete', propagation: 'Background' }],
-    ['one is gone, nobody knows of the other', ['absent', 'unknown'], { do: 'disown', uids: ['o0'] }],
-    ['one is gone, one stays', ['present', 'absent'], { do: 'disown', uids: ['o1'] }],
+    ['one is gone, nobody knows of the other', ['absent', 'unknown'], { do: 'remove-owners', uids: ['o0'] }],
+    ['one is gone, one stays', ['present', 'absent'], { do: 'remove-owners', uids: ['o1'] }],
     ['its owner waits for it', ['leaving'], { do: 'delete', propagation: 'Background' }],
     ['one owner waits, one stays', ['leaving', 'present'], { do: 'nothing' }],
   ])('%s', (_situation, states, action) => {
     expect(plan(aNode(), states)).toEqual(action)
   })
 
-  it('sends dependents away first when an owner that waits has some of its own', () => {
+  it('deletes in the foreground a dependent that has dependents itself', () => {
     expect(plan(aNode(), ['leaving'], [aNode()])).toEqual({ do: 'delete', propagation: 'Foreground' })
   })
 
-  it('does nothing more about an object that is already going', () => {
+  it('does nothing for an object in background deletion', () => {
     expect(plan(aNode({ deletionTimestamp: '2026-01-01T00:00:00Z' }), ['absent'])).toEqual({ do: 'nothing' })
   })
 
-  it('releases a foreground deletion once no dependent blocks it', () => {
+  it('removes the foreground finalizer once no dependent blocks it', () => {
     const node = aNode({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['foregroundDeletion'] })
     const blocking = (extra: object = {}) =>
       aNode({ ownerReferences: [{ uid: 'x-uid', blockOwnerDeletion: true }], ...extra })
-    expect(plan(node)).toEqual({ do: 'release', finalizer: 'foregroundDeletion' })
-    expect(plan(node, [], [aNode({ ownerReferences: [{ uid: 'x-uid' }] })])).toMatchObject({ do: 'release' })
+    expect(plan(node)).toEqual({ do: 'remove-finalizer', finalizer: 'foregroundDeletion' })
+    expect(plan(node, [], [aNode({ ownerReferences: [{ uid: 'x-uid' }] })])).toMatchObject({ do: 'remove-finalizer' })
     expect(plan(node, [], [blocking()])).toMatchObject({ do: 'delete-dependents' })
     expect(plan(node, [], [blocking({ deletionTimestamp: '2026-01-01T00:00:00Z' })])).toEqual({ do: 'nothing' })
   })
 
-  it('lets dependents go before an orphaning deletion is released', () => {
+  it('orphans dependents before it removes the orphan finalizer', () => {
     const node = aNode({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['orphan'] })
     expect(plan(node, [], [aNode()])).toMatchObject({ do: 'orphan-dependents' })
-    expect(plan(node)).toEqual({ do: 'release', finalizer: 'orphan' })
+    expect(plan(node)).toEqual({ do: 'remove-finalizer', finalizer: 'orphan' })
   })
 })

@@ -1,56 +1,59 @@
-// Decides what garbage collection should do with one object. Pure: the object, what is known of its owners and its
-// dependents in; one action out.
+// Plans garbage collection of one object. Pure: the object, the state of its owners and its dependents in, one action out.
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Node } from './owner-graph.ts'
 
 export const FOREGROUND = 'foregroundDeletion'
 export const ORPHAN = 'orphan'
 
-/** What is known of an owner. `unknown`: its kind is not served here, so nobody can say. */
+/** `leaving`: in foreground deletion, waiting for this object. `unknown`: its kind is not served. */
 export type OwnerState = 'present' | 'leaving' | 'absent' | 'unknown'
 
 export type GarbageAction =
   | { readonly do: 'nothing' }
-  /** All owners are gone. */
+  /** No owner exists. */
   | { readonly do: 'delete'; readonly propagation: 'Background' | 'Foreground' | 'Orphan' }
-  /** Some owners are gone, others stay. */
-  | { readonly do: 'disown'; readonly uids: readonly string[] }
-  /** It waits for its dependents: send them away first. */
+  /** Some owners no longer exist. */
+  | { readonly do: 'remove-owners'; readonly uids: readonly string[] }
+  /** Foreground deletion: delete the dependents first. */
   | { readonly do: 'delete-dependents'; readonly dependents: readonly Node[] }
-  /** It wants its dependents to outlive it. */
+  /** Orphan deletion: remove the object from its dependents' owners. */
   | { readonly do: 'orphan-dependents'; readonly dependents: readonly Node[] }
-  /** It waits for itself in a ring of owners: it stops holding back the others. */
+  /** The object is in a cycle of owners that wait for each other: stop blocking its owners. */
   | { readonly do: 'unblock' }
-  /** Nothing holds it back any more. */
-  | { readonly do: 'release'; readonly finalizer: string }
+  /** Nothing blocks the deletion. */
+  | { readonly do: 'remove-finalizer'; readonly finalizer: string }
 
 export interface Situation {
   readonly node: Node
   readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[]
   readonly dependents: readonly Node[]
-  /** Following owners that wait for their dependents leads back to it. */
-  readonly waitsForItself?: boolean
+  /** Owners in foreground deletion form a cycle through the object. */
+  readonly isInCycle?: boolean
 }
 
-export function planGarbage({ node, owners, dependents, waitsForItself }: Situation): GarbageAction {
+export function planGarbage({ node, owners, dependents, isInCycle }: Situation): GarbageAction {
   const { metadata } = node.object
   const finalizers = metadata.finalizers ?? []
   if (metadata.deletionTimestamp) {
     if (finalizers.includes(ORPHAN)) {
-      return dependents.length > 0 ? { do: 'orphan-dependents', dependents } : { do: 'release', finalizer: ORPHAN }
+      return dependents.length > 0
+        ? { do: 'orphan-dependents', dependents }
+        : { do: 'remove-finalizer', finalizer: ORPHAN }
     }
-    if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // already on its way
-    const blocking = dependents.filter((dependent) => blocks(dependent, metadata.uid ?? ''))
-    if (waitsForItself) return { do: 'unblock' }
-    if (blocking.length === 0) return { do: 'release', finalizer: FOREGROUND }
+    if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // background deletion: nothing to do
+    const blocking = dependents.filter((dependent) => blocks(dependent, metadata.uid))
+    if (isInCycle) return { do: 'unblock' }
+    if (blocking.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
     const staying = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
     return staying.length > 0 ? { do: 'delete-dependents', dependents: staying } : { do: 'nothing' }
   }
-  if (owners.length === 0) return { do: 'nothing' } // belongs to nobody
+  if (owners.length === 0) return { do: 'nothing' } // no owners
   const remaining = owners.filter(({ state }) => state === 'present' || state === 'unknown')
   const absent = owners.filter(({ state }) => state === 'absent')
   if (remaining.length > 0) {
-    return absent.length > 0 ? { do: 'disown', uids: absent.map(({ reference }) => reference.uid) } : { do: 'nothing' }
+    return absent.length > 0
+      ? { do: 'remove-owners', uids: absent.map(({ reference }) => reference.uid) }
+      : { do: 'nothing' }
   }
   if (owners.some(({ state }) => state === 'leaving'))
     return { do: 'delete', propagation: dependents.length > 0 ? 'Foreground' : 'Background' }

@@ -1,1 +1,2 @@
+// The public names of namespaces.
 export { createNamespaceController } from './namespace-controller.ts'

@@ -1,9 +1,9 @@
-// Empties namespaces that are being deleted, then lets them go. Woken by the namespace itself and by the end of any
-// object in one; what still stands in the way is written into the namespace's status.
-import type { Kind, KubeObject } from '../../api/kind.ts'
+// Deletes the contents of namespaces that are being deleted, then removes their finalizer. Woken by the namespace and by
+// the deletion of any object in it; remaining objects are reported in the namespace's status.
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
-import { ApiError, isNotServed } from '../../api/status-error.ts'
+import { isNotFound, isNotServed } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -22,7 +22,7 @@ import {
 export interface NamespaceControllerOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
-  /** Shared with other controllers, and stopped by whoever made it. Absent: it has one of its own. */
+  /** Shared with other controllers and stopped by its creator. Absent: the controller creates its own. */
   readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
@@ -39,7 +39,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
   const caches = options.caches ?? createCacheSet(options)
   const namespaces = caches.of(namespaceKind)
   const contents = kinds.filter((kind) => kind.namespaced && !kind.viewOf && !kind.isReview && !kind.isForeign)
-  const residents = contents.map((kind) => caches.outlinesOf(kind))
+  const contentCaches = contents.map((kind) => caches.outlinesOf(kind))
   const controller = createController({
     name: NAME,
     clock,
@@ -47,11 +47,11 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
     log,
     ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
     sources: [
-      source({ cache: namespaces, keysOf: (namespace) => [namespace.metadata.name ?? ''] }),
-      ...residents.map((cache) =>
+      source({ cache: namespaces, keysOf: (namespace) => [namespace.metadata.name] }),
+      ...contentCaches.map((cache) =>
         source({
           cache,
-          keysOf: ({ metadata }) => (isGoing(namespaces, metadata.namespace) ? [metadata.namespace ?? ''] : []),
+          keysOf: ({ metadata }) => (isBeingDeleted(namespaces, metadata.namespace) ? [metadata.namespace ?? ''] : []),
           mayBeOff: true,
         }),
       ),
@@ -71,7 +71,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
   }
 }
 
-const isGoing = (namespaces: Cache<Namespace>, name = ''): boolean =>
+const isBeingDeleted = (namespaces: Cache<Namespace>, name = ''): boolean =>
   namespaces.get({ name })?.metadata.deletionTimestamp !== undefined
 
 interface Deps {
@@ -83,29 +83,29 @@ interface Deps {
 
 async function reconcileNamespace(name: string, deps: Deps): Promise<Outcome> {
   const namespace = deps.namespaces.get({ name })
-  if (!namespace?.metadata.deletionTimestamp) return done // stays, or is gone
+  if (!namespace?.metadata.deletionTimestamp) return done // not being deleted, or deleted already
   const left = await deleteContents(name, deps)
-  if (left.length > 0) return explainLeft(namespace, left, deps)
-  if (!namespace.spec?.finalizers?.includes(CONTENT_FINALIZER)) return done // someone else's to finish
+  if (left.length > 0) return reportRemaining(namespace, left, deps)
+  if (!namespace.spec?.finalizers?.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains
   const finalizers = namespace.spec.finalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
   const { resourceVersion: _, ...metadata } = namespace.metadata
-  await orGone(
+  await unlessNotFound(
     deps.client.update(namespaceKind, { ...namespace, metadata, spec: { finalizers } }, { subresource: 'finalize' }),
   )
   return done
 }
 
-/** Deletes everything in the namespace and says what stays behind, waiting for finalizers or a grace period. */
+/** Deletes everything in the namespace; returns the objects that remain until finalizers or a grace period end. */
 async function deleteContents(namespace: string, { client, contents }: Deps): Promise<string[]> {
   const left: string[] = []
   for (const kind of contents) {
-    const items = await listOrNone(client, kind, namespace)
+    const items = await listIfServed(client, kind, namespace)
     const outcomes = await Promise.all(
-      items.map(async ({ metadata: { name = '', uid, deletionTimestamp, finalizers = [] } }) => {
+      items.map(async ({ metadata: { name, uid, deletionTimestamp, finalizers = [] } }) => {
         const waits = `${kind.plural}/${name}${finalizers.length > 0 ? ` (waits for ${finalizers.join(', ')})` : ''}`
         if (deletionTimestamp) return waits
-        const remains = await orGone(
-          client.delete(kind, { namespace, name }, { propagation: 'Background', ...(uid ? { uid } : {}) }),
+        const remains = await unlessNotFound(
+          client.delete(kind, { namespace, name }, { propagation: 'Background', uid }),
         )
         return remains?.metadata.deletionTimestamp && isHeld(remains) ? waits : undefined
       }),
@@ -115,8 +115,8 @@ async function deleteContents(namespace: string, { client, contents }: Deps): Pr
   return left
 }
 
-/** A kind that is switched off holds up no namespace. */
-async function listOrNone(client: Client, kind: Kind, namespace: string): Promise<readonly Readonly<KubeObject>[]> {
+/** A kind that is no longer served must not block the namespace. */
+async function listIfServed(client: Client, kind: Kind, namespace: string): Promise<readonly Readonly<Stored>[]> {
   try {
     return (await client.list<KubeObject>(kind, { namespace })).items
   } catch (error) {
@@ -125,14 +125,14 @@ async function listOrNone(client: Client, kind: Kind, namespace: string): Promis
   }
 }
 
-/** Marked as going, but not gone. */
+/** Being deleted, but not removed yet. */
 const isHeld = ({ metadata }: Readonly<KubeObject>): boolean =>
   (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
 
 const SHOWN_MAX = 5
 
-async function explainLeft(
-  namespace: Readonly<Namespace>,
+async function reportRemaining(
+  namespace: Readonly<Stored<Namespace>>,
   left: readonly string[],
   { client, clock }: Deps,
 ): Promise<Outcome> {
@@ -149,10 +149,10 @@ async function explainLeft(
       message,
     }
     const body = { status: { conditions: [condition] } }
-    await orGone(
+    await unlessNotFound(
       client.patch(
         namespaceKind,
-        { name: namespace.metadata.name ?? '' },
+        { name: namespace.metadata.name },
         { type: 'strategic', body },
         { subresource: 'status' },
       ),
@@ -161,11 +161,11 @@ async function explainLeft(
   return stuck(message)
 }
 
-async function orGone<T>(work: Promise<T>): Promise<T | undefined> {
+async function unlessNotFound<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined
+    if (isNotFound(error) || isNotServed(error)) return undefined
     throw error
   }
 }

@@ -1,4 +1,4 @@
-// What a node's conditions say, and what they should say of a node that has fallen silent. Pure.
+// Reads a node's conditions, and computes those of a node that has stopped reporting. Pure.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 
 export type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number]
@@ -10,11 +10,11 @@ export const readyOf = ({ status }: Readonly<Node>): NodeCondition | undefined =
 
 export const isReady = (node: Readonly<Node>): boolean => readyOf(node)?.status === 'True'
 
-/** When the node's agent last wrote its status, in the agent's own time: good for telling two writes apart, no more. */
+/** When the agent last wrote the status, by the agent's clock: only to be compared for equality. */
 export const heartbeatOf = (node: Readonly<Node>): string | undefined => readyOf(node)?.lastHeartbeatTime
 
-/** The conditions to write, for nobody knows any more whether they hold; none when that is written already. */
-export function conditionsOfSilence(node: Readonly<Node>, now: string): NodeCondition[] {
+/** The conditions to set to Unknown; empty if they are already. */
+export function unknownConditions(node: Readonly<Node>, now: string): NodeCondition[] {
   const stale = (node.status?.conditions ?? [])
     .filter(({ type, status }) => (type === 'Ready' || PRESSURES.includes(type)) && status !== 'Unknown')
     .map((condition) => ({

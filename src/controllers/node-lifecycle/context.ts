@@ -1,4 +1,4 @@
-// What the steps of node lifecycle stand on, put together once by node-lifecycle-controllers.ts.
+// The dependencies of the node lifecycle controllers, composed once by node-lifecycle-controllers.ts.
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -20,11 +20,11 @@ export interface NodeLifecycleContext {
   readonly metrics: NodeLifecycleMetrics | undefined
   readonly heartbeats: Heartbeats
   readonly evictions: EvictionMemory
-  /** Looks at a node again after this long, unless something happens to it before. */
-  readonly lookAfter: (nodeName: string, ms: number) => void
-  /** Nodes with pods and without an object: since when, by the monotonic clock. At most one entry per such node. */
+  /** Reconciles a node again after this time, unless an event wakes it earlier. */
+  readonly recheckAfter: (nodeName: string, ms: number) => void
+  /** Nodes with pods but without a Node object: since when, on the monotonic clock. One entry per such node. */
   readonly missingSinceMs: Map<string, number>
-  /** Nodes that people have been told of, by uid; only those that are there. */
+  /** Uids of nodes whose registration event was recorded; only existing nodes. */
   readonly registered: Map<string, string>
   readonly limits: Limits
 }
@@ -36,7 +36,7 @@ export interface Limits {
   readonly finishedPodsMax: number
 }
 
-/** Node agents keep their leases here, under the names of their nodes. */
+/** The namespace of node leases, which are named after their nodes. */
 export const NODE_LEASES = 'kube-node-lease'
 
 export const timestamp = (clock: Clock): string => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`

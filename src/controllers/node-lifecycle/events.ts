@@ -1,8 +1,7 @@
-// Everything node lifecycle tells people, in the words they know and search for.
+// The events of the node lifecycle controllers, in the wording of Kubernetes.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Happening } from '../../runtime/index.ts'
 
-/** Who reports. */
 export const NODE_COMPONENT = 'node-controller'
 export const EVICTION_COMPONENT = 'taint-eviction-controller'
 

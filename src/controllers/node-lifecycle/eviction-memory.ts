@@ -1,13 +1,12 @@
-// Since when pods bear the taints of their nodes, by the monotonic clock; and when all nodes were last lost at once.
-// A cluster in which no node answers is more likely one that we are cut off from, and its pods have nowhere to go: nothing
-// is evicted then, and when the first node is back the others get their whole time again.
-// At most one entry per pod on a tainted node.
+// Since when pods tolerate the taints of their nodes, on the monotonic clock, and when all nodes were last lost at once.
+// If no node reports, this process is more likely cut off from the cluster: evictions are suspended, and when the first
+// node is back, all tolerations start again. At most one entry per pod on a tainted node.
 
 export class EvictionMemory {
   readonly #since = new Map<string, { readonly uid: string | undefined; readonly ms: number }>()
   #allLostUntilMs = Number.NEGATIVE_INFINITY
 
-  /** When the pod's time began: now, unless it has begun already. */
+  /** When the pod's toleration started: now, unless it has started already. */
   begin(key: string, uid: string | undefined, nowMs: number): number {
     let begun = this.#since.get(key)
     if (!begun || begun.uid !== uid) {
@@ -21,7 +20,7 @@ export class EvictionMemory {
     return this.#since.has(key)
   }
 
-  /** Whether it was there. */
+  /** Whether there was an entry. */
   end(key: string): boolean {
     return this.#since.delete(key)
   }

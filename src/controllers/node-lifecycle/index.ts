@@ -1,5 +1,5 @@
-// The door of node lifecycle.
-export { conditionsOfSilence } from './conditions.ts'
+// The public names of node-lifecycle.
+export { unknownConditions } from './conditions.ts'
 export { timestamp } from './context.ts'
 export { createNodeLifecycleMetrics, type NodeLifecycleMetrics } from './metrics.ts'
 export {

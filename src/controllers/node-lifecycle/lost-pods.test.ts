@@ -18,10 +18,10 @@ const goes = async (name: string) => (await world.pod(name))?.metadata.deletionT
 const disruptionOf = async (name: string) =>
   (await world.pod(name))?.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
 const evictionMessages = () =>
-  world.told.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
+  world.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
 
 describe('eviction', () => {
-  it('SYS-18 pods of a lost node are marked for deletion after 300 s, or when they said', async () => {
+  it('SYS-18 deletes pods of a lost node after 300 s or their tolerationSeconds', async () => {
     await world.anAgent('a')
     await world.anAgent('b')
     const bears = (tolerationSeconds?: number) => ({
@@ -58,11 +58,11 @@ describe('eviction', () => {
       'Marking for deletion Pod default/hasty',
       'Marking for deletion Pod default/usual',
     ])
-    // Nobody has shut them down: they are still there, and still hold their volumes.
+    // No agent has shut them down: they still exist and hold their volumes.
     expect((await world.pod('usual'))?.metadata.deletionGracePeriodSeconds).toBe(30)
   })
 
-  it('SYS-18 nobody is evicted from a node that is back in time', async () => {
+  it('SYS-18 evicts no pod from a node that recovers in time', async () => {
     await world.anAgent('a')
     await world.anAgent('b')
     await world.aPod('p', 'a')
@@ -77,7 +77,7 @@ describe('eviction', () => {
     expect(evictionMessages()).toEqual(['Cancelling deletion of Pod default/p'])
   })
 
-  it('SYS-18 while no node is ready nothing is evicted, and with the first one back the others have their time', async () => {
+  it('SYS-18 suspends evictions while no node is ready, and restarts tolerations afterwards', async () => {
     await world.anAgent('a')
     await world.anAgent('b')
     await world.aPod('p', 'a')
@@ -94,7 +94,7 @@ describe('eviction', () => {
     expect(await goes('p')).toBe(true)
   })
 
-  it('SYS-18 a taint that anybody puts on a node evicts those who do not bear it, also pods that come later', async () => {
+  it('SYS-18 evicts pods that do not tolerate a user’s taint, including later pods', async () => {
     await world.aNode('a')
     await world.aPod('p', 'a')
     await world.aPod('bears', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
@@ -112,7 +112,7 @@ describe('eviction', () => {
     expect(await goes('late')).toBe(true)
   })
 
-  it('SYS-18 an eviction that fails is tried again', async () => {
+  it('SYS-18 retries a failed eviction', async () => {
     await world.aNode('a')
     await world.aPod('p', 'a')
     let failures = 3
@@ -127,8 +127,8 @@ describe('eviction', () => {
   })
 })
 
-describe('pods that nobody looks after', () => {
-  it('SYS-18 a pod that took the name of another one is not taken for it', async () => {
+describe('pods without a node agent', () => {
+  it('SYS-18 does not remove a pod that was recreated under the same name', async () => {
     const first = await world.aPod('p', 'nowhere')
     let isSwapped = false
     world.start({
@@ -147,7 +147,7 @@ describe('pods that nobody looks after', () => {
     expect(second).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 pods of a node that is gone are removed at once when it stays away for 40 s', async () => {
+  it('SYS-18 removes pods of a deleted node after 40 s', async () => {
     await world.anAgent('a')
     await world.aNode('b')
     await world.aPod('p', 'a')
@@ -171,7 +171,7 @@ describe('pods that nobody looks after', () => {
     expect(await world.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 a pod may be there before its node', async () => {
+  it('SYS-18 keeps a pod that is older than its node', async () => {
     await world.aPod('p', 'late')
     world.start()
     await world.pass(30_000)
@@ -180,7 +180,7 @@ describe('pods that nobody looks after', () => {
     expect(await world.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 the server has the last word on whether a node is gone', async () => {
+  it('SYS-18 confirms on the server that a node was deleted', async () => {
     await world.aPod('p', 'a')
     let asked = 0
     world.start({
@@ -195,7 +195,7 @@ describe('pods that nobody looks after', () => {
     expect(await world.pod('p')).toBeDefined()
   })
 
-  it('SYS-18 pods that are going on a node out of service are removed at once, and others evicted by its taint', async () => {
+  it('SYS-18 removes pods being deleted on an out-of-service node at once, and evicts others', async () => {
     await world.anAgent('a')
     await world.anAgent('b')
     await world.aPod('going', 'a')
@@ -216,7 +216,7 @@ describe('pods that nobody looks after', () => {
     expect(await goes('staying')).toBe(false)
   })
 
-  it('SYS-18 a node that is ready shuts its pods down itself, out of service or not', async () => {
+  it('SYS-18 leaves pods of a ready node to its agent, even if it is out of service', async () => {
     await world.anAgent('a')
     await world.aPod('p', 'a')
     world.start()
@@ -228,7 +228,7 @@ describe('pods that nobody looks after', () => {
     expect(await world.pod('p')).toBeUndefined()
   })
 
-  it('SYS-7 of the pods that have ended only so many are kept: the oldest go first, evicted ones before all', async () => {
+  it('SYS-7 removes terminated pods beyond the maximum: evicted first, then oldest', async () => {
     await world.aNode('a')
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
       await world.aPod(name, 'a')
@@ -250,8 +250,8 @@ describe('pods that nobody looks after', () => {
   })
 })
 
-describe('what is told', () => {
-  it('SYS-7 events are there for people to read, and are all sent before the controllers stop', async () => {
+describe('events', () => {
+  it('SYS-7 are all sent before the controllers stop', async () => {
     await world.anAgent('a')
     await world.aPod('p', 'a')
     const { stop } = world.start({ ownEvents: true })
@@ -266,8 +266,8 @@ describe('what is told', () => {
   })
 })
 
-describe('what is counted', () => {
-  it('SYS-11 nodes by zone, nodes lost, pods evicted and removed', async () => {
+describe('metrics', () => {
+  it('SYS-11 count nodes by zone, lost nodes, evicted and removed pods', async () => {
     const registry = new Registry()
     await world.anAgent('a')
     await world.anAgent('b')

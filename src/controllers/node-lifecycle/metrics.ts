@@ -1,4 +1,5 @@
-// What node lifecycle counts, under the names operators already chart. Nodes are counted from the cache when it is asked.
+// The metrics of the node lifecycle controllers, under their Kubernetes names. Gauges are computed from the cache when
+// they are scraped.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { isReady } from './conditions.ts'
@@ -7,19 +8,19 @@ import type { RemovalReason } from './remove-pod.ts'
 
 export interface NodeLifecycleMetrics {
   nodeChecked(seconds: number): void
-  /** From now on its pods are evicted. */
+  /** The node became not ready or unreachable: its pods are going to be evicted. */
   nodeLost(node: Readonly<Node>): void
   podEvicted(overdueSeconds: number): void
   podRemoved(namespace: string, reason: RemovalReason): void
   podNotRemoved(namespace: string, reason: RemovalReason): void
-  /** Whose nodes are counted, until the returned function is called. */
+  /** Computes the gauges from this context until the returned function is called. */
   count(context: Pick<NodeLifecycleContext, 'nodes'>): () => void
 }
 
 const CHECK_SECONDS = [0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384]
 const EVICTION_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240]
 
-/** Once per process. */
+/** One per process. */
 export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMetrics {
   const registers = [registry]
   let counted: Pick<NodeLifecycleContext, 'nodes'> | undefined
@@ -39,28 +40,32 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
       },
     })
   zoneGauge('node_collector_zone_size', 'Nodes, by zone.', (all) => all)
-  zoneGauge('node_collector_zone_health', 'Per cent of the nodes that are ready.', (all, ready) => (100 * ready) / all)
-  zoneGauge('node_collector_unhealthy_nodes_in_zone', 'Nodes that are not ready.', (all, ready) => all - ready)
+  zoneGauge(
+    'node_collector_zone_health',
+    'Percentage of nodes that are ready, by zone.',
+    (all, ready) => (100 * ready) / all,
+  )
+  zoneGauge('node_collector_unhealthy_nodes_in_zone', 'Nodes that are not ready, by zone.', (all, ready) => all - ready)
 
   const lost = new Counter({
     name: 'node_collector_evictions_total',
-    help: 'Nodes whose pods began to be evicted because they were lost or not ready.',
+    help: 'Nodes that became not ready or unreachable, so that their pods are evicted.',
     ...perZone,
   })
   const checked = new Histogram({
     name: 'node_collector_update_node_health_duration_seconds',
-    help: 'How long it took to judge one node.',
+    help: 'Duration of one node health check.',
     buckets: CHECK_SECONDS,
     registers,
   })
   const evicted = new Counter({
     name: 'taint_eviction_controller_pod_deletions_total',
-    help: 'Pods deleted because they did not bear a taint of their node.',
+    help: 'Pods deleted because they did not tolerate a taint of their node.',
     registers,
   })
   const evictedAfter = new Histogram({
     name: 'taint_eviction_controller_pod_deletion_duration_seconds',
-    help: 'From the moment a pod was to be deleted for a taint until it was.',
+    help: 'Time between the due time of a pod eviction and its deletion.',
     buckets: EVICTION_SECONDS,
     registers,
   })
@@ -71,7 +76,7 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
   })
   const notRemoved = new Counter({
     name: 'pod_gc_collector_force_delete_pod_errors_total',
-    help: 'Of these, how many could not be deleted.',
+    help: 'Failed deletions of pods without waiting for their node.',
     ...perRemoval,
   })
   return {
@@ -103,7 +108,7 @@ function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { all: number; r
   return zones
 }
 
-/** Dashboards know a zone by its region, a separator that is in no name, and its own name. */
+/** As in Kubernetes: region, a separator that no name contains, and zone. */
 function zoneOf({ metadata: { labels = {} } }: Readonly<Node>): string {
   const of = (what: 'region' | 'zone') =>
     labels[`topology.kubernetes.io/${what}`] ?? labels[`failure-domain.beta.kubernetes.io/${what}`] ?? ''

@@ -33,7 +33,7 @@ afterEach(async () => {
   await world.close()
 })
 
-/** What a node agent does for its node's own objects. */
+/** The part of the node agent that maintains Node and Lease. */
 async function aPresence(nodeName: string): Promise<() => Promise<void>> {
   const abort = new AbortController()
   const presence = createNodePresence({
@@ -68,14 +68,14 @@ function behindSwitch(client: Client): Client {
 }
 
 describe('node lifecycle and the node agent', () => {
-  it('SYS-7 an agent that reports is never called lost', async () => {
+  it('SYS-7 a reporting agent never counts as lost', async () => {
     world.start()
     await world.pass(1_000_000)
     expect(world.writes).toEqual([])
     expect((await world.ready('a'))?.status).toBe('True')
   })
 
-  it('SYS-18 a node that was cut off is lost, and whole again within seconds of being back', async () => {
+  it('SYS-18 a node that was cut off is lost, and recovers within seconds', async () => {
     world.start()
     await world.pass(20_000)
     isCutOff = true
@@ -89,7 +89,7 @@ describe('node lifecycle and the node agent', () => {
     expect(world.reasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
   })
 
-  it('SYS-7 a living agent whose Node is deleted puts it back before its pods are taken for lost', async () => {
+  it('SYS-7 an agent recreates its deleted Node before its pods are removed', async () => {
     await world.aPod('p', 'a')
     world.start()
     await world.pass(20_000)

@@ -1,9 +1,10 @@
-// Nodes that fall silent are seen to, and so are the pods that nobody looks after any more.
-//   a node           reconcile-node.ts        woken by itself, by a lease that comes, and when it has been silent too long
-//   a tainted pod    evict-pod.ts             woken by its node's taints, by itself, and when its time is over
-//   a missing node   remove-lost-pods.ts      woken by its pods and its end
-//   a going pod      remove-lost-pods.ts      woken by itself, and by a node that is put out of service
-//   finished pods    remove-finished-pods.ts  woken by pods that end
+// The node lifecycle controllers: node health, taint eviction and pod garbage collection (wake-sources.ts).
+//   a node                reconcile-node.ts        woken by itself, by a new lease, and when its grace period ends
+//   a tainted pod         evict-pod.ts             woken by its node's taints, by itself, and when its toleration ends
+//   a missing node        remove-lost-pods.ts      woken by its pods and its deletion
+//   a pod being deleted   remove-lost-pods.ts      woken by itself, and by a node that goes out of service
+//   terminated pods       remove-finished-pods.ts  woken by pods that terminate
+import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -17,7 +18,6 @@ import {
   source,
   type WorkQueue,
 } from '../../runtime/index.ts'
-import { Alarms } from './alarms.ts'
 import { type Limits, NODE_LEASES, type NodeLifecycleContext } from './context.ts'
 import { EVICTION_COMPONENT, NODE_COMPONENT, removingNode } from './events.ts'
 import { evictWhenDue } from './evict-pod.ts'
@@ -26,33 +26,34 @@ import { Heartbeats } from './heartbeats.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
 import { reconcileNode } from './reconcile-node.ts'
 import { finishedKeys, indexFinishedPods, removeFinishedPods } from './remove-finished-pods.ts'
-import { indexPods, mayForce, removePodOutOfService, removePodsOfMissingNode } from './remove-lost-pods.ts'
+import { indexPods, mayForceDelete, removePodOutOfService, removePodsOfMissingNode } from './remove-lost-pods.ts'
+import { Timers } from './timers.ts'
 import {
-  goingPodsOutOfService,
-  ifGoing,
-  ifUnderTaints,
-  isBoundOtherwise,
-  isJudgedOtherwise,
-  isTaintedOtherwise,
+  areTaintsChanged,
+  deletedPodsOutOfService,
+  ifBeingDeleted,
+  ifOnTaintedNode,
+  isHealthChanged,
+  isPodChanged,
   missingNodesOf,
-  podsUnderTaints,
-} from './waking.ts'
+  podsOnTaintedNode,
+} from './wake-sources.ts'
 
 export interface NodeLifecycleDeps extends ControllerDeps {
   readonly options?: NodeLifecycleOptions
   readonly nodeLifecycleMetrics?: NodeLifecycleMetrics
-  /** Run by whoever made it. Absent: the controllers have their own. */
+  /** Run by its creator. Absent: the controllers create and run their own. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
 export interface NodeLifecycleOptions {
-  /** A node that has not been seen to report for this long is lost. Default 40 s. */
+  /** A node that has not reported for this time is lost. Default 40 s. */
   readonly monitorGraceMs?: number
   /** The same for a node that has never written a status. Default 60 s. */
   readonly startupGraceMs?: number
-  /** How long the pods of a node that is not there wait for it to appear. Default 40 s. */
+  /** How long pods of a node that does not exist are kept. Default 40 s. */
   readonly quarantineMs?: number
-  /** More pods than this that have ended are not kept; 0: all are. Default 12,500. */
+  /** Terminated pods to keep; 0: all. Default 12,500. */
   readonly finishedPodsMax?: number
 }
 
@@ -75,7 +76,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     : [NODE_COMPONENT, EVICTION_COMPONENT].map((component) =>
         createEventRecorder({ client, clock, random, log, component }),
       )
-  const alarms = new Alarms(clock)
+  const timers = new Timers(clock)
   const context: NodeLifecycleContext = {
     client,
     clock,
@@ -87,7 +88,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     metrics: nodeLifecycleMetrics,
     heartbeats: new Heartbeats(clock),
     evictions: new EvictionMemory(),
-    lookAfter: (name, ms) => alarms.set(name, ms, () => nodeController.queue.add(name)),
+    recheckAfter: (name, ms) => timers.set(name, ms, () => nodeController.queue.add(name)),
     missingSinceMs: new Map(),
     registered: new Map(),
     limits: { ...LIMITS, ...deps.options },
@@ -101,11 +102,11 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     ...common,
     name: 'node_lifecycle_controller',
     sources: [
-      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isJudgedOtherwise }),
+      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isHealthChanged }),
       source({
         cache: leases,
-        keysOf: ({ metadata: { name = '' } }) => [name],
-        matters: () => false, // that it is renewed is noted; the node's alarm goes off later for it
+        keysOf: ({ metadata: { name } }) => [name],
+        matters: () => false, // renewals are observed by the subscription below and defer the node's timer
       }),
     ],
     reconcile: (name) => reconcileNode(name, context),
@@ -114,8 +115,8 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     ...common,
     name: 'noexec_taint_pod',
     sources: [
-      source({ cache: nodes, keysOf: (node) => podsUnderTaints(node, context), matters: isTaintedOtherwise }),
-      source({ cache: pods, keysOf: (pod) => ifUnderTaints(pod, context), matters: isBoundOtherwise }),
+      source({ cache: nodes, keysOf: (node) => podsOnTaintedNode(node, context), matters: areTaintsChanged }),
+      source({ cache: pods, keysOf: (pod) => ifOnTaintedNode(pod, context), matters: isPodChanged }),
     ],
     reconcile: (key) => evictWhenDue(key, context),
   })
@@ -124,7 +125,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     name: 'orphaned_pods_nodes',
     sources: [
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: () => false }),
-      source({ cache: pods, keysOf: (pod) => missingNodesOf(pod, context), matters: isBoundOtherwise }),
+      source({ cache: pods, keysOf: (pod) => missingNodesOf(pod, context), matters: isPodChanged }),
     ],
     reconcile: (nodeName, signal) => removePodsOfMissingNode(nodeName, context, signal),
   })
@@ -134,10 +135,10 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     sources: [
       source({
         cache: nodes,
-        keysOf: (node) => goingPodsOutOfService(node, context),
-        matters: (next, old) => mayForce(next) !== mayForce(old),
+        keysOf: (node) => deletedPodsOutOfService(node, context),
+        matters: (next, old) => mayForceDelete(next) !== mayForceDelete(old),
       }),
-      source({ cache: pods, keysOf: ifGoing }),
+      source({ cache: pods, keysOf: ifBeingDeleted }),
     ],
     reconcile: (key, signal) => removePodOutOfService(key, context, signal),
   })
@@ -162,18 +163,18 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   ]
   for (const { queue } of controllers) metrics?.queues.add(queue)
 
-  /** Told before the controllers are: what they read must be what woke them. */
+  /** Subscribes before the controllers do, so that heartbeats are up to date when a reconcile runs. */
   function follow(): () => void {
     const stops = [
       nodes.subscribe({
-        added: (node) => context.heartbeats.seeNode(node),
-        updated: (node) => context.heartbeats.seeNode(node),
+        added: (node) => context.heartbeats.observeNode(node),
+        updated: (node) => context.heartbeats.observeNode(node),
         deleted: (node) => forget(node),
       }),
       leases.subscribe({
-        added: (lease) => context.heartbeats.seeLease(lease),
-        updated: (lease) => context.heartbeats.seeLease(lease),
-        deleted: ({ metadata: { name = '' } }) => context.heartbeats.forgetLease(name),
+        added: (lease) => context.heartbeats.observeLease(lease),
+        updated: (lease) => context.heartbeats.observeLease(lease),
+        deleted: ({ metadata: { name } }) => context.heartbeats.forgetLease(name),
       }),
     ]
     return () => {
@@ -181,10 +182,10 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     }
   }
 
-  function forget(node: Readonly<Node>): void {
-    const { name = '' } = node.metadata
+  function forget(node: Readonly<Stored<Node>>): void {
+    const { name } = node.metadata
     context.heartbeats.forgetNode(name)
-    alarms.clear(name)
+    timers.clear(name)
     if (context.registered.delete(name)) context.nodeEvents.record(nodeKind, node, removingNode(node))
   }
 
@@ -193,16 +194,16 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     async run(signal) {
       const stopFollowing = follow()
       const stopCounting = nodeLifecycleMetrics?.count(context)
-      const telling = new AbortController()
-      const told = own.map((recorder) => recorder.run(telling.signal))
+      const recorders = new AbortController()
+      const recording = own.map((recorder) => recorder.run(recorders.signal))
       try {
         await Promise.all(controllers.map((one) => one.run(signal)))
       } finally {
         stopFollowing()
         stopCounting?.()
-        alarms.clearAll()
-        telling.abort()
-        await Promise.all(told)
+        timers.clearAll()
+        recorders.abort()
+        await Promise.all(recording)
       }
     },
   }

@@ -1,5 +1,5 @@
-// For tests: a server, nodes with and without agents that report, and the controllers on them. Time passes in steps, and
-// everything that is ready happens between two of them. What the controllers write is kept in `writes`.
+// Fixture of the node lifecycle tests: an API server, nodes with and without reporting agents, and the controllers.
+// `pass` advances the clock in steps; the controllers' writes are recorded in `writes`.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
@@ -10,18 +10,18 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
+import type { Client, WatchEvent } from '../../client/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLifecycleOptions } from './index.ts'
 
 export interface StartOptions extends NodeLifecycleOptions {
   readonly metrics?: NodeLifecycleMetrics
-  /** Stands before every call of the controllers to the server; what it throws is the answer. */
+  /** Runs before every call of the controllers; an error it throws is the response. */
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
-  /** Events go to the server instead of to `told`. */
+  /** Events go to the server instead of `events`. */
   readonly ownEvents?: boolean
-  /** The caches show what there is at the start, and no change of it. */
-  readonly isBlind?: boolean
+  /** The caches receive the initial state and no changes. */
+  readonly hasStaleCaches?: boolean
 }
 
 export type World = Awaited<ReturnType<typeof aWorld>>
@@ -30,35 +30,39 @@ const LEASES = 'kube-node-lease'
 const RENEW_MS = 10_000
 
 export async function aWorld() {
-  const trial = await createServerFixture()
-  const { clock } = trial
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
-  const told: (Happening & { readonly about: string })[] = []
+  const server = await createServerFixture()
+  const { clock } = server
+  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const recorded: (Happening & { readonly about: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []
   const timestamp = () => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
   const microTime = () => `${new Date(clock.nowMs()).toISOString().slice(0, 23)}000Z`
 
-  /** Who is reporting; renewed by `pass`. */
+  /** Nodes whose leases `pass` renews. */
   const alive = new Set<string>()
 
-  function start({ metrics, intercept, ownEvents, isBlind, ...options }: StartOptions = {}) {
+  function start({ metrics, intercept, ownEvents, hasStaleCaches, ...options }: StartOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
-    const caches = createCacheSet({ client: isBlind ? blindToChanges(client) : client, clock, random: () => 0.5 })
+    const caches = createCacheSet({
+      client: hasStaleCaches ? withoutChanges(client) : client,
+      clock,
+      random: () => 0.5,
+    })
     const events = {
-      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) =>
-        void told.push({ ...happening, about: metadata.name ?? '' }),
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) =>
+        void recorded.push({ ...event, about: metadata.name ?? '' }),
     }
     const controllers = createNodeLifecycleControllers({
-      client: watchedClient(client, writes, intercept),
+      client: recordingClient(client, writes, intercept),
       caches,
       clock,
       random: () => 0.5,
       log: silentLog,
       options,
       ...(ownEvents ? {} : { events }),
-      ...(metrics ? { nodeLifecycleMetrics: metrics } : {}),
+      nodeLifecycleMetrics: metrics,
     })
     const running = controllers.run(abort.signal)
     let isStopped = false
@@ -92,23 +96,23 @@ export async function aWorld() {
   const condition = (type: string, status: string) => ({
     type,
     status,
-    reason: 'AsItIs',
-    message: 'said the agent',
+    reason: 'Test',
+    message: 'reported by the agent',
     lastHeartbeatTime: timestamp(),
     lastTransitionTime: timestamp(),
   })
 
-  /** As an agent does when it starts, when something changes and every now and then. */
+  /** Writes the status, as an agent does at start, on changes and periodically. */
   const report = (name: string, ready = 'True') =>
     setConditions(name, [condition('Ready', ready), condition('DiskPressure', 'False')])
 
   const world = {
-    trial,
+    server,
     client,
     clock,
-    told,
+    events: recorded,
     writes,
-    reasons: () => told.map(({ reason }) => reason),
+    reasons: () => recorded.map(({ reason }) => reason),
     start,
     settle,
     renew,
@@ -116,14 +120,14 @@ export async function aWorld() {
     setConditions,
     condition,
     alive,
-    /** A node whose agent renews its lease. */
+    /** Creates a node whose agent renews its lease. */
     async anAgent(name: string) {
       await renew(name)
       await client.create(nodeKind, { metadata: { name } } as Node)
       await report(name)
       alive.add(name)
     },
-    /** A node that was made by hand and that nobody keeps. */
+    /** Creates a node without an agent. */
     aNode: (name: string) => client.create(nodeKind, { metadata: { name } } as Node),
     setTaints: (name: string, taints: readonly Taint[]) =>
       client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } }),
@@ -146,7 +150,7 @@ export async function aWorld() {
       ((await client.get(nodeKind, { name })).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).sort(),
     pod: (name: string): Promise<Readonly<Pod> | undefined> =>
       client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
-    /** Living agents renew their leases meanwhile. */
+    /** Advances the clock; agents in `alive` renew their leases. */
     async pass(ms: number) {
       for (let leftMs = ms; leftMs > 0; leftMs -= RENEW_MS) {
         await settle()
@@ -157,24 +161,24 @@ export async function aWorld() {
     },
     async close() {
       for (const stop of stops) await stop()
-      await trial.store.close()
+      await server.store.close()
     },
   }
   return world
 }
 
-function blindToChanges(client: Client): Client {
-  async function* stateOnly(events: AsyncIterable<any>, signal: AbortSignal) {
+function withoutChanges(client: Client): Client {
+  async function* stateOnly<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>, signal: AbortSignal) {
     for await (const event of events) {
       yield event
-      if (event.endsInitialEvents) break
+      if (event.type === 'bookmark' && event.endsInitialEvents) break
     }
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   }
   return { ...client, watch: (kind, request) => stateOnly(client.watch(kind, request), request.signal) }
 }
 
-function watchedClient(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
+function recordingClient(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
   const watched =
     (verb: 'get' | 'create' | 'update' | 'patch' | 'delete') =>
     async (kind: any, target: any, ...rest: any[]) => {

@@ -1,11 +1,11 @@
-// Takes a pod away at once, where nobody is left to shut it down. It is marked as failed first: whoever watches it must
-// not take it for one that is still running.
+// Removes a pod without waiting for its node. Marks it as Failed first, so that no watcher takes it for a running pod.
+import type { Stored } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import { type NodeLifecycleContext, timestamp } from './context.ts'
 
-/** Why, as metrics call it. */
+/** The value of the metrics' reason label. */
 export type RemovalReason = 'orphaned' | 'out-of-service' | 'terminated'
 
 export interface Disruption {
@@ -13,24 +13,24 @@ export interface Disruption {
   readonly message: string
 }
 
-const AT_ONCE_MAX = 32
+const CONCURRENT_REMOVALS_MAX = 32
 
-export const hasEnded = ({ status }: Readonly<Pod>): boolean =>
+export const hasTerminated = ({ status }: Readonly<Pod>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-/** What is left for others to let go of: nothing more can be done here. */
-export const isHeldByOthers = (pod: Readonly<Pod>): boolean =>
-  pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0 && hasEnded(pod)
+/** Only finalizers keep the pod: nothing more can be done here. */
+export const isHeldByFinalizers = (pod: Readonly<Pod>): boolean =>
+  pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0 && hasTerminated(pod)
 
-/** All of them, a few at once; throws the first failure when the last one is settled. */
+/** In batches; throws the first failure after its batch has settled. */
 export async function removePods(
-  pods: readonly Readonly<Pod>[],
+  pods: readonly Readonly<Stored<Pod>>[],
   context: NodeLifecycleContext,
   why: { readonly reason: RemovalReason; readonly disruption?: Disruption },
   signal: AbortSignal,
 ): Promise<void> {
-  for (let at = 0; at < pods.length && !signal.aborted; at += AT_ONCE_MAX) {
-    const batch = pods.slice(at, at + AT_ONCE_MAX)
+  for (let at = 0; at < pods.length && !signal.aborted; at += CONCURRENT_REMOVALS_MAX) {
+    const batch = pods.slice(at, at + CONCURRENT_REMOVALS_MAX)
     const settled = await Promise.allSettled(batch.map((pod) => removePod(pod, context, why)))
     const failed = settled.find((one) => one.status === 'rejected')
     if (failed) throw failed.reason
@@ -38,26 +38,26 @@ export async function removePods(
 }
 
 async function removePod(
-  pod: Readonly<Pod>,
+  pod: Readonly<Stored<Pod>>,
   context: NodeLifecycleContext,
   { reason, disruption }: { readonly reason: RemovalReason; readonly disruption?: Disruption },
 ): Promise<void> {
   const { client, metrics } = context
-  const { namespace = '', name = '', uid } = pod.metadata
+  const { namespace = '', name, uid } = pod.metadata
   metrics?.podRemoved(namespace, reason)
   try {
-    if (!hasEnded(pod)) await patchStatus(pod, context, { phase: 'Failed' }, disruption)
-    await client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, ...(uid ? { uid } : {}) })
+    if (!hasTerminated(pod)) await patchStatus(pod, context, { phase: 'Failed' }, disruption)
+    await client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid })
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return
+    if (isNotFound(error)) return
     metrics?.podNotRemoved(namespace, reason)
     throw error
   }
 }
 
-/** Names the pod's uid: another pod may have the name by now. */
+/** Conditional on the uid: another pod may have the name by now. */
 export function patchStatus(
-  { metadata: { namespace = '', name = '', uid } }: Readonly<Pod>,
+  { metadata: { namespace, name, uid } }: Readonly<Stored<Pod>>,
   { client, clock }: NodeLifecycleContext,
   status: object,
   disruption?: Disruption,

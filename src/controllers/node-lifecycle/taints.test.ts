@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
-import { borneMs, isLost, taintsDue } from './taints.ts'
+import { isLost, taintsDue, toleratedMs } from './taints.ts'
 
 const NOW = '2026-01-01T00:00:00Z'
 const aNode = (ready: string, taints: Taint[] = []): Node => ({
@@ -13,8 +13,8 @@ const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoE
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
 const team: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
 
-describe('taints by conditions', () => {
-  it('SYS-18 a taint that stays keeps the time it came', () => {
+describe('taintsDue', () => {
+  it('SYS-18 keeps timeAdded of an existing taint', () => {
     const old = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
     expect(taintsDue(aNode('Unknown', [old]), NOW)).toEqual([
       old,
@@ -22,7 +22,7 @@ describe('taints by conditions', () => {
     ])
   })
 
-  it('SYS-18 whatever the conditions and taints, the wish is reached in one step and spares the taints of others', () => {
+  it('SYS-18 converges in one step and keeps other taints, for any conditions and taints', () => {
     const keys = [
       'node.kubernetes.io/unreachable',
       'node.kubernetes.io/not-ready',
@@ -46,27 +46,27 @@ describe('taints by conditions', () => {
   })
 })
 
-describe('how long a pod bears taints', () => {
-  it('SYS-18 300 s of a lost node, unless it says otherwise', () => {
-    expect(borneMs([unreachable])).toBe(300_000)
-    expect(borneMs([notReady])).toBe(300_000)
-    expect(borneMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(6_000)
-    expect(borneMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
-    expect(borneMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
+describe('toleratedMs', () => {
+  it('SYS-18 is 300 s for a lost node by default', () => {
+    expect(toleratedMs([unreachable])).toBe(300_000)
+    expect(toleratedMs([notReady])).toBe(300_000)
+    expect(toleratedMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(6_000)
+    expect(toleratedMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
+    expect(toleratedMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
   })
 
-  it('SYS-18 all of them together, the shortest time counts, and less than nothing is nothing', () => {
+  it('SYS-18 is the shortest toleration of all taints, at least 0', () => {
     const bears = (tolerationSeconds?: number) => ({
       key: 'team',
       value: 'storage',
       effect: 'NoExecute' as const,
       ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
     })
-    expect(borneMs([team])).toBe(0)
-    expect(borneMs([team], [bears()])).toBe(Number.POSITIVE_INFINITY)
-    expect(borneMs([team, unreachable], [bears()])).toBe(300_000)
-    expect(borneMs([team, unreachable], [bears(20)])).toBe(20_000)
-    expect(borneMs([team], [bears(-5)])).toBe(0)
-    expect(borneMs([])).toBe(Number.POSITIVE_INFINITY)
+    expect(toleratedMs([team])).toBe(0)
+    expect(toleratedMs([team], [bears()])).toBe(Number.POSITIVE_INFINITY)
+    expect(toleratedMs([team, unreachable], [bears()])).toBe(300_000)
+    expect(toleratedMs([team, unreachable], [bears(20)])).toBe(20_000)
+    expect(toleratedMs([team], [bears(-5)])).toBe(0)
+    expect(toleratedMs([])).toBe(Number.POSITIVE_INFINITY)
   })
 })

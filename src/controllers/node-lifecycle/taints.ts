@@ -1,8 +1,8 @@
-// Which taints a node's conditions put on it, and who bears them how long. Pure.
+// Which taints follow from a node's conditions, and how long pods tolerate them. Pure.
 //   Ready=False    not-ready     NoSchedule and NoExecute
 //   Ready=Unknown  unreachable   NoSchedule and NoExecute
 //   a pressure     its own key   NoSchedule
-// Taints of other keys are other people's and stay as they are.
+// Taints with other keys are left alone.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../volumes/tolerations.ts'
@@ -19,18 +19,18 @@ const TAINTS_OF_CONDITIONS: Readonly<Record<string, Readonly<Record<string, stri
 }
 const OWN_KEYS = new Set(Object.values(TAINTS_OF_CONDITIONS).flatMap((keys) => Object.values(keys)))
 const EVICTING_KEYS: readonly string[] = [NOT_READY, UNREACHABLE]
-/** Pods that say nothing about a node that is lost or not ready bear it this long. */
-const DEFAULT_BORNE_SECONDS = 300
+/** How long pods without a matching toleration stay on a node that is not ready or unreachable. */
+const DEFAULT_TOLERATION_SECONDS = 300
 
-/** The taints the node should have; undefined when it has just these. Those that stay keep the time they came. */
+/** The taints the node should have; undefined if it has them. Existing taints keep their timeAdded. */
 export function taintsDue(node: Readonly<Node>, now: string): Taint[] | undefined {
-  const there = node.spec?.taints ?? []
+  const existing = node.spec?.taints ?? []
   const due = ownTaints(node)
   const isDue = (taint: Taint) => due.some((one) => isSame(one, taint))
-  const stay = there.filter((taint) => !isOwn(taint) || isDue(taint))
-  const come = due.filter((one) => !there.some((taint) => isSame(one, taint)))
-  if (stay.length === there.length && come.length === 0) return undefined
-  return [...stay, ...come.map((taint) => ({ ...taint, timeAdded: now }))]
+  const kept = existing.filter((taint) => !isOwn(taint) || isDue(taint))
+  const added = due.filter((one) => !existing.some((taint) => isSame(one, taint)))
+  if (kept.length === existing.length && added.length === 0) return undefined
+  return [...kept, ...added.map((taint) => ({ ...taint, timeAdded: now }))]
 }
 
 function ownTaints({ status }: Readonly<Node>): Taint[] {
@@ -46,7 +46,7 @@ const isSame = (one: Taint, other: Taint): boolean => one.key === other.key && o
 const isOwn = ({ key, effect }: Taint): boolean =>
   OWN_KEYS.has(key) && (effect === 'NoSchedule' || (effect === 'NoExecute' && EVICTING_KEYS.includes(key)))
 
-/** Tainted as one that does not answer or is not ready. */
+/** Tainted as not ready or unreachable. */
 export const isLost = (taints: readonly Taint[] | undefined): boolean =>
   taints?.some(({ key, effect }) => effect === 'NoExecute' && EVICTING_KEYS.includes(key)) ?? false
 
@@ -56,8 +56,8 @@ export const isOutOfService = ({ spec }: Readonly<Node>): boolean =>
 export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint[] =>
   node?.spec?.taints?.filter(({ effect }) => effect === 'NoExecute') ?? []
 
-/** How long a pod bears these taints together: 0 when it does not bear one of them, Infinity when it always does. */
-export function borneMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
+/** How long a pod tolerates all these taints: 0 if it does not tolerate one of them, Infinity if it always does. */
+export function toleratedMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
   const all = [...tolerations, ...impliedTolerations(tolerations)]
   const each = taints.map((taint) => {
     const used = all.find((toleration) => tolerates(toleration, taint))
@@ -69,13 +69,13 @@ export function borneMs(taints: readonly Taint[], tolerations: readonly Tolerati
   return Math.min(Number.POSITIVE_INFINITY, ...each)
 }
 
-/** What other clusters write into every pod at its creation is understood here; a pod's own words come before it. */
+/** The tolerations that Kubernetes' admission adds to every pod, unless the pod has its own. */
 const impliedTolerations = (tolerations: readonly Toleration[]): Toleration[] =>
   EVICTING_KEYS.filter((key) => !tolerations.some((one) => isAbout(one, key))).map((key) => ({
     key,
     operator: 'Exists',
     effect: 'NoExecute',
-    tolerationSeconds: DEFAULT_BORNE_SECONDS,
+    tolerationSeconds: DEFAULT_TOLERATION_SECONDS,
   }))
 
 const isAbout = (toleration: Toleration, key: string): boolean =>

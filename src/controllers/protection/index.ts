@@ -1,1 +1,2 @@
+// The public names of protection.
 export { createProtectionControllers } from './protection-controller.ts'

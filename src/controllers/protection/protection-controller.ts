@@ -1,11 +1,10 @@
-// Lets go of claims, volumes and attributes classes that are being deleted once nothing uses them any more, by taking
-// away the finalizer that admission gave them. Woken by the object itself and by whatever stopped using it.
-//   a claim    while a pod that is on a node names it, also one that has ended
-//   a volume   while it is bound
-//   a class    while a claim or volume has, had or wants it
-// Those that are older than the admission rule get their finalizer here.
+// Removes the protection finalizers of claims, volumes and attributes classes that are being deleted, once nothing uses
+// them. Woken by the object and by its users. Also adds the finalizer to objects that admission did not give one.
+//   a claim    is used by pods on a node that name it, including terminated ones
+//   a volume   is used while it is bound
+//   a class    is used by claims and volumes that request it or have it
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
-import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -14,13 +13,13 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type Client, keyOfObject, refOfKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { backOff, type Cache, createController, done, type Outcome, source, stuck } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
-import { attributesClassesOf, claimsKeptBy, keepsClaim } from './users.ts'
+import { attributesClassesOf, claimsProtectedBy, protectsClaim } from './protected-by.ts'
 
 const BY_CLAIM = 'protection/claim'
 const BY_CLASS = 'protection/attributes class'
@@ -36,7 +35,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
   const volumes = caches.of(persistentVolumeKind)
   const classes = caches.of(volumeAttributesClassKind)
   const pods = caches.of(podKind)
-  pods.addIndex(BY_CLAIM, claimsKeptBy)
+  pods.addIndex(BY_CLAIM, claimsProtectedBy)
   claims.addIndex(BY_CLASS, attributesClassesOf)
   volumes.addIndex(BY_CLASS, attributesClassOfVolume)
 
@@ -46,7 +45,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'claim-protection',
       sources: [
-        source({ cache: claims, keysOf: own, concerns: (claim) => needsWork(claim, CLAIM_PROTECTION_FINALIZER) }),
+        source({ cache: claims, keysOf: keyOf, concerns: (claim) => needsWork(claim, CLAIM_PROTECTION_FINALIZER) }),
         source({ cache: pods, keysOf: claimsOfPod }),
       ],
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
@@ -55,7 +54,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'volume-protection',
       sources: [
-        source({ cache: volumes, keysOf: own, concerns: (volume) => needsWork(volume, VOLUME_PROTECTION_FINALIZER) }),
+        source({ cache: volumes, keysOf: keyOf, concerns: (volume) => needsWork(volume, VOLUME_PROTECTION_FINALIZER) }),
       ],
       reconcile: (key) => reconcileVolume(key, { client, volumes }),
     }),
@@ -63,8 +62,8 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'attributes-class-protection',
       sources: [
-        source({ cache: classes, keysOf: (object) => own(object) }),
-        // Whoever begins to use a class changes nothing for it; only one that waits to go has to hear of users.
+        source({ cache: classes, keysOf: (object) => keyOf(object) }),
+        // A new user of a class does not matter; only the end of a use can complete its deletion.
         source({ cache: claims, keysOf: attributesClassesOf, concerns: () => false }),
         source({ cache: volumes, keysOf: attributesClassOfVolume, concerns: () => false }),
       ],
@@ -81,7 +80,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
 const attributesClassOfVolume = ({ spec }: Readonly<PersistentVolume>): string[] =>
   spec?.volumeAttributesClassName ? [spec.volumeAttributesClassName] : []
 
-const own = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
+const keyOf = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
 
 async function reconcileClaim(
   key: string,
@@ -90,16 +89,16 @@ async function reconcileClaim(
   const claim = claims.get(key)
   if (!claim) return done
   if (lacks(claim, CLAIM_PROTECTION_FINALIZER)) {
-    return protect(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
+    return addFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
   }
-  if (!isHeldBack(claim, CLAIM_PROTECTION_FINALIZER)) return done
-  const users = pods.byIndex(BY_CLAIM, key).filter((pod) => keepsClaim(pod, claim))
+  if (!isPendingDeletion(claim, CLAIM_PROTECTION_FINALIZER)) return done
+  const users = pods.byIndex(BY_CLAIM, key).filter((pod) => protectsClaim(pod, claim))
   if (users.length > 0) return inUse('pod', users)
-  // The cache may be behind: a pod that came a moment ago must be seen before the claim goes.
+  // The cache may lag behind: check for a pod that was created a moment ago.
   const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
-  const late = items.filter((pod) => keepsClaim(pod, claim))
+  const late = items.filter((pod) => protectsClaim(pod, claim))
   if (late.length > 0) return inUse('pod', late)
-  return release(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
+  return removeFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
 }
 
 async function reconcileVolume(
@@ -109,12 +108,12 @@ async function reconcileVolume(
   const volume = volumes.get(key)
   if (!volume) return done
   if (lacks(volume, VOLUME_PROTECTION_FINALIZER)) {
-    return protect(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
+    return addFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
   }
-  if (!isHeldBack(volume, VOLUME_PROTECTION_FINALIZER)) return done
+  if (!isPendingDeletion(volume, VOLUME_PROTECTION_FINALIZER)) return done
   const { namespace = '', name = '' } = volume.spec?.claimRef ?? {}
   if (volume.status?.phase === 'Bound') return stuck(`it is bound to the claim ${namespace}/${name}`)
-  return release(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
+  return removeFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
 }
 
 interface ClassDeps {
@@ -130,26 +129,26 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   const attributesClass = classes.get(key)
   if (!attributesClass) return done
   if (lacks(attributesClass, CLASS_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
-    return protect(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+    return addFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
   }
-  if (!isHeldBack(attributesClass, CLASS_FINALIZER)) return done
+  if (!isPendingDeletion(attributesClass, CLASS_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
   if (users.length > 0) return inUse('claim', users)
   const provided = volumes.byIndex(BY_CLASS, key)
   if (provided.length > 0) return inUse('volume', provided)
-  return release(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+  return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
 }
 
 const CLASS_FINALIZER = 'kubernetes.io/vac-protection'
 
-const isHeldBack = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
+const isPendingDeletion = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
 
 const lacks = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp === undefined && !metadata.finalizers?.includes(finalizer)
 
 const needsWork = (object: Readonly<KubeObject>, finalizer: string): boolean =>
-  lacks(object, finalizer) || isHeldBack(object, finalizer)
+  lacks(object, finalizer) || isPendingDeletion(object, finalizer)
 
 const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome => {
   const [first] = users
@@ -157,27 +156,35 @@ const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome =>
   return stuck(`it is used by the ${what} ${keyOfObject(first!)}${others}`)
 }
 
-/** Only in the very state that was judged: whoever started to use it meanwhile has changed it or will be refused. */
-const release = <T extends KubeObject>(client: Client, kind: Kind<T>, object: Readonly<T>, finalizer: string) =>
-  setFinalizers(client, kind, object, object.metadata.finalizers?.filter((one) => one !== finalizer) ?? [])
+/** Conditional on resourceVersion: a new user has changed the object, or is rejected because it is being deleted. */
+const removeFinalizer = <T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  object: Readonly<Stored<T>>,
+  finalizer: string,
+) => setFinalizers(client, kind, object, object.metadata.finalizers?.filter((one) => one !== finalizer) ?? [])
 
-const protect = <T extends KubeObject>(client: Client, kind: Kind<T>, object: Readonly<T>, finalizer: string) =>
-  setFinalizers(client, kind, object, [...(object.metadata.finalizers ?? []), finalizer])
+const addFinalizer = <T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  object: Readonly<Stored<T>>,
+  finalizer: string,
+) => setFinalizers(client, kind, object, [...(object.metadata.finalizers ?? []), finalizer])
 
 async function setFinalizers<T extends KubeObject>(
   client: Client,
   kind: Kind<T>,
-  object: Readonly<T>,
+  object: Readonly<Stored<T>>,
   kept: readonly string[],
 ): Promise<Outcome> {
-  const { name = '', namespace, uid, resourceVersion } = object.metadata
+  const { name, namespace, uid, resourceVersion } = object.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
   try {
-    await client.patch(kind, { name, ...(namespace ? { namespace } : {}) }, { type: 'merge', body })
+    await client.patch(kind, { name, namespace }, { type: 'merge', body })
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return backOff('it changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the object changed during the reconcile')
     throw error
   }
 }

@@ -1,4 +1,4 @@
-// What a namespace holds of the kinds that some quotas count, as a count needs it.
+// Lists the objects of a namespace that its quotas count.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { type Contents, kindsOfKeys } from '../../api/quota/index.ts'
@@ -9,7 +9,7 @@ export interface ContentsDeps {
   readonly kinds: readonly Kind[]
 }
 
-/** Reads now, not from a cache: a count must not be older than the quota it is for. */
+/** Reads from the server, not from a cache: the count must not be older than the quota. */
 export async function readContents(
   namespace: string,
   quotas: readonly Readonly<ResourceQuota>[],
@@ -19,7 +19,7 @@ export async function readContents(
   const found = new Map<string, readonly Readonly<KubeObject>[]>()
   for (const { group, plural } of kindsOfKeys(keys)) {
     const kind = kinds.find((one) => one.group === group && one.plural === plural)
-    if (!kind?.namespaced || kind.isForeign || kind.isReview) continue // nothing of it can be here
+    if (!kind?.namespaced || kind.isForeign || kind.isReview) continue // not stored in a namespace
     found.set(`${plural}.${group}`, (await client.list<KubeObject>(kind, { namespace })).items)
   }
   return ({ group, plural }) => found.get(`${plural}.${group}`) ?? []

@@ -12,7 +12,7 @@ import { createQuotaController, createQuotaMetrics } from './index.ts'
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
-let trial: ServerFixture
+let server: ServerFixture
 let client: Client
 let registry: Registry
 let stop: () => Promise<void>
@@ -22,19 +22,19 @@ const log: Logger = { ...silentLog, error: (_fields, message) => void errors.pus
 
 beforeEach(async () => {
   errors.length = 0
-  trial = await createServerFixture()
-  client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  server = await createServerFixture()
+  client = inProcessClient(server.server.objects, SYSTEM_USER)
   stop = async () => {}
 })
 afterEach(async () => {
   await stop()
-  await trial.store.close()
+  await server.store.close()
 })
 
 function start(seenBy: (client: Client) => Client = (same) => same): void {
   registry = new Registry()
   const abort = new AbortController()
-  const common = { clock: trial.clock, random: () => 0.5, log, client: seenBy(client) }
+  const common = { clock: server.clock, random: () => 0.5, log, client: seenBy(client) }
   const caches = createCacheSet(common)
   const quotaMetrics = createQuotaMetrics(registry)
   const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
@@ -46,21 +46,21 @@ function start(seenBy: (client: Client) => Client = (same) => same): void {
   }
 }
 
-const until: ServerFixture['until'] = (condition, what) => trial.until(condition, what)
+const until: ServerFixture['until'] = (condition, what) => server.until(condition, what)
 
-const aQuota = (name: string, hard: object) => trial.post(QUOTAS, { metadata: { name }, spec: { hard } })
+const aQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const aClaim = async (name: string, storage: string) => {
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } }
-  expect((await trial.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
+  expect((await server.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
 }
-const statusOf = async (name: string) => (await trial.get(`${QUOTAS}/${name}`)).json.status
+const statusOf = async (name: string) => (await server.get(`${QUOTAS}/${name}`)).json.status
 const differences = async () =>
   (await registry.getSingleMetric('stowage_quota_differences_total')?.get())?.values[0]?.value
 const verifications = async () =>
   (await registry.getSingleMetric('stowage_quota_verifications_total')?.get())?.values[0]?.value ?? 0
 
 describe('the quota controller', () => {
-  it('REX-4 counts a quota that is created over existing objects, before anybody needs it', async () => {
+  it('REX-4 computes the usage of a quota created over existing objects', async () => {
     await aClaim('a', '1Gi')
     await aClaim('b', '3Gi')
     start()
@@ -73,23 +73,23 @@ describe('the quota controller', () => {
     })
   })
 
-  it('REX-4 counts what an edit adds, and leaves the rest to the server', async () => {
+  it('REX-4 computes only the keys that an edit adds', async () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10' })
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
-    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
+    await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
     await until(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of what is new')
-    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
+    await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
     expect(await statusOf('team')).toEqual({
       hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
       used: { persistentvolumeclaims: '1', 'requests.storage': '1Gi' },
     })
   })
 
-  it('REX-4 a count that something was charged under is made again', async () => {
+  it('REX-4 recounts if the quota is charged during the count', async () => {
     let charges = 0
-    // Between the reading of the quota and the writing of its count, a claim comes.
+    // A claim is created between the read of the quota and the write of its usage.
     start((inner) => ({
       ...inner,
       list: async (kind, request) => {
@@ -105,7 +105,7 @@ describe('the quota controller', () => {
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
   })
 
-  it('SYS-4 verifies now and then, and finds nothing while all is well', async () => {
+  it('SYS-4 verifies periodically and finds no difference', async () => {
     start()
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await aClaim('a', '1Gi')
@@ -114,35 +114,35 @@ describe('the quota controller', () => {
     expect(errors).toEqual([])
   })
 
-  it('SYS-4 a quota that says something wrong is reported, counted and repaired', async () => {
+  it('SYS-4 logs, counts and repairs a wrong usage', async () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
-    await trial.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
+    await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
     await until(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
     expect(await differences()).toBe(1)
     expect(errors).toEqual([
-      'Quota "default/team" does not say what is used (persistentvolumeclaims: says 7, counted 1). ' +
-        'It is being repaired; please report this.',
+      'Quota "default/team" has a wrong usage (persistentvolumeclaims: recorded 7, counted 1). ' +
+        'It is being repaired; please report this bug.',
     ])
   })
 
-  it('SYS-4 bounds and keys that somebody wrote into a status are put right at once', async () => {
+  it('SYS-4 restores an edited status at once', async () => {
     start()
     await aClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await aQuota('team', hard)
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
-    await trial.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
+    await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
     await until(async () => (await statusOf('team')).hard.persistentvolumeclaims === '10', 'the bound')
-    await trial.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
+    await server.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
     await until(async () => (await statusOf('team')).used.pods === undefined, 'the keys')
     expect(await statusOf('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
     expect(await differences()).toBe(0)
   })
 
-  it('SYS-4 a quota that changes while it is verified is not judged', async () => {
+  it('SYS-4 skips a quota that changes during verification', async () => {
     let reads = 0
     start((inner) => ({
       ...inner,
@@ -159,11 +159,11 @@ describe('the quota controller', () => {
     expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
   })
 
-  it('SYS-4 leaves quotas alone on a server that keeps them itself', async () => {
+  it('SYS-4 leaves quotas alone on a server that maintains them itself', async () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
     await aQuota('team', { persistentvolumeclaims: '10' })
     await until(
-      () => standings().some(({ because }) => because?.includes('keeps its quotas itself') ?? false),
+      () => standings().some(({ because }) => because?.includes('maintains quotas itself') ?? false),
       'a reason',
     )
     expect(await statusOf('team')).toBeUndefined()

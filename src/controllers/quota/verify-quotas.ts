@@ -1,5 +1,5 @@
-// Compares what the quotas of a namespace say with what its objects add up to. They cannot differ: whatever changes the
-// one changes the other in the same transaction. So a difference is a bug: logged, counted, and repaired.
+// Compares the usage in the quotas of a namespace with the sum over its objects. Both change in the same transaction, so a
+// difference is a bug: it is logged, counted and repaired.
 
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
@@ -15,20 +15,20 @@ export interface VerifyDeps extends ContentsDeps {
   readonly quotaMetrics?: QuotaMetrics
 }
 
-/** Judges the quotas that did not change while everything was read; the others are in use, and have their next turn. */
+/** Compares only quotas that did not change during the reads; the others are verified next time. */
 export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise<void> {
   const before = await listQuotas()
   if (before.length === 0) return
   const contents = await readContents(namespace, before, deps)
   const versions = new Set((await listQuotas()).map(versionOf))
-  const still = before.filter((quota) => versions.has(versionOf(quota)))
-  for (const quota of still) {
+  const unchanged = before.filter((quota) => versions.has(versionOf(quota)))
+  for (const quota of unchanged) {
     const keys = Object.keys(quota.spec?.hard ?? {})
     const counted = textOf(tally(quota.spec, keys, contents))
     const wrong = keys.filter((key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0)
     if (wrong.length > 0) await repair(quota, wrong, counted)
   }
-  deps.quotaMetrics?.verified(still.length)
+  deps.quotaMetrics?.verified(unchanged.length)
 
   async function listQuotas(): Promise<Readonly<ResourceQuota>[]> {
     const { items } = await deps.client.list(resourceQuotaKind, { namespace })
@@ -36,10 +36,12 @@ export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise
   }
 
   async function repair(quota: Readonly<ResourceQuota>, wrong: readonly string[], counted: Record<string, string>) {
-    const shown = wrong.map((key) => `${key}: says ${quota.status?.used?.[key]}, counted ${counted[key]}`).join('; ')
+    const shown = wrong
+      .map((key) => `${key}: recorded ${quota.status?.used?.[key]}, counted ${counted[key]}`)
+      .join('; ')
     deps.log.error(
       { namespace, quota: quota.metadata.name, wrong },
-      `Quota "${namespace}/${quota.metadata.name}" does not say what is used (${shown}). It is being repaired; please report this.`,
+      `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${shown}). It is being repaired; please report this bug.`,
     )
     deps.quotaMetrics?.foundDifference()
     await writeUse(deps.client, quota, counted)

@@ -1,17 +1,17 @@
-// Who uses what: whether a pod keeps a claim, and the attributes classes a claim has to do with.
+// Which claims a pod protects, and which attributes classes a claim uses. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
-/** The claims a pod may keep: none until a node has been given it, as no node starts a pod whose claim is going. */
-export const claimsKeptBy = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
+/** The claims a pod may protect: none before it is assigned, as no node starts a pod whose claim is being deleted. */
+export const claimsProtectedBy = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
 
 /**
- * Whether a pod that is on a node keeps a claim. One that has ended does so until it is deleted: its volumes may still
- * be mounted. A claim made from the pod's own template is kept only by that pod, and no longer once the node is done
- * with it: the pod may itself be waiting for the claim to go.
+ * Whether a pod on a node protects a claim. A terminated pod does until it is deleted: its volumes may still be mounted.
+ * The claim of an ephemeral volume is protected only by its owner, and no longer once the node has shut the pod down,
+ * because the pod may itself wait for the claim's deletion.
  */
-export function keepsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<PersistentVolumeClaim>): boolean {
+export function protectsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<PersistentVolumeClaim>): boolean {
   if (!spec?.nodeName || metadata.namespace !== claim.metadata.namespace) return false
   const isShutDown = metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0
   const isOwner = claim.metadata.ownerReferences?.some(({ controller, uid }) => controller && uid === metadata.uid)
@@ -21,7 +21,7 @@ export function keepsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<Pe
   })
 }
 
-/** The class asked for, the one in effect, and the one being moved to. */
+/** The requested class, the current one, and the target of a modification in progress. */
 export function attributesClassesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {
   const names = [
     spec?.volumeAttributesClassName,

@@ -1,13 +1,13 @@
-// Which nodes and pods a change concerns, and which changes concern nobody.
+// Which keys a change of a node or pod wakes, and which changes matter. Pure except for cache lookups.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { heartbeatOf } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
-import { mayForce, podsOn } from './remove-lost-pods.ts'
+import { mayForceDelete, podsOn } from './remove-lost-pods.ts'
 import { evictingTaints } from './taints.ts'
 
-export const isJudgedOtherwise = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+export const isHealthChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   heartbeatOf(next) !== heartbeatOf(old) ||
   conditionsText(next) !== conditionsText(old) ||
   JSON.stringify(next.spec?.taints) !== JSON.stringify(old.spec?.taints)
@@ -15,18 +15,18 @@ export const isJudgedOtherwise = (next: Readonly<Node>, old: Readonly<Node>): bo
 const conditionsText = ({ status }: Readonly<Node>): string =>
   (status?.conditions ?? []).map(({ type, status: is }) => `${type}=${is}`).join()
 
-export const isTaintedOtherwise = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+export const areTaintsChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   JSON.stringify(evictingTaints(next)) !== JSON.stringify(evictingTaints(old))
 
-export const isBoundOtherwise = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
+export const isPodChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
   next.spec?.nodeName !== old.spec?.nodeName ||
   next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
   JSON.stringify(next.spec?.tolerations) !== JSON.stringify(old.spec?.tolerations)
 
-export const podsUnderTaints = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  evictingTaints(node).length > 0 ? podsOn(pods, node.metadata.name ?? '').map(keyOfObject) : []
+export const podsOnTaintedNode = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
+  evictingTaints(node).length > 0 ? podsOn(pods, keyOfObject(node)).map(keyOfObject) : []
 
-export function ifUnderTaints(pod: Readonly<Pod>, { nodes, evictions }: NodeLifecycleContext): ObjectKey[] {
+export function ifOnTaintedNode(pod: Readonly<Pod>, { nodes, evictions }: NodeLifecycleContext): ObjectKey[] {
   const key = keyOfObject(pod)
   const isTainted = evictingTaints(nodes.get({ name: pod.spec?.nodeName ?? '' })).length > 0
   return isTainted || evictions.has(key) ? [key] : []
@@ -35,8 +35,8 @@ export function ifUnderTaints(pod: Readonly<Pod>, { nodes, evictions }: NodeLife
 export const missingNodesOf = ({ spec }: Readonly<Pod>, { nodes }: NodeLifecycleContext): string[] =>
   spec?.nodeName && !nodes.get({ name: spec.nodeName }) ? [spec.nodeName] : []
 
-export const ifGoing = (pod: Readonly<Pod>): ObjectKey[] =>
+export const ifBeingDeleted = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.metadata.deletionTimestamp !== undefined && pod.spec?.nodeName ? [keyOfObject(pod)] : []
 
-export const goingPodsOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
-  mayForce(node) ? podsOn(pods, node.metadata.name ?? '').flatMap(ifGoing) : []
+export const deletedPodsOutOfService = (node: Readonly<Node>, { pods }: NodeLifecycleContext): ObjectKey[] =>
+  mayForceDelete(node) ? podsOn(pods, keyOfObject(node)).flatMap(ifBeingDeleted) : []

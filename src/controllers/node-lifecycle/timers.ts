@@ -1,8 +1,7 @@
-// One timer per key, for keys that are as they should be and only to be looked at again by then. In a work queue they
-// would look like work that is not done.
+// One timer per key, for healthy nodes that are rechecked later. In the work queue they would count as pending work.
 import type { Clock } from '../../base/clock.ts'
 
-export class Alarms {
+export class Timers {
   readonly #clock: Pick<Clock, 'after'>
   readonly #cancels = new Map<string, () => void>()
 
@@ -10,12 +9,12 @@ export class Alarms {
     this.#clock = clock
   }
 
-  /** In place of the one the key had. */
-  set(key: string, ms: number, ring: () => void): void {
+  /** Replaces the key's timer. */
+  set(key: string, ms: number, callback: () => void): void {
     this.clear(key)
     const cancel = this.#clock.after(ms, () => {
       this.#cancels.delete(key)
-      ring()
+      callback()
     })
     this.#cancels.set(key, cancel)
   }
