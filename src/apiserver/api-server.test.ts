@@ -6,7 +6,7 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 let api: ServerFixture
 afterEach(() => api.store.close())
 
-describe('requests for nothing we have', () => {
+describe('requests for resources that do not exist', () => {
   it.each([
     'GET /nowhere',
     'GET /api/v2',
@@ -58,7 +58,7 @@ describe('bodies', () => {
     ['JSON without a type', '{"metadata":{"name":"a"}}', undefined],
     ['JSON with a charset', '{"metadata":{"name":"a"}}', 'application/json; charset=utf-8'],
     ['YAML', 'metadata:\n  name: a\n', 'application/yaml'],
-  ])('of %s are read', async (_, body, type) => {
+  ])('in %s are accepted', async (_, body, type) => {
     api = await createServerFixture()
     expect((await post(body, type)).json.metadata.name).toBe('a')
   })
@@ -73,7 +73,7 @@ describe('bodies', () => {
     ['protobuf of nothing', 'k8s\0', 'application/x-protobuf', 415],
     ['CBOR', 'x', 'application/cbor', 415],
     ['a form', 'a=b', 'application/x-www-form-urlencoded', 415],
-  ])('SYS-10 of %s are refused and change nothing', async (_, body, type, code) => {
+  ])('SYS-10 with %s are rejected and change nothing', async (_, body, type, code) => {
     api = await createServerFixture()
     const { revision } = api.store
     const { status, json } = await post(body, type)
@@ -83,7 +83,7 @@ describe('bodies', () => {
   })
 })
 
-describe('itself', () => {
+describe('the server', () => {
   it('lists its paths', async () => {
     api = await createServerFixture()
     expect((await api.get('/')).json.paths).toEqual(
@@ -91,7 +91,7 @@ describe('itself', () => {
     )
   })
 
-  it('tells its version in the form clients compare', async () => {
+  it('returns its version in the format of Kubernetes', async () => {
     api = await createServerFixture()
     const { json } = await api.get('/version')
     expect(json).toMatchObject({
@@ -110,7 +110,7 @@ describe('itself', () => {
     expect(text).toMatch(/^apiserver_request_total\{.*verb="GET".*resource="configmaps".*code="404".*\} 1$/m)
   })
 
-  it('answers 503 once its store is closed', async () => {
+  it('returns 503 once its store is closed', async () => {
     api = await createServerFixture()
     await api.store.close()
     expect((await api.get(MAPS)).json).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })

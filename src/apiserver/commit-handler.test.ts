@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 
 describe('POST commits', () => {
-  it('does all writes at once and answers what they left behind', async () => {
+  it('does all writes in one transaction and returns the objects', async () => {
     await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'old' } })
     const { status, json } = await api.post(COMMITS, {
       writes: [
@@ -54,7 +54,7 @@ describe('POST commits', () => {
     expect((await api.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
   })
 
-  it('does nothing when one write fails, and answers its Status with its place', async () => {
+  it('writes nothing if one write fails, and returns its Status with its index', async () => {
     const { status, json } = await api.post(COMMITS, {
       writes: [create('a'), { ...create('b'), resource: 'secrets' }, create('a')],
     })
@@ -82,19 +82,19 @@ describe('POST commits', () => {
       { writes: [{ ...create('a'), body: { metadata: { name: 'a', namespace: 'x' } } }] },
       400,
     ],
-  ])('refuses %s', async (_what, body, code) => {
+  ])('rejects %s', async (_what, body, code) => {
     const before = api.store.revision
     expect((await api.post(COMMITS, body)).status).toBe(code)
     expect(api.store.revision).toBe(before)
   })
 
-  it('cannot be got, listed or deleted, and has no dry run', async () => {
+  it('supports neither get, list, delete nor dry run', async () => {
     expect((await api.get(COMMITS)).status).toBe(404)
     expect((await api.post(`${COMMITS}?dryRun=All`, { writes: [create('a')] })).status).toBe(400)
     expect((await get('a')).status).toBe(404)
   })
 
-  it('authorizes every write with its own verb, and none is done when one may not be', async () => {
+  it('authorizes every write with its own verb, and writes nothing if one is forbidden', async () => {
     const asked: string[] = []
     api = await createServerFixture({
       authorizer: {
@@ -114,7 +114,7 @@ describe('POST commits', () => {
     expect((await get('a')).status).toBe(404)
   })
 
-  it('is announced by discovery, for those who can use it', async () => {
+  it('is listed by discovery', async () => {
     const list = (await api.get('/apis/stowage.dev/v1')).json
     expect(list.resources).toMatchObject([{ name: 'commits', kind: 'Commit', namespaced: false, verbs: ['create'] }])
     const groups = (await api.get('/apis')).json.groups.map(({ name }: { name: string }) => name)

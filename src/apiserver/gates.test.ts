@@ -48,7 +48,7 @@ const change = (name: string, spec: object) => api.patch(`${CLAIMS}/${name}`, { 
 const IS_OFF = (gate: string) => `Forbidden: update is forbidden when the ${gate} feature gate is disabled`
 
 describe('VolumeAttributesClass off', () => {
-  it('VAC-12 refuses another class, and none, in the words of the document; the claim keeps its class', async () => {
+  it('VAC-12 rejects a change or removal of the class with the documented message; the claim keeps its class', async () => {
     await start()
     await api.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
     await bind('test-pvc', { currentVolumeAttributesClassName: 'silver' })
@@ -66,7 +66,7 @@ describe('VolumeAttributesClass off', () => {
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
-  it('VAC-12 a class that a claim or volume did not have is dropped, and the rest of the update is made', async () => {
+  it('VAC-12 drops a class that the claim or volume did not have, and applies the rest of the update', async () => {
     await start(off('VolumeAttributesClass'))
     await api.post(CLAIMS, aClaim('plain'))
     await bind('plain')
@@ -82,7 +82,7 @@ describe('VolumeAttributesClass off', () => {
     expect([given.status, given.json.spec.volumeAttributesClassName]).toEqual([200, undefined])
   })
 
-  it('VAC-12 a volume keeps its class and may not get another', async () => {
+  it('VAC-12 keeps the class of a volume and rejects another', async () => {
     await start()
     await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
     await restart(off('VolumeAttributesClass'))
@@ -95,7 +95,7 @@ describe('VolumeAttributesClass off', () => {
     ])
   })
 
-  it('VAC-12 status: what a claim did not have is dropped, what it has may change and end', async () => {
+  it('VAC-12 drops status fields that the claim did not have, and lets existing ones change', async () => {
     await start()
     await api.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
     await api.post(CLAIMS, aClaim('idle'))
@@ -109,7 +109,7 @@ describe('VolumeAttributesClass off', () => {
     expect((await bind('busy', { modifyVolumeStatus: null })).json.status.modifyVolumeStatus).toBeUndefined()
   })
 
-  it('VAC-9 classes are served all the same, and new ones get no finalizer', async () => {
+  it('VAC-9 serves classes, and adds no finalizer to new ones', async () => {
     await start(off('VolumeAttributesClass'))
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     const { status, json } = await api.post(CLASSES, body)
@@ -120,7 +120,7 @@ describe('VolumeAttributesClass off', () => {
     ])
   })
 
-  it('VAC-12 on again: the class can be changed', async () => {
+  it('VAC-12 accepts a change of class once the gate is on again', async () => {
     await start()
     await api.post(CLAIMS, aClaim('data', { volumeAttributesClassName: 'silver' }))
     await bind('data')
@@ -136,7 +136,7 @@ describe('VolumeAttributesClass off', () => {
 describe('VolumeProvisionedIO off', () => {
   const requests = { storage: '1Gi', iops: '500', throughput: '100' }
 
-  it('PIO-1 amounts that are stored stay as they are, and any change of them is refused', async () => {
+  it('PIO-1 keeps stored amounts and rejects any change of them', async () => {
     await start()
     await api.post(CLAIMS, aClaim('data', { resources: { requests } }))
     await bind('data')
@@ -155,7 +155,7 @@ describe('VolumeProvisionedIO off', () => {
     expect((await change('data', { resources: { requests: { iops: '600' } } })).status).toBe(200)
   })
 
-  it('PIO-1 amounts that a bound claim did not have are dropped', async () => {
+  it('PIO-1 drops amounts that a bound claim did not have', async () => {
     await start(off('VolumeProvisionedIO'))
     await api.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
     await bind('plain')
@@ -163,7 +163,7 @@ describe('VolumeProvisionedIO off', () => {
     expect([status, json.spec.resources]).toEqual([200, { requests: { storage: '1Gi' } }])
   })
 
-  it('PIO-4 a volume that has them keeps them, and a new one has storage alone', async () => {
+  it('PIO-4 keeps the amounts of an existing volume, and drops those of a new one', async () => {
     await start()
     const capacity = { storage: '1Gi', iops: '500' }
     await api.post(VOLUMES, aVolume('old', { capacity }))
@@ -175,7 +175,7 @@ describe('VolumeProvisionedIO off', () => {
     expect([made.status, made.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
   })
 
-  it('PIO-7 quotas of them cannot be made, and one that exists goes on', async () => {
+  it('PIO-7 rejects new quotas of iops and throughput, and enforces existing ones', async () => {
     await start()
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
     await api.post(QUOTAS, aQuota('old'))
@@ -208,7 +208,7 @@ describe('RecoverExpansionFailure off, by either of its names', () => {
 })
 
 describe('CSIStorageCapacity off', () => {
-  it('CAP-1 capacity objects and the flag of drivers are served and kept: only scheduling ignores them', async () => {
+  it('CAP-1 serves capacity objects and the driver’s flag, which only the scheduler ignores', async () => {
     await start()
     await api.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
     await api.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })
@@ -230,7 +230,7 @@ describe('any combination of gates', () => {
     .subarray([...FEATURE_GATES])
     .map((gates) => ({ text: off(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
 
-  it('VAC-12 PIO-1 REX-10 a new claim has what its gates allow, and keeps it through every later combination', async () => {
+  it('VAC-12 PIO-1 REX-10 stores what the gates allow in a new claim, and keeps it under every later combination', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyGates, { minLength: 2, maxLength: 5 }), async (history) => {
         medium = memoryMedium()
@@ -260,7 +260,7 @@ describe('any combination of gates', () => {
 })
 
 describe('--feature-gates', () => {
-  it('knows every gate, its alias, and the last word said of it', () => {
+  it('knows every gate and its alias; the last setting applies', () => {
     for (const gate of FEATURE_GATES) {
       expect(parseFeatureGates(`${gate}=false`).enabled(gate)).toBe(false)
       expect(parseFeatureGates(`${gate}=false,${gate}=True`).enabled(gate)).toBe(true)
@@ -272,7 +272,7 @@ describe('--feature-gates', () => {
     ['Unheard=true', 'unknown feature gate "Unheard"; known gates: VolumeAttributesClass'],
     ['VolumeAttributesClass', 'feature gate VolumeAttributesClass has value ""'],
     ['VolumeAttributesClass=maybe', 'write VolumeAttributesClass=true or VolumeAttributesClass=false'],
-  ])('SYS-10 refuses %s', (text, words) => {
+  ])('SYS-10 rejects %s', (text, words) => {
     expect(() => parseFeatureGates(text)).toThrow(words)
   })
 })

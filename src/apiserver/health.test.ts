@@ -8,11 +8,11 @@ const ask = async (health: Health, url: string) => {
 }
 
 describe('health', () => {
-  it.each(['/healthz', '/livez', '/readyz', '/readyz/', '/livez/ping'])('SYS-11 %s says ok', async (path) => {
+  it.each(['/healthz', '/livez', '/readyz', '/readyz/', '/livez/ping'])('SYS-11 %s returns ok', async (path) => {
     expect(await ask(createHealth(), path)).toBe('200 ok')
   })
 
-  it('SYS-11 is alive before it is ready, and says what it waits for', async () => {
+  it('SYS-11 is alive before it is ready, and names the failing checks', async () => {
     const health = createHealth()
     const store = health.addReadiness('store')
     expect(await ask(health, '/livez')).toBe('200 ok')
@@ -25,7 +25,7 @@ describe('health', () => {
     expect(await ask(health, '/healthz')).toMatch(/^503 .*\[-\]store failed: the disk is full/s)
   })
 
-  it('SYS-11 asks each time what can change by itself, unless it is excluded, and never to know whether it is alive', async () => {
+  it('SYS-11 runs checks on every request unless excluded, and never for liveness', async () => {
     const health = createHealth()
     let asked = 0
     let problem: string | undefined
@@ -44,7 +44,7 @@ describe('health', () => {
     expect(await ask(health, '/readyz/etcd')).toBe('200 ok')
   })
 
-  it('knows no other path and no other check', async () => {
+  it('does not handle other paths and unknown checks', async () => {
     expect(await ask(createHealth(), '/readyz/unicorns')).toBeUndefined()
     expect(await ask(createHealth(), '/health')).toBeUndefined()
   })

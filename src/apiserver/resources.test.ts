@@ -23,25 +23,25 @@ describe('createResources', () => {
     expect(served('').find('storage.k8s.io', 'v1alpha1', 'storageclasses')).toBeUndefined()
   })
 
-  it('knows that one kind of event is the face of the other', () => {
+  it('stores events.k8s.io events as core events', () => {
     const { find } = served('')
     expect(find('events.k8s.io', 'v1', 'events')?.stored).toBe(find('', 'v1', 'events')?.kind)
   })
 })
 
 describe('--runtime-config', () => {
-  it('SYS-15 switches a group version off', () => {
+  it('SYS-15 disables a group version', () => {
     expect(versionsOf('storage.k8s.io/v1alpha1=false', 'storage.k8s.io')).toEqual(['v1', 'v1beta1'])
   })
 
-  it('SYS-15 switches one resource of a version off', () => {
+  it('SYS-15 disables one resource of a version', () => {
     const { find } = served('storage.k8s.io/v1/volumeattributesclasses=false')
     expect(find('storage.k8s.io', 'v1', 'volumeattributesclasses')).toBeUndefined()
     expect(find('storage.k8s.io', 'v1beta1', 'volumeattributesclasses')).toBeDefined()
     expect(find('storage.k8s.io', 'v1', 'storageclasses')).toBeDefined()
   })
 
-  it('SYS-15 the most specific setting wins', () => {
+  it('SYS-15 applies the most specific setting', () => {
     const { find, groups } = served('api/all=false,storage.k8s.io/v1=true,storage.k8s.io/v1/csinodes=false')
     expect(groups.map(({ group }) => group)).toEqual(['', 'storage.k8s.io'])
     expect(find('storage.k8s.io', 'v1', 'csinodes')).toBeUndefined()
@@ -49,24 +49,24 @@ describe('--runtime-config', () => {
   })
 
   it.each(['storage.k8s.io/v9=false', 'storage.k8s.io=false', 'v1/unicorns=false'])(
-    'SYS-10 refuses %s: nothing has that name',
+    'SYS-10 rejects %s: nothing has that name',
     (config) => {
       expect(() => served(config)).toThrow(/there is no/)
     },
   )
 
-  it('SYS-10 refuses a value that is neither true nor false', () => {
+  it('SYS-10 rejects a value that is neither true nor false', () => {
     expect(() => served('storage.k8s.io/v1=off')).toThrow(/=true or =false/)
   })
 
   it.each([
     ['v1=false', /v1 cannot be disabled: it is the only version of namespaces, claims and volumes/],
     ['v1/namespaces=false', /v1\/namespaces cannot be disabled/],
-  ])('SYS-15 refuses %s: nothing would be left', (config, words) => {
+  ])('SYS-15 rejects %s, which the server needs', (config, words) => {
     expect(() => served(config)).toThrow(words)
   })
 
-  it('SYS-15 single resources of the core version can be off', () => {
+  it('SYS-15 disables single resources of the core version', () => {
     const { find } = served('v1=true,v1/configmaps=false')
     expect(find('', 'v1', 'configmaps')).toBeUndefined()
     expect(find('', 'v1', 'persistentvolumeclaims')).toBeDefined()

@@ -19,7 +19,7 @@ const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {
 }
 
 describe('reviews', () => {
-  it('SYS-2 SelfSubjectReview says who asks', async () => {
+  it('SYS-2 SelfSubjectReview returns the user of the request', async () => {
     expect((await ask('selfsubjectreviews', {})).status.userInfo).toEqual({
       username: 'ann',
       uid: 'u1',
@@ -27,7 +27,7 @@ describe('reviews', () => {
     })
   })
 
-  it('TokenReview says whose token it is, or that it is nobody’s', async () => {
+  it('TokenReview returns the user of a token, or that it is not known', async () => {
     expect((await ask('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
       authenticated: true,
       user: { username: 'ann' },
@@ -45,20 +45,20 @@ describe('reviews', () => {
     expect(status.allowed).toBe(allowed)
   })
 
-  it('SubjectAccessReview judges the subject it names, not the one who asks', async () => {
+  it('SubjectAccessReview checks the subject in its spec, not the user of the request', async () => {
     const spec = { groups: ['system:masters'], resourceAttributes: { verb: 'delete', resource: 'nodes' } }
     expect((await ask('subjectaccessreviews', { spec })).status.allowed).toBe(true)
     expect((await ask('subjectaccessreviews', { spec: { ...spec, groups: ['nobodies'] } })).status.allowed).toBe(false)
     await expect(ask('subjectaccessreviews', { spec: { resourceAttributes: {} } })).rejects.toMatchObject({ code: 422 })
   })
 
-  it('SubjectAccessReview wants exactly one kind of request', async () => {
+  it('SubjectAccessReview requires either resource or path attributes', async () => {
     const both = { user: 'ann', resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/' } }
     await expect(ask('subjectaccessreviews', { spec: both })).rejects.toMatchObject({ code: 422 })
     await expect(ask('subjectaccessreviews', { spec: { user: 'ann' } })).rejects.toMatchObject({ code: 422 })
   })
 
-  it('LocalSubjectAccessReview stays in its namespace', async () => {
+  it('LocalSubjectAccessReview is limited to its namespace', async () => {
     const spec = {
       user: 'ann',
       groups: VIEWER.groups,
@@ -70,7 +70,7 @@ describe('reviews', () => {
     })
   })
 
-  it('SelfSubjectRulesReview lists rules, and admits what it cannot list', async () => {
+  it('SelfSubjectRulesReview lists rules, and marks an incomplete list', async () => {
     const master = { name: 'root', groups: ['system:masters', 'system:authenticated'] }
     const { status } = await ask('selfsubjectrulesreviews', { spec: { namespace: 'shop' } }, { user: master })
     expect(status.resourceRules).toContainEqual({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
@@ -79,8 +79,8 @@ describe('reviews', () => {
   })
 })
 
-describe('the request path of reviews and foreign kinds', () => {
-  it('answers a review with 201, echoes the question and stores nothing', async () => {
+describe('reviews and foreign kinds', () => {
+  it('returns a review with 201 and its spec, and stores nothing', async () => {
     const { post, get, store } = await createServerFixture()
     const before = store.revision
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
@@ -91,7 +91,7 @@ describe('the request path of reviews and foreign kinds', () => {
     expect(store.revision).toBe(before)
   })
 
-  it('CAP-19 shows empty lists and quiet watches of kinds a stock scheduler waits for, and announces none of them', async () => {
+  it('CAP-19 serves empty lists and watches of kinds that kube-scheduler needs, without listing them in discovery', async () => {
     const { get, post, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',

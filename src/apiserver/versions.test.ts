@@ -18,8 +18,8 @@ const aClaim = (name: string, spec: object = {}) => ({
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
 })
 
-describe('several versions', () => {
-  it('PROV-1 of storage classes show one object', async () => {
+describe('a kind with several versions', () => {
+  it('PROV-1 shows the same storage class in each', async () => {
     api = await createServerFixture()
     const created = (
       await api.post(`${STORAGE}/v1beta1/storageclasses`, {
@@ -36,7 +36,7 @@ describe('several versions', () => {
     expect((await api.get(`${STORAGE}/v1/storageclasses/fast`)).status).toBe(404)
   })
 
-  it('VAC-1 of attributes classes show one object', async () => {
+  it('VAC-1 shows the same attributes class in each', async () => {
     api = await createServerFixture()
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     await api.post(`${STORAGE}/v1alpha1/volumeattributesclasses`, body)
@@ -51,7 +51,7 @@ describe('several versions', () => {
     expect((await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json.reason).toBe('AlreadyExists')
   })
 
-  it('SYS-10 a body of one version sent to another is refused', async () => {
+  it('SYS-10 rejects a body of another version', async () => {
     api = await createServerFixture()
     const body = {
       apiVersion: 'storage.k8s.io/v1',
@@ -76,7 +76,7 @@ describe('events', () => {
     count: 3,
   }
 
-  it('SYS-11 written in one group are read in the other', async () => {
+  it('SYS-11 written in one group can be read in the other', async () => {
     api = await createServerFixture()
     await api.post(EVENTS, core)
     expect((await api.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
@@ -109,7 +109,7 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 are selected, watched and patched in either', async () => {
+  it('SYS-11 can be selected, watched and patched in either group', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.post(EVENTS, core)
@@ -134,7 +134,7 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 go an hour after the last change', async () => {
+  it('SYS-11 expire an hour after the last change', async () => {
     api = await createServerFixture()
     await api.post(EVENTS, core)
     await api.clock.advance(45 * 60_000)
@@ -149,8 +149,8 @@ describe('events', () => {
   })
 })
 
-describe('switched off', () => {
-  it('SYS-15 a version answers 404, its objects are kept, and are there when it is on again', async () => {
+describe('a disabled version or feature', () => {
+  it('SYS-15 returns 404, and keeps its objects until it is enabled again', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
@@ -177,7 +177,7 @@ describe('switched off', () => {
     expect((await api.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
   })
 
-  it('SYS-15 discovery, OpenAPI and the answers to requests agree about what is served, whatever is off', async () => {
+  it('SYS-15 is absent from discovery, OpenAPI and routing alike', async () => {
     const switches = ALL_KINDS.filter((kind) => !kind.isForeign && kind.plural !== 'namespaces').flatMap((kind) =>
       kind.versions.flatMap((version) => {
         const groupVersion = kind.group ? `${kind.group}/${version}` : version
@@ -228,14 +228,14 @@ describe('switched off', () => {
     )
   })
 
-  it('SYS-15 one of several versions leaves the others as they are', async () => {
+  it('SYS-15 does not affect other versions', async () => {
     api = await createServerFixture({ runtimeConfig: 'storage.k8s.io/v1alpha1=false' })
     expect((await api.get(`${STORAGE}/v1alpha1/volumeattributesclasses`)).status).toBe(404)
     expect((await api.get(`${STORAGE}/v1alpha1`)).status).toBe(404)
     expect((await api.get(`${STORAGE}/v1beta1/volumeattributesclasses`)).status).toBe(200)
   })
 
-  it('VAC-12 a feature drops its fields from new claims, and keeps them where they are', async () => {
+  it('VAC-12 drops its fields from new claims, and keeps them in existing ones', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const kept = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
@@ -248,7 +248,7 @@ describe('switched off', () => {
     expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(kept.spec)
   })
 
-  it('REX-10 the high-water mark of a claim that has one stays, and no new one is made', async () => {
+  it('REX-10 keeps an existing high-water mark, and sets no new one', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     await api.post(CLAIMS, aClaim('old'))
@@ -261,7 +261,7 @@ describe('switched off', () => {
     expect((await api.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
   })
 
-  it('PIO-1 provisioned IO is dropped from new claims, and kept where it is', async () => {
+  it('PIO-1 drops provisioned IO from new claims, and keeps it in existing ones', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const requests = { storage: '1Gi', iops: '500' }

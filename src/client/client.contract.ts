@@ -48,7 +48,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   }
 
   describe('objects', () => {
-    it('come back as they were created, frozen, without kind and apiVersion, with a version and a uid', async () => {
+    it('are returned frozen, without kind and apiVersion, with resourceVersion and uid', async () => {
       const created = await client.create(configMapKind, map('a', { k: 'v' }))
       const got = await client.get(configMapKind, inDefault('a'))
       expect(got).toEqual(created)
@@ -58,14 +58,14 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(Object.isFrozen(got) && Object.isFrozen(got.metadata) && Object.isFrozen(got.data)).toBe(true)
     })
 
-    it('of the whole cluster need no namespace', async () => {
+    it('of cluster-scoped kinds need no namespace', async () => {
       await client.create(storageClassKind, { metadata: { name: 'fast' }, provisioner: 'example.com/p' } as any)
       const { items } = await client.list(storageClassKind)
       expect(items.map(({ metadata }) => metadata.name)).toEqual(['fast'])
       expect((await client.get(storageClassKind, { name: 'fast' })).provisioner).toBe('example.com/p')
     })
 
-    it('get the name the server makes for them', async () => {
+    it('get the generated name', async () => {
       const created = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
       expect(created.metadata.name).toMatch(/^m-.{5}$/)
       expect((await client.get(configMapKind, inDefault(created.metadata.name!))).metadata.uid).toBe(
@@ -82,7 +82,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await errorOf(run())).toMatchObject({ code, reason })
     })
 
-    it('SYS-4 are updated only in the version they were read in', async () => {
+    it('SYS-4 are updated only if they are unchanged since they were read', async () => {
       const read = await client.create(configMapKind, map('a', { k: '1' }))
       const next = await client.update(configMapKind, { ...read, data: { k: '2' } })
       expect(next.data).toEqual({ k: '2' })
@@ -93,7 +93,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '2' })
     })
 
-    it('have a status of their own', async () => {
+    it('have a separate status', async () => {
       const read = await client.create(persistentVolumeClaimKind, claim('c') as any)
       const status = { phase: 'Bound' }
       const next = await client.update(persistentVolumeClaimKind, { ...read, status } as any, { subresource: 'status' })
@@ -125,7 +125,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.patch(configMapKind, inDefault('a'), patch)).data).toEqual({ b: '2', c: '3' })
     })
 
-    it('are gone after a delete, or marked as going while a finalizer holds them', async () => {
+    it('are gone after a delete, or marked for deletion while they have a finalizer', async () => {
       await client.create(configMapKind, map('plain'))
       await client.create(configMapKind, map('held', {}, { finalizers: ['example.com/hold'] }))
       expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()
@@ -134,7 +134,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await errorOf(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
     })
 
-    it('are not deleted when they are not the ones that were meant', async () => {
+    it('are not deleted if a precondition fails', async () => {
       const { metadata } = await client.create(configMapKind, map('a'))
       expect(await errorOf(client.delete(configMapKind, inDefault('a'), { uid: 'another' }))).toMatchObject({
         code: 409,
@@ -145,7 +145,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await client.delete(configMapKind, inDefault('a'), { uid: metadata.uid })).toBeUndefined()
     })
 
-    it('SYS-4 stay as they are in a dry run', async () => {
+    it('SYS-4 do not change in a dry run', async () => {
       const before = api.store.revision
       const tried = await client.create(configMapKind, map('a', { k: 'v' }), { dryRun: true })
       expect(tried.data).toEqual({ k: 'v' })
@@ -156,7 +156,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '1' })
     })
 
-    it('a pod is bound to a node through its subresource, once', async () => {
+    it('pods are bound to a node through their subresource, once', async () => {
       const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
       await client.create(podKind, pod as any)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
@@ -167,14 +167,14 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       })
     })
 
-    it('kinds that are served are known to be', async () => {
+    it('of served kinds are recognised by serves()', async () => {
       expect(await client.serves(configMapKind)).toBe(true)
       expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
     })
   })
 
   describe('a list', () => {
-    it('is selected by namespace, labels and fields', async () => {
+    it('can be selected by namespace, labels and fields', async () => {
       await client.create(namespaceKind, { metadata: { name: 'shop' } })
       await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, map('b', {}, { labels: { tier: 'db' } }))
@@ -187,7 +187,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await names({ namespace: 'default', fieldSelector: 'metadata.name=b' })).toEqual(['b'])
     })
 
-    it('comes in pages that show one moment', async () => {
+    it('has pages of one snapshot', async () => {
       for (const name of ['a', 'b', 'c']) await client.create(configMapKind, map(name))
       const first = await client.list(configMapKind, { limit: 2 })
       await client.delete(configMapKind, inDefault('c'))
@@ -221,7 +221,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     const told = () =>
       seen.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
-    it('SYS-3 tells every change after a version, in order, the deletion with a version of its own', async () => {
+    it('SYS-3 sends every change after a version in order, each delete with its own version', async () => {
       const from = String(api.store.revision)
       await client.create(configMapKind, map('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
@@ -240,7 +240,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(seen.every((event) => Object.isFrozen((event as any).object.metadata))).toBe(true)
     })
 
-    it('starts with the state and says when it is complete', async () => {
+    it('starts with the initial events and marks their end', async () => {
       await client.create(configMapKind, map('a'))
       await client.create(configMapKind, map('b'))
       const version = String(api.store.revision)
@@ -249,7 +249,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(seen[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
 
-    it('shows what starts to match as added and what stops as deleted', async () => {
+    it('sends added for an object that starts to match and deleted for one that stops', async () => {
       const from = String(api.store.revision)
       await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, map('b'))
@@ -265,14 +265,14 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(told()).toEqual(['added a', 'added b', 'deleted a'])
     })
 
-    it('ends without an error when the signal fires, also while it waits', async () => {
+    it('ends without an error on abort, also while it waits', async () => {
       const over = follow({ resourceVersion: String(api.store.revision) }, () => false)
       closing.abort()
       await over
       expect(seen).toEqual([])
     })
 
-    it('leaves nothing behind in the server when its reader stops reading', async () => {
+    it('closes its store watch when its reader stops', async () => {
       const before = api.store.stats().watchers
       for (let round = 0; round < 20; round++) await follow({ sendInitialEvents: true }, () => true)
       for (let turn = 0; api.store.stats().watchers > before && turn < 10_000; turn++) {
@@ -281,7 +281,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(api.store.stats().watchers).toBe(before)
     })
 
-    it('SYS-3 from a version that is no longer kept fails with 410', async () => {
+    it('SYS-3 from a compacted version fails with 410', async () => {
       const from = String(api.store.revision)
       await client.create(configMapKind, map('a'))
       for (let i = 0; i < 60; i++) {
@@ -290,7 +290,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await errorOf(follow({ resourceVersion: from }, () => false))).toMatchObject({ code: 410 })
     })
 
-    it('ends by itself after the time it was given', async () => {
+    it('ends after timeoutSeconds', async () => {
       const over = follow({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
       let ended = false
       void over.then(() => {
@@ -306,7 +306,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   describe('a commit', () => {
     const update = { type: 'merge', body: { data: { k: '2' } } } as const
 
-    it('is done in the given order, each write seeing those before it, at once', async () => {
+    it('does its writes in order, each seeing those before it, in one transaction', async () => {
       expect(await client.commitsAtomically()).toBe(true)
       await client.create(secretKind, map('old'))
       const left = await client.commit([
@@ -330,7 +330,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await client.get(serviceAccountKind, { namespace: 'shop', name: 'b' })).toEqual(left[3])
     })
 
-    it('leaves nothing behind when one write fails, and says which', async () => {
+    it('writes nothing if one write fails, and names it', async () => {
       const read = await client.create(configMapKind, map('a', { k: '1' }))
       await client.patch(configMapKind, inDefault('a'), update)
       const before = api.store.revision
@@ -347,7 +347,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
 
-    it('SYS-3 gives each object a version of its own, so that a watcher can resume between two of a kind', async () => {
+    it('SYS-3 gives each object its own version, so that a watch can resume between two of them', async () => {
       const created = ['a', 'b', 'c'].map((name) => ({ do: 'create', kind: configMapKind, object: map(name) }) as const)
       const left = await client.commit(created)
       const versions = left.map((one) => one?.metadata.resourceVersion)
@@ -364,7 +364,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(names).toEqual(['b', 'c'])
     })
 
-    it('says which write when it cannot even be read', async () => {
+    it('names a write that cannot be decoded', async () => {
       const error = await errorOf(
         client.commit([
           { do: 'create', kind: configMapKind, object: map('b') },
@@ -375,7 +375,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(failedWrite(error)).toBe(1)
     })
 
-    it('cannot replace an object by another of the same name', async () => {
+    it('cannot delete an object and create it again', async () => {
       await client.create(configMapKind, map('a'))
       const error = await errorOf(
         client.commit([
@@ -387,7 +387,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(failedWrite(error)).toBe(1)
     })
 
-    it('a second conditional write of one object conflicts with the first', async () => {
+    it('conflicts on a second conditional write of one object', async () => {
       const read = await client.create(configMapKind, map('a'))
       const write = {
         do: 'update',
@@ -416,13 +416,13 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(Number(claimed.metadata.resourceVersion)).toBe(Number(bound.metadata.resourceVersion) + 1)
     })
 
-    it('without writes is nothing', async () => {
+    it('without writes does nothing', async () => {
       const before = api.store.revision
       expect(await client.commit([])).toEqual([])
       expect(api.store.revision).toBe(before)
     })
 
-    it('fences by a lease: an update of what someone else has taken refuses the rest', async () => {
+    it('is fenced by a lease: it fails if another holder has updated the lease', async () => {
       const spec = { holderIdentity: 'me', leaseDurationSeconds: 15 }
       const mine = await client.create(leaseKind, { metadata: { namespace: 'default', name: 'l' }, spec })
       await client.update(leaseKind, { ...mine, spec: { ...mine.spec, holderIdentity: 'you' } })

@@ -36,7 +36,7 @@ describe('a client with a rate limit', () => {
     expect(sentMs).toEqual([0, 0, 0, 200, 400, 600])
   })
 
-  it('SYS-5 saves up no more than the burst', async () => {
+  it('SYS-5 accumulates no more tokens than the burst', async () => {
     const { client, clock, sentMs } = limited(5, 2)
     await clock.advance(60_000)
     const all = Promise.all(Array.from({ length: 3 }, () => client.get(secretKind, ref)))
@@ -45,7 +45,7 @@ describe('a client with a rate limit', () => {
     expect(sentMs).toEqual([60_000, 60_000, 60_200])
   })
 
-  it('SYS-5 counts the writes of a commit where each is a request, and a watch as one', async () => {
+  it('SYS-5 counts each write of a non-atomic commit, and a watch as one request', async () => {
     const writes = Array.from({ length: 3 }, () => ({ do: 'delete', kind: secretKind, ref }) as const)
     for (const [isAtomic, nextMs] of [
       [true, 0],
@@ -62,7 +62,7 @@ describe('a client with a rate limit', () => {
     }
   })
 
-  it('SYS-5 whoever gives up waiting gives its turn back', async () => {
+  it('SYS-5 returns the token of an aborted request', async () => {
     const { client, clock, sentMs } = limited(1, 1)
     await client.get(secretKind, ref)
     const abort = new AbortController()

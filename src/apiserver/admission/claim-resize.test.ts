@@ -58,7 +58,7 @@ const accepted = async (size: string) => {
 }
 
 describe('growing a claim', () => {
-  it('REX-1 (58) is accepted where it is bound and its class allows it, and raises the mark in the same write', async () => {
+  it('REX-1 (58) is accepted if the claim is bound and its class allows expansion, and raises the high-water mark in the same write', async () => {
     await bound('10Gi')
     expect(await accepted('100Gi')).toMatchObject({ ...sized('100Gi'), allocatedResources: { storage: '100Gi' } })
   })
@@ -68,20 +68,20 @@ describe('growing a claim', () => {
     ['says nothing', { storageClassName: 'no' }, () => aClass('no', { allowVolumeExpansion: false })],
     ['does not exist', { storageClassName: 'gone' }, async () => {}],
     ['is named empty', { storageClassName: '' }, async () => {}],
-  ])('REX-1 (35) (58) is refused where the class %s', async (_what, spec, prepare) => {
+  ])('REX-1 (35) (58) is rejected if the class %s', async (_what, spec, prepare) => {
     await prepare()
     await bound('10Gi', { spec })
     await refused('20Gi', 403, CANNOT_GROW)
   })
 
-  it('REX-1 is refused together with taking up a class: the volume was not made by it', async () => {
+  it('REX-1 is rejected in the same write as a change of class: the new class did not provision the volume', async () => {
     await bound('10Gi', { spec: { storageClassName: null } })
     const spec = { ...sized('20Gi'), storageClassName: 'grows' }
     const { status, json } = await api.patch(`${CLAIMS}/a`, { spec }, 'merge')
     expect([status, json.message]).toEqual([403, CANNOT_GROW])
   })
 
-  it('REX-1 goes by the class of the annotation where that is how the claim names it', async () => {
+  it('REX-1 uses the class of the beta annotation if the claim has it', async () => {
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'grows' }
     await api.post(CLAIMS, {
       metadata: { name: 'a', annotations },
@@ -91,15 +91,18 @@ describe('growing a claim', () => {
     await accepted('2Gi')
   })
 
-  it.each(['Pending', 'Lost'])('REX-1 (58) is refused while the claim is %s; the same size is not', async (phase) => {
-    await created('10Gi')
-    await setStatus({ phase })
-    await refused('20Gi', 422, IMMUTABLE)
-    await accepted('10Gi')
-    await accepted('10240Mi')
-  })
+  it.each(['Pending', 'Lost'])(
+    'REX-1 (58) is rejected while the claim is %s; an update with the same size is not',
+    async (phase) => {
+      await created('10Gi')
+      await setStatus({ phase })
+      await refused('20Gi', 422, IMMUTABLE)
+      await accepted('10Gi')
+      await accepted('10240Mi')
+    },
+  )
 
-  it('REX-1 is judged by the class as it is now', async () => {
+  it('REX-1 uses the current allowVolumeExpansion of the class', async () => {
     await bound('10Gi')
     await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
     await refused('20Gi', 403, CANNOT_GROW)
@@ -107,13 +110,13 @@ describe('growing a claim', () => {
     await accepted('20Gi')
   })
 
-  it('REX-1 is judged against the request before, not against the volume: growing within it is growing too', async () => {
+  it('REX-1 compares with the previous request, not with the capacity of the volume', async () => {
     await bound('10Gi', { capacity: '100Gi' })
     await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
     await refused('50Gi', 403, CANNOT_GROW)
   })
 
-  it('REX-8 is possible while the claim is being deleted, is charged, and ends with the claim', async () => {
+  it('REX-8 is accepted and charged while the claim is being deleted, and released when it is gone', async () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await bound('10Gi')
     const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
@@ -127,26 +130,29 @@ describe('growing a claim', () => {
   it.each([
     ['0', 'must be greater than zero'],
     ['-5Gi', 'must be greater than zero'],
-  ])('REX-8 to %s is refused', async (size, why) => {
+  ])('REX-8 to %s is rejected', async (size, why) => {
     await bound('10Gi')
     await refused(size, 422, why)
   })
 
-  it.each(['lots', '10GB', '', '1e5000', '9'.repeat(300)])('REX-8 to %j is no size', async (size) => {
-    await bound('10Gi')
-    const { status } = await resize(size)
-    expect([400, 422]).toContain(status)
-    expect((await claim()).spec).toMatchObject(sized('10Gi'))
-  })
+  it.each(['lots', '10GB', '', '1e5000', '9'.repeat(300)])(
+    'REX-8 to %j is rejected as an invalid quantity',
+    async (size) => {
+      await bound('10Gi')
+      const { status } = await resize(size)
+      expect([400, 422]).toContain(status)
+      expect((await claim()).spec).toMatchObject(sized('10Gi'))
+    },
+  )
 
-  it('REX-8 to more bytes than any driver can be asked for is refused', async () => {
+  it('REX-8 to more bytes than an int64 holds is rejected', async () => {
     await bound('10Gi')
     await refused('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
     // As everywhere in Kubernetes, a size in binary units ends at what 63 bits hold.
     expect(await accepted('9999Ei')).toMatchObject(sized('9223372036854775807'))
   })
 
-  it('REX-1 a fraction of a byte is taken with a warning', async () => {
+  it('REX-1 accepts a fraction of a byte with a warning', async () => {
     await bound('1Gi')
     const { status, headers } = await resize('2147483648500m')
     expect(status).toBe(200)
@@ -160,24 +166,27 @@ describe('lowering a request', () => {
     expect(await accepted(size)).toMatchObject({ ...sized(size), allocatedResources: { storage: '15Gi' } })
   })
 
-  it.each(['3Gi', '10737418239', '9Gi'])('REX-2 (52) to %s, below what the volume has, is refused', async (size) => {
-    await bound('15Gi', { capacity: '10Gi' })
-    await refused(size, 422, BELOW_CAPACITY)
-  })
+  it.each(['3Gi', '10737418239', '9Gi'])(
+    'REX-2 (52) to %s, below the capacity of the volume, is rejected',
+    async (size) => {
+      await bound('15Gi', { capacity: '10Gi' })
+      await refused(size, 422, BELOW_CAPACITY)
+    },
+  )
 
-  it('REX-2 needs no class that allows growth: it only takes something back', async () => {
+  it('REX-2 does not need a class that allows expansion', async () => {
     await bound('15Gi', { capacity: '10Gi' })
     await api.delete(`${CLASSES}/grows`)
     await accepted('12Gi')
     await refused('13Gi', 403, CANNOT_GROW)
   })
 
-  it('REX-2 (52) is refused while the claim is not bound', async () => {
+  it('REX-2 (52) is rejected while the claim is not bound', async () => {
     await created('15Gi')
     await refused('10Gi', 422, IMMUTABLE)
   })
 
-  it('REX-2 tells everything that is wrong in one answer', async () => {
+  it('REX-2 reports all errors in one response', async () => {
     await bound('15Gi', { capacity: '10Gi' })
     const { json } = await api.patch(`${CLAIMS}/a`, { spec: { ...sized('5Gi'), volumeMode: 'Block' } }, 'merge')
     expect(json.details.causes.map(({ field }: { field: string }) => field)).toEqual([
@@ -187,7 +196,7 @@ describe('lowering a request', () => {
     ])
   })
 
-  it('REX-2 two edits in a row, of which the second was based on the first state, conflict', async () => {
+  it('REX-2 conflicts if the update is based on a stale version', async () => {
     await bound('15Gi', { capacity: '10Gi' })
     const seen = await claim()
     await accepted('20Gi')
@@ -197,7 +206,7 @@ describe('lowering a request', () => {
   })
 })
 
-describe('the mark of a claim', () => {
+describe('the high-water mark of a claim', () => {
   const mark = async () => (await claim()).spec.allocatedResources
 
   it('REX-3 cannot be set, changed or removed by any kind of write', async () => {
@@ -232,7 +241,7 @@ describe('the mark of a claim', () => {
     }
   })
 
-  it('REX-3 REX-4 stays charged whatever is lowered, through a restart of the server too', async () => {
+  it('REX-3 REX-4 stays charged after the request is lowered, also across a restart of the server', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
@@ -249,10 +258,10 @@ describe('the mark of a claim', () => {
   })
 })
 
-describe('with the gate off', () => {
+describe('with the feature gate off', () => {
   const off = { gates: 'RecoverVolumeExpansionFailure=false' }
 
-  it('REX-10 (52) lowering is refused, growing is not', async () => {
+  it('REX-10 (52) rejects a lower request and accepts a higher one', async () => {
     await api.store.close()
     await start(off)
     await bound('15Gi', { capacity: '10Gi' })
@@ -260,7 +269,7 @@ describe('with the gate off', () => {
     expect((await accepted('20Gi')).allocatedResources).toBeUndefined()
   })
 
-  it('REX-10 a claim that carries the mark may still be lowered, and the mark stays charged', async () => {
+  it('REX-10 accepts a lower request of a claim with a high-water mark, which stays charged', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
@@ -275,7 +284,7 @@ describe('with the gate off', () => {
     expect((await api.get(`${QUOTAS}/q`)).json.status.used).toEqual({ 'requests.storage': '30Gi' })
   })
 
-  it('REX-10 (55) what a controller writes of a growth is dropped, unless the claim had such fields', async () => {
+  it('REX-10 (55) drops the expansion fields that a controller writes, unless the claim had them', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ ...off, medium })
@@ -300,7 +309,7 @@ describe('with the gate off', () => {
   })
 })
 
-describe('quota that follows the real size', () => {
+describe('quota by actual size', () => {
   const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
   const startActual = async () => {
     await api.store.close()
@@ -308,7 +317,7 @@ describe('quota that follows the real size', () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
   }
 
-  it('PLUS-14 is released by the very write that tells the size', async () => {
+  it('PLUS-14 is released by the write that reports the size', async () => {
     await startActual()
     await bound('10Gi')
     await accepted('90Gi')
@@ -333,7 +342,7 @@ describe('quota that follows the real size', () => {
     expect(await used()).toBe('100Gi')
   })
 
-  it('PLUS-14 a dry run of that write releases nothing', async () => {
+  it('PLUS-14 is not released by a dry run of that write', async () => {
     await startActual()
     await bound('10Gi')
     await accepted('90Gi')
@@ -342,7 +351,7 @@ describe('quota that follows the real size', () => {
     expect(await used()).toBe('90Gi')
   })
 
-  it('PLUS-14 whoever begins and whoever takes back at the same time, one of them sees the other', async () => {
+  it('PLUS-14 serializes an expansion and a lower request at the same time', async () => {
     await startActual()
     for (let round = 0; round < 20; round++) {
       await bound('10Gi')

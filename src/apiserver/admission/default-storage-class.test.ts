@@ -23,26 +23,26 @@ async function classOfNewClaim({ spec = {}, annotations = {} }: { spec?: object;
   return json.spec.storageClassName
 }
 
-describe('the default class at admission', () => {
-  it('PROV-3 a claim that names no class gets the default one', async () => {
+describe('the DefaultStorageClass admission plugin', () => {
+  it('PROV-3 sets the default class on a claim without one', async () => {
     await aClass('plain')
     await aClass('usual', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('usual')
   })
 
-  it('PROV-3 the beta annotation marks a default class as well', async () => {
+  it('PROV-3 recognises a default class by the beta annotation', async () => {
     await aClass('usual', { 'storageclass.beta.kubernetes.io/is-default-class': 'true' })
     expect(await classOfNewClaim()).toBe('usual')
   })
 
-  it('PROV-3 without a default class a claim is left as it is', async () => {
+  it('PROV-3 does not change a claim if there is no default class', async () => {
     await aClass('plain')
     await aClass('no', { [IS_DEFAULT]: 'false' })
     await aClass('empty', { [IS_DEFAULT]: '' })
     expect(await classOfNewClaim()).toBeUndefined()
   })
 
-  it('PROV-3 a claim that names a class keeps it, by field, by "" and by either annotation', async () => {
+  it('PROV-3 keeps the class of a claim: by field, "" or either annotation', async () => {
     await aClass('usual', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim({ spec: { storageClassName: 'other' } })).toBe('other')
     expect(await classOfNewClaim({ spec: { storageClassName: '' } })).toBe('')
@@ -52,7 +52,7 @@ describe('the default class at admission', () => {
     }
   })
 
-  it('PROV-3 of several default classes the newest wins, of equally new ones the first by name', async () => {
+  it('PROV-3 chooses the newest of several default classes, then the first by name', async () => {
     await aClass('b', { [IS_DEFAULT]: 'true' })
     await aClass('a', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('a')
@@ -63,12 +63,12 @@ describe('the default class at admission', () => {
     expect(await classOfNewClaim()).toBe('a')
   })
 
-  it('PROV-3 a class that comes in the same breath as a claim counts if it came first', async () => {
+  it('PROV-3 uses a class created just before the claim', async () => {
     const [, name] = await Promise.all([aClass('usual', { [IS_DEFAULT]: 'true' }), classOfNewClaim()])
     expect(name).toBe('usual')
   })
 
-  it('PROV-3 other kinds and updates are left alone', async () => {
+  it('PROV-3 does not change other kinds or updates', async () => {
     const { json } = await api.post(CLAIMS, {
       metadata: { name: 'early' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },

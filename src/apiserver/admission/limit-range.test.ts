@@ -31,7 +31,7 @@ const pod = (name: string, ...containers: object[]) =>
   })
 
 describe('limit ranges of claims', () => {
-  it('PIO-7 (60) exactly min and exactly max fit; less and more are refused, in the words that clients know', async () => {
+  it('PIO-7 (60) accepts min and max, and rejects less and more with the messages of Kubernetes', async () => {
     await aRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await claim('a', { storage: '1Gi' })).status).toBe(201)
     expect((await claim('b', { storage: '10Gi' })).status).toBe(201)
@@ -45,7 +45,7 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 (60) min alone and max alone are enough, in ranges of their own too', async () => {
+  it('PIO-7 (60) applies min without max and max without min, also from different ranges', async () => {
     await aRange('least', forClaims({ min: { storage: '2Gi' } }))
     await aRange('most', forClaims({ max: { storage: '5Gi' } }))
     expect((await claim('a', { storage: '1Gi' })).status).toBe(403)
@@ -53,7 +53,7 @@ describe('limit ranges of claims', () => {
     expect((await claim('a', { storage: '3Gi' })).status).toBe(201)
   })
 
-  it('PIO-7 all that is wrong by one range is said together', async () => {
+  it('PIO-7 reports all violations of a range together', async () => {
     await aRange('io', forClaims({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }))
     expect((await claim('a', { storage: '6Gi', iops: '5', throughput: '20' })).json.message).toBe(
       'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 10, but request is 5, ' +
@@ -62,7 +62,7 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 a claim that asks for no iops is not made to by a bound, and gets the default if there is one', async () => {
+  it('PIO-7 does not require iops because of a bound, and sets the default if there is one', async () => {
     await aRange('bounds', forClaims({ min: { iops: '10' }, max: { iops: '1500' } }))
     expect(await resourcesOf(claim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
     await aRange(
@@ -80,7 +80,7 @@ describe('limit ranges of claims', () => {
     expect((await resourcesOf(claim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
   })
 
-  it('PIO-7 a request in MiB/s above the default limit gets no limit, as one in bytes/s does not', async () => {
+  it('PIO-7 sets no limit for a request above the default limit, in MiB/s or bytes/s', async () => {
     await aRange('defaults', forClaims({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
     for (const throughput of ['100', '100Mi']) {
       const resources = await resourcesOf(claim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }))
@@ -88,7 +88,7 @@ describe('limit ranges of claims', () => {
     }
   })
 
-  it('PIO-7 defaults do not contradict the attributes class of the claim', async () => {
+  it('PIO-7 sets no default for a parameter of the claim’s attributes class', async () => {
     await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
       driverName: 'd.example.com',
@@ -102,7 +102,7 @@ describe('limit ranges of claims', () => {
     })
   })
 
-  it('PIO-7 a Container item about iops and throughput alone means claims, and pods are not held to it', async () => {
+  it('PIO-7 applies a Container item with only iops and throughput to claims, not to pods', async () => {
     await aRange('seed', {
       type: 'Container',
       max: { iops: '1500', throughput: '100' },
@@ -121,7 +121,7 @@ describe('limit ranges of claims', () => {
     expect((await pod('p', {})).status).toBe(201)
   })
 
-  it('PIO-7 the ratio of limit to request is bounded where both are given', async () => {
+  it('PIO-7 bounds the ratio of limit to request if both are given', async () => {
     await aRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
     const asks = (request: string, limit?: string) => ({
       resources: { requests: { storage: '1Gi', iops: request }, ...(limit ? { limits: { iops: limit } } : {}) },
@@ -133,12 +133,12 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 a size that is left open is the default one', async () => {
+  it('PIO-7 sets the default size if the claim has none', async () => {
     await aRange('sizes', forClaims({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
     expect(await resourcesOf(claim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
-  it('REX-2 what comes closer to a younger bound is let through: a growth that fails can be taken back', async () => {
+  it('REX-2 accepts a request that exceeds a newer bound by less than before', async () => {
     const spec = { storageClassName: 'grows' }
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
@@ -162,7 +162,7 @@ describe('limit ranges of claims', () => {
     expect(await ask({ limits: { iops: '120' } })).toBeUndefined()
   })
 
-  it('SYS-4 what exists stays: it is judged when it asks for something else', async () => {
+  it('SYS-4 checks an existing claim only when its requests change', async () => {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'd.example.com',
@@ -180,7 +180,7 @@ describe('limit ranges of claims', () => {
     expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
-  it('SYS-4 a range counts as soon as it is there, is changed, and until it is gone', async () => {
+  it('SYS-4 applies a range from its creation, with its changes, until its deletion', async () => {
     const max = (storage: string) => ({ spec: { limits: [forClaims({ max: { storage } })] } })
     await aRange('sizes', forClaims({ max: { storage: '1Gi' } }))
     expect((await claim('a', { storage: '2Gi' })).status).toBe(403)
@@ -191,14 +191,14 @@ describe('limit ranges of claims', () => {
     expect(await api.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
   })
 
-  it('SYS-4 a namespace may have so many ranges and no more', async () => {
+  it('SYS-4 limits the number of ranges of a namespace', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
     const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
     expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
   })
 
-  it('SYS-4 a default above its max is refused with both values', async () => {
+  it('SYS-4 rejects a default above its max, with both values', async () => {
     const limits = [forClaims({ default: { iops: '2k' }, max: { iops: '1k' } })]
     const { status, json } = await api.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
     expect(status).toBe(422)
@@ -209,7 +209,7 @@ describe('limit ranges of claims', () => {
 describe('limit ranges of pods', () => {
   const asks = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
 
-  it('SYS-4 containers get the defaults, and the pod says so', async () => {
+  it('SYS-4 sets defaults on containers and an annotation on the pod', async () => {
     await aRange('usual', {
       type: 'Container',
       default: { cpu: '500m', memory: '512Mi' },
@@ -249,7 +249,7 @@ describe('limit ranges of pods', () => {
     expect((await pod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')
   })
 
-  it('SYS-4 what a quota demands can come from a range', async () => {
+  it('SYS-4 satisfies the constraints of a quota with the defaults of a range', async () => {
     await api.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'compute' },
       spec: { hard: { 'limits.cpu': '1' } },

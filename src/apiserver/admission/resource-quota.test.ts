@@ -54,7 +54,7 @@ const container = (name: string, requests?: object, limits?: object) => ({
 const pod = (name: string, spec: object) => api.post(PODS, { metadata: { name }, spec })
 
 describe('quota of claims', () => {
-  it('REX-4 charges what is created and releases it when it is gone, not when it is going', async () => {
+  it('REX-4 charges a created claim, and releases it when it is gone, not when it is marked for deletion', async () => {
     await aQuota('team', { hard: { 'requests.storage': '10Gi', persistentvolumeclaims: '5' } })
     await created('a', storage('3Gi'))
     await created('b', storage('4Gi'))
@@ -65,7 +65,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
   })
 
-  it('REX-4 refuses what does not fit with the words that clients know, and charges nothing for it', async () => {
+  it('REX-4 rejects a claim that does not fit with the message of Kubernetes, and does not charge it', async () => {
     await aQuota('team', { hard: { 'requests.storage': '100Gi', persistentvolumeclaims: '1' } })
     await created('a', storage('95Gi'))
     const { status, json } = await claim('b', storage('10Gi'))
@@ -81,7 +81,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual({ 'requests.storage': '95Gi', persistentvolumeclaims: '1' })
   })
 
-  it('REX-4 names only what is exceeded', async () => {
+  it('REX-4 names only the exceeded resources', async () => {
     await aQuota('team', { hard: { 'requests.storage': '5Gi', persistentvolumeclaims: '10' } })
     const { json } = await claim('a', storage('6Gi'))
     expect(json.message).toContain(
@@ -89,7 +89,7 @@ describe('quota of claims', () => {
     )
   })
 
-  it('SYS-4 a dry run is judged alike and charges nothing', async () => {
+  it('SYS-4 checks a dry-run create and does not charge it', async () => {
     await aQuota('team', { hard: { 'requests.storage': '5Gi' } })
     const dry = (size: string) =>
       api.post(`${CLAIMS}?dryRun=All`, {
@@ -107,7 +107,7 @@ describe('quota of claims', () => {
     expect((await dry('1Gi')).status).toBe(403)
   })
 
-  it('SYS-4 (74) a dry run of a change is judged alike, charges nothing and leaves no event', async () => {
+  it('SYS-4 (74) checks a dry-run update, and neither charges it nor records an event', async () => {
     await growingClass()
     await aQuota('team', { hard: { 'requests.storage': '5Gi' } })
     await bound('a')
@@ -118,7 +118,7 @@ describe('quota of claims', () => {
     expect(api.store.revision).toBe(before)
   })
 
-  it('SYS-4 (76) an apply that creates is charged as a create', async () => {
+  it('SYS-4 (76) charges an apply that creates as a create', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '1' } })
     const apply = (name: string) => {
       const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
@@ -132,7 +132,7 @@ describe('quota of claims', () => {
     expect((await apply('b')).status).toBe(403)
   })
 
-  it('SYS-4 (76) a deletion is never refused, however far above its bounds the quota is', async () => {
+  it('SYS-4 (76) never rejects a delete, even if the quota is exceeded', async () => {
     for (const name of ['a', 'b', 'c']) await created(name)
     await aQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
     expect((await claim('d')).status).toBe(403)
@@ -140,7 +140,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
   })
 
-  it('SYS-4 of creates that are stored together, watchers are shown the sum once, and each claim its own version', async () => {
+  it('SYS-4 writes the quota once for creates of one group commit, while each claim has its own version', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await created('first')
     const seen: any[] = []
@@ -163,7 +163,7 @@ describe('quota of claims', () => {
     }
   })
 
-  it('SYS-4 an edit among creates that are stored together is judged by those after it', async () => {
+  it('SYS-4 applies an edit of the quota to the creates after it in the same group commit', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '3' } })
     await created('first')
     const few = ['a', 'b', 'c'].map((name) => claim(name))
@@ -178,7 +178,7 @@ describe('quota of claims', () => {
     })
   })
 
-  it('REX-4 a quota that is created over existing claims counts them, and lets them stay though they exceed it', async () => {
+  it('REX-4 counts existing claims in a new quota, even if they exceed it', async () => {
     for (const name of ['a', 'b', 'c']) await created(name)
     await aQuota('late', { hard: { persistentvolumeclaims: '2', 'requests.storage': '4Gi' } })
     const { json } = await claim('d')
@@ -192,7 +192,7 @@ describe('quota of claims', () => {
     expect(await used('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
   })
 
-  it('REX-4 bounds that are lowered below use refuse more and nothing else', async () => {
+  it('REX-4 rejects only additional usage after a limit is lowered below the current usage', async () => {
     await aQuota('team', { hard: { 'requests.storage': '10Gi' } })
     await created('a', storage('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '2Gi' } } }, 'merge')
@@ -206,7 +206,7 @@ describe('quota of claims', () => {
     await created('b', storage('2Gi'))
   })
 
-  it('REX-4 bounds that are added or selected anew are counted when they are next needed', async () => {
+  it('REX-4 counts the usage of added or newly scoped keys when it is next needed', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '10' } })
     await created('a', storage('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
@@ -236,7 +236,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual({ 'requests.storage': '2' })
   })
 
-  it('REX-4 (69) growing charges the difference, shrinking writes no quota', async () => {
+  it('REX-4 (69) charges the difference of an expansion, and does not write the quota when a request is lowered', async () => {
     await growingClass()
     await aQuota('team', { hard: { 'requests.storage': '15Gi', persistentvolumeclaims: '1' } })
     await bound('a', storage('10Gi'))
@@ -250,7 +250,7 @@ describe('quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('REX-4 a refused change leaves a Warning event on the claim, one for a burst of them', async () => {
+  it('REX-4 records one Warning event on the claim for a burst of rejected updates', async () => {
     await growingClass()
     await aQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await bound('a')
@@ -274,7 +274,7 @@ describe('quota of claims', () => {
     expect((await api.get(EVENTS)).json.items).toHaveLength(1)
   })
 
-  it('REX-4 counts by storage class, by the annotation too', async () => {
+  it('REX-4 counts by storage class, also with the annotation', async () => {
     await aQuota('classes', {
       hard: {
         'gold.storageclass.storage.k8s.io/requests.storage': '5Gi',
@@ -296,7 +296,7 @@ describe('quota of claims', () => {
     await created('e', { storageClassName: 'bronze' })
   })
 
-  it('SYS-4 several quotas are charged together or not at all, each with a version of its own', async () => {
+  it('SYS-4 charges several quotas together or not at all, each with its own version', async () => {
     await aQuota('a', { hard: { persistentvolumeclaims: '5' } })
     await aQuota('b', { hard: { 'requests.storage': '5Gi' } })
     await aQuota('c', { hard: { pods: '5' } })
@@ -314,7 +314,7 @@ describe('quota of claims', () => {
     expect(new Set(watch.events.map(({ object }) => object.metadata.resourceVersion)).size).toBe(4)
   })
 
-  it('SYS-4 an update of a claim that creates nothing new costs nothing, and an object without quota key neither', async () => {
+  it('SYS-4 does not charge an update that changes no usage, or a kind without a quota key', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '1' } })
     await created('a')
     const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
@@ -323,7 +323,7 @@ describe('quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('SYS-4 quotas of another namespace, and none at all, change nothing', async () => {
+  it('SYS-4 does not apply quotas of another namespace', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await api.post('/api/v1/namespaces/other/resourcequotas', {
       metadata: { name: 'none' },
@@ -337,7 +337,7 @@ describe('quota of claims', () => {
     expect((await api.store.get('stowage.dev/namespacelimits/default'))?.key).toBeUndefined()
   })
 
-  it('SYS-4 all writes of a commit are charged, each after those before it', async () => {
+  it('SYS-4 charges the writes of a commit in order', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '2' } })
     const create = (name: string) => ({
       verb: 'create',
@@ -356,7 +356,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual({ persistentvolumeclaims: '2' })
   })
 
-  it('SYS-4 a namespace may have so many quotas and no more', async () => {
+  it('SYS-4 limits the number of quotas of a namespace', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aQuota(`q${n}`, { hard: { persistentvolumeclaims: '10' } })
     const { status, json } = await api.post(QUOTAS, { metadata: { name: 'more' }, spec: {} })
     expect(status).toBe(403)
@@ -386,7 +386,7 @@ describe('quota by attributes class', () => {
     expect((await claim('b', { volumeAttributesClassName: 'gold' })).json.message).toContain('exceeded quota: gold')
   })
 
-  it('VAC-10 (71) (75) a claim that moves counts in both until it has arrived', async () => {
+  it('VAC-10 (71) (75) counts a claim in both classes while its class changes', async () => {
     await bound('a')
     expect((await change('a', { volumeAttributesClassName: 'gold' })).status).toBe(200)
     await setStatus('a', { currentVolumeAttributesClassName: 'gold' })
@@ -402,7 +402,7 @@ describe('quota by attributes class', () => {
     await created('b', { volumeAttributesClassName: 'gold' })
   })
 
-  it('VAC-10 (71) each class that is newly wanted is charged in full, and moving on to one that is charged writes no quota', async () => {
+  it('VAC-10 (71) charges each newly requested class in full, and writes no quota for one that is charged already', async () => {
     const versions = async () => (await api.get(QUOTAS)).json.items.map(({ metadata }: any) => metadata.resourceVersion)
     await bound('a', storage('3Gi'))
     await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
@@ -433,7 +433,7 @@ describe('quota by attributes class', () => {
     )
   })
 
-  it('PIO-7 what a class says of iops is charged to nobody: it is the driver’s', async () => {
+  it('PIO-7 does not charge the iops parameters of a class, which belong to the driver', async () => {
     await aQuota('io', { hard: { 'limits.iops': '1000', 'requests.iops': '1000' } })
     await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
@@ -445,7 +445,7 @@ describe('quota by attributes class', () => {
     expect(await used('io')).toEqual({ 'limits.iops': '10', 'requests.iops': '10' })
   })
 
-  it('VAC-10 PIO-7 an edit that is refused for its class or its iops is an event on the claim', async () => {
+  it('VAC-10 PIO-7 records an event on a claim whose change of class or iops is rejected', async () => {
     await aQuota('io', { hard: { 'requests.iops': '100' } })
     await created('other', { volumeAttributesClassName: 'gold' })
     await bound('a')
@@ -464,7 +464,7 @@ describe('quota by attributes class', () => {
     ])
   })
 
-  it('VAC-10 (72) a status is charged and never refused; a spec is', async () => {
+  it('VAC-10 (72) charges a status update without rejecting it; a spec update can be rejected', async () => {
     await created('other', { volumeAttributesClassName: 'silver', ...storage('10Gi') })
     await bound('a')
     expect((await change('a', { volumeAttributesClassName: 'silver' })).status).toBe(403)
@@ -476,7 +476,7 @@ describe('quota by attributes class', () => {
 describe('quota of iops and throughput', () => {
   const io = (requests: object) => ({ resources: { requests: { storage: '1Gi', ...requests } } })
 
-  it('PIO-7 limits.* bounds the sum, requests.* any single claim, and claims without either are free', async () => {
+  it('PIO-7 applies limits.* to the sum and requests.* to each claim, and does not charge claims without either', async () => {
     await aQuota('io', {
       hard: { 'limits.iops': '3k', 'requests.iops': '2k', 'limits.throughput': '100', 'requests.throughput': '60' },
     })
@@ -496,7 +496,7 @@ describe('quota of iops and throughput', () => {
     expect(await used('io')).toMatchObject({ 'limits.iops': '3k', 'requests.iops': '1500' })
   })
 
-  it('PIO-7 the largest claim is found again when the largest goes', async () => {
+  it('PIO-7 recomputes the maximum when the largest claim is deleted', async () => {
     await aQuota('io', { hard: { 'requests.iops': '2k' } })
     for (const [name, iops] of Object.entries({ a: '100', b: '700', c: '500' })) await created(name, io({ iops }))
     expect(await used('io')).toEqual({ 'requests.iops': '700' })
@@ -507,7 +507,7 @@ describe('quota of iops and throughput', () => {
     expect(await used('io')).toEqual({ 'requests.iops': '0' })
   })
 
-  it('PIO-7 what is promised counts until it is given back', async () => {
+  it('PIO-7 charges requested iops until the request is lowered', async () => {
     await aQuota('io', { hard: { 'limits.iops': '1k' } })
     await bound('a', io({ iops: '800' }))
     await setStatus('a', { allocatedResources: { iops: '800' } })
@@ -517,7 +517,7 @@ describe('quota of iops and throughput', () => {
     expect(await used('io')).toEqual({ 'limits.iops': '100' })
   })
 
-  it('PIO-7 taking a request back frees nothing that the volume keeps, until a class decides over it', async () => {
+  it('PIO-7 keeps charging what the volume has after the request is removed, until a class determines it', async () => {
     await aQuota('io', { hard: { 'limits.iops': '1k', 'requests.iops': '1k' } })
     await bound('a', io({ iops: '800' }))
     await setStatus('a', { capacity: { iops: '800' } })
@@ -531,7 +531,7 @@ describe('quota of iops and throughput', () => {
 })
 
 describe('quota of other objects', () => {
-  it('SYS-4 counts objects of any kind, by count/ and by the older names', async () => {
+  it('SYS-4 counts objects of any kind, by count/ and by the older key names', async () => {
     await aQuota('objects', {
       hard: {
         'count/configmaps': '1',
@@ -566,7 +566,7 @@ describe('quota of other objects', () => {
     expect((await api.delete(`${QUOTAS}/objects`)).status).toBe(200)
   })
 
-  it('SYS-4 charges pods what their containers ask for, until they end', async () => {
+  it('SYS-4 charges pods the requests of their containers until they terminate', async () => {
     await aQuota('compute', { hard: { pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi', 'count/pods': '5' } })
     const asks = (cpu: string, memory: string) => ({ containers: [container('c', { cpu }, { memory })] })
     expect((await pod('a', asks('600m', '500Mi'))).status).toBe(201)
@@ -586,7 +586,7 @@ describe('quota of other objects', () => {
     expect(await used('compute')).toMatchObject({ 'count/pods': '1', 'requests.cpu': '1' })
   })
 
-  it('SYS-4 a quota on cpu or memory makes containers say what they want', async () => {
+  it('SYS-4 requires containers to specify cpu or memory that a quota limits', async () => {
     await aQuota('compute', {
       hard: { 'limits.cpu': '4', 'requests.memory': '4Gi', 'requests.ephemeral-storage': '1Gi' },
     })
@@ -600,7 +600,7 @@ describe('quota of other objects', () => {
     )
   })
 
-  it('SYS-4 a scope speaks of pods or of claims, and a quota that has one counts nothing else', async () => {
+  it('SYS-4 counts only pods, or only claims, in a quota with a scope', async () => {
     await aQuota('besteffort', { hard: { pods: '1', 'count/configmaps': '0' }, scopes: ['BestEffort'] })
     await aQuota('short', { hard: { pods: '1' }, scopes: ['Terminating', 'NotBestEffort'] })
     const matchExpressions = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }]

@@ -16,7 +16,7 @@ const read = (path: string, accept?: string, from: Discovery = discovery): any =
 }
 const resourceNames = (list: any): string[] => list.resources.map(({ name }: any) => name)
 
-describe('which form discovery answers in', () => {
+describe('negotiation of discovery', () => {
   const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
   const V2BETA1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
   const CASES: readonly { client: string; accept: string | undefined; version: string }[] = [
@@ -58,14 +58,14 @@ describe('which form discovery answers in', () => {
     })
   }
 
-  it('refuses what it cannot say, naming what it can', () => {
+  it('rejects other media types and names the supported ones', () => {
     expect(() => read('/apis', 'text/html')).toThrow(/only application\/json is served here.*accepts text\/html/)
     expect(() => read('/apis', V2.replace('v2', 'v3'))).toThrow(expect.objectContaining({ code: 406 }))
   })
 })
 
 describe('legacy discovery', () => {
-  it('SYS-2 names the core version and the address by which the client came', () => {
+  it('SYS-2 returns the core version and the address that the client used', () => {
     expect(read('/api')).toEqual({
       kind: 'APIVersions',
       versions: ['v1'],
@@ -126,12 +126,12 @@ describe('legacy discovery', () => {
     expect(namespaces.verbs).toEqual(['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'])
   })
 
-  it('takes a trailing slash for nothing', () => {
+  it('ignores a trailing slash', () => {
     expect(read('/apis/storage.k8s.io/v1/')).toEqual(read('/apis/storage.k8s.io/v1'))
     expect(read('/api/')).toEqual(read('/api'))
   })
 
-  it('leaves other paths, and groups and versions that are not served, to others', () => {
+  it('does not handle other paths, or groups and versions that are not served', () => {
     for (const path of [
       '/',
       '/version',
@@ -149,7 +149,7 @@ describe('legacy discovery', () => {
 describe('aggregated discovery', () => {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-  it('SYS-2 says everything about the core group below /api', () => {
+  it('SYS-2 returns the core group at /api', () => {
     const { items } = read('/api', accept)
     expect(items).toHaveLength(1)
     expect(items[0].metadata).toEqual({})
@@ -183,7 +183,7 @@ describe('aggregated discovery', () => {
     })
   })
 
-  it('SYS-2 says everything about named groups below /apis, versions in order of preference', () => {
+  it('SYS-2 returns the named groups at /apis, with versions in order of preference', () => {
     const { items } = read('/apis', accept)
     expect(items.map(({ metadata }: any) => metadata.name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
     expect(items[0].versions.map(({ version }: any) => version)).toEqual(['v1', 'v1beta1'])
@@ -195,11 +195,11 @@ describe('aggregated discovery', () => {
   })
 })
 
-describe('a version that is switched off', () => {
+describe('a disabled version', () => {
   const without = (config: string) => createDiscovery(createResources(KINDS, parseRuntimeConfig(config, KINDS)))
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-  it('SYS-15 is gone from every list, and its own list with it', () => {
+  it('SYS-15 is in no list, and has no list of its own', () => {
     const off = without('storage.k8s.io/v1beta1=false')
     expect(read('/apis', undefined, off).groups[0].versions).toHaveLength(1)
     expect(read('/apis', accept, off).items[0].versions.map(({ version }: any) => version)).toEqual(['v1'])
@@ -207,20 +207,20 @@ describe('a version that is switched off', () => {
     expect(read('/apis/storage.k8s.io/v1beta1', undefined, off)).toBeUndefined()
   })
 
-  it('SYS-15 takes its group along when it was the last', () => {
+  it('SYS-15 removes its group if it was the last version', () => {
     const off = without('coordination.k8s.io/v1=false')
     expect(read('/apis', undefined, off).groups.map(({ name }: any) => name)).toEqual(['storage.k8s.io'])
     expect(read('/apis/coordination.k8s.io', undefined, off)).toBeUndefined()
   })
 
-  it('SYS-15 may also be a single resource', () => {
+  it('SYS-15 can be limited to a single resource', () => {
     const off = without('v1/pods=false')
     expect(resourceNames(read('/api/v1', undefined, off)).filter((name) => name.startsWith('pods'))).toEqual([])
   })
 })
 
-describe('asking again', () => {
-  it('answers 304 without a body to a client that has the document', () => {
+describe('conditional requests', () => {
+  it('get 304 without a body if the client has the document', () => {
     for (const path of ['/api', '/apis', '/api/v1', '/apis/storage.k8s.io/v1']) {
       const first = discovery.handle(path, {})!
       expect(first.headers.etag).toMatch(/^"[0-9A-F]{64}"$/)
@@ -233,7 +233,7 @@ describe('asking again', () => {
     }
   })
 
-  it('tells forms of one path apart', () => {
+  it('use a different ETag for each form of a path', () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
     const { etag } = discovery.handle('/apis', { accept })!.headers
     expect(discovery.handle('/apis', { 'if-none-match': etag })!.status).toBe(200)

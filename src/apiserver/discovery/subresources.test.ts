@@ -11,18 +11,18 @@ describe('subresources', () => {
     expect(findSubresource(configMapKind, 'status')).toBeUndefined()
   })
 
-  it('come in the order of their names', () => {
+  it('are sorted by name', () => {
     for (const kind of [podKind, namespaceKind]) {
       const names = subresourcesOf(kind).map(({ name }) => name)
       expect(names).toEqual([...names].sort())
     }
   })
 
-  it('are told apart by group: pods of another group have none of these', () => {
+  it('depend on the group: pods of another group have none of these', () => {
     expect(findSubresource({ ...podKind, group: 'metrics.k8s.io' }, 'binding')).toBeUndefined()
   })
 
-  it('leave questions only to be asked', () => {
+  it('do not exist for reviews, which have only create', () => {
     const isReview = ALL_KINDS.filter((kind) => kind.isReview)
     expect(isReview.map(({ kind }) => kind)).toContain('TokenReview')
     for (const kind of isReview) expect(verbsOf(kind), kind.kind).toEqual(['create'])

@@ -48,7 +48,7 @@ describe('negotiate', () => {
     ['text', 'text/plain'],
     ['a list form where one object is asked for', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'],
     ['a table in YAML', 'application/yaml;as=Table;v=v1;g=meta.k8s.io'],
-  ])('%s is refused with 406', (_, accept) => {
+  ])('%s is rejected with 406', (_, accept) => {
     expect(() => negotiate(accept, ['table', 'partial'])).toThrow(
       expect.objectContaining({ code: 406, reason: 'NotAcceptable' }),
     )

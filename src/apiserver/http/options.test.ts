@@ -21,7 +21,7 @@ describe('options of a list', () => {
     'resourceVersion=0&resourceVersionMatch=NotOlderThan',
     'limit=1&continue=abc',
     'limit=1&continue=abc&resourceVersion=0',
-  ])('takes %j', (query) => {
+  ])('accepts %j', (query) => {
     expect(() => listing(query)).not.toThrow()
   })
 
@@ -36,7 +36,7 @@ describe('options of a list', () => {
     ['resourceVersion=-1', 'resourceVersion'],
     ['resourceVersion=1.5', 'resourceVersion'],
     ['resourceVersion=99999999999999999999', 'resourceVersion'],
-  ])('SYS-10 refuses %j with 422 on %s', (query, field) => {
+  ])('SYS-10 rejects %j with 422 on %s', (query, field) => {
     expect(() => listing(query)).toThrow(invalid(field))
   })
 
@@ -47,7 +47,7 @@ describe('options of a list', () => {
     },
   )
 
-  it('takes a negative or absurd limit for what it can mean', () => {
+  it('clamps a negative or very large limit', () => {
     expect(listing('limit=-5').limit).toBe(0)
     expect(listing('limit=999999999999').limit).toBe(2 ** 31)
   })
@@ -59,7 +59,7 @@ describe('options of a watch', () => {
     'resourceVersion=5',
     'resourceVersionMatch=NotOlderThan&sendInitialEvents=true',
     'resourceVersionMatch=NotOlderThan&sendInitialEvents=false&resourceVersion=5',
-  ])('takes %j', (query) => {
+  ])('accepts %j', (query) => {
     expect(() => watching(query)).not.toThrow()
   })
 
@@ -68,17 +68,17 @@ describe('options of a watch', () => {
     ['resourceVersionMatch=NotOlderThan', 'resourceVersionMatch'],
     ['sendInitialEvents=true', 'resourceVersionMatch'],
     ['resourceVersion=x', 'resourceVersion'],
-  ])('SYS-10 refuses %j with 422 on %s', (query, field) => {
+  ])('SYS-10 rejects %j with 422 on %s', (query, field) => {
     expect(() => watching(query)).toThrow(invalid(field))
   })
 
-  it('has nothing to continue', () => {
+  it('ignores a continue token', () => {
     expect(watching('continue=abc').continueToken).toBe('')
   })
 })
 
 describe('options of a get', () => {
-  it('names a version at least as new', () => {
+  it('has a minimum resourceVersion', () => {
     expect(parseGetVersion(new URLSearchParams('resourceVersion=7'))).toBe(7)
     expect(parseGetVersion(new URLSearchParams())).toBe(0)
     expect(() => parseGetVersion(new URLSearchParams('resourceVersion=new'))).toThrow(invalid('resourceVersion'))
@@ -89,7 +89,7 @@ describe('options of a write', () => {
   const writing = (query: string, userAgent?: string) =>
     parseWriteOptions('CreateOptions', new URLSearchParams(query), userAgent)
 
-  it('warns of unknown fields and writes for good unless told otherwise', () => {
+  it('default to fieldValidation Warn and no dry run', () => {
     expect(writing('', 'kubectl/v1.33.1 (linux/amd64)')).toEqual({
       dryRun: false,
       fieldManager: 'kubectl',
@@ -108,7 +108,7 @@ describe('options of a write', () => {
     ['fieldValidation=Maybe', 'fieldValidation'],
     [`fieldManager=${'x'.repeat(129)}`, 'fieldManager'],
     ['fieldManager=a%0Ab', 'fieldManager'],
-  ])('SYS-10 refuses %s with 422', (query, field) => {
+  ])('SYS-10 rejects %s with 422', (query, field) => {
     expect(() => writing(query)).toThrow(invalid(field))
   })
 })
@@ -116,7 +116,7 @@ describe('options of a write', () => {
 describe('options of a delete', () => {
   const none = new URLSearchParams()
 
-  it('come from the body, and from the query when there is none', () => {
+  it('come from the body, or from the query if there is no body', () => {
     const body = {
       kind: 'DeleteOptions',
       propagationPolicy: 'Foreground',
@@ -131,16 +131,16 @@ describe('options of a delete', () => {
     })
   })
 
-  it('understand the older orphanDependents', () => {
+  it('support the older orphanDependents', () => {
     expect(parseDeleteOptions({ orphanDependents: true }, none).propagation).toBe('Orphan')
     expect(parseDeleteOptions({ orphanDependents: false }, none).propagation).toBe('Background')
   })
 
-  it('take a negative grace period for one second', () => {
+  it('treat a negative grace period as one second', () => {
     expect(parseDeleteOptions({ gracePeriodSeconds: -10 }, none).gracePeriodSeconds).toBe(1)
   })
 
-  it('SYS-10 refuse what makes no sense', () => {
+  it('SYS-10 are rejected if they are invalid', () => {
     expect(() => parseDeleteOptions({ propagationPolicy: 'Explode' }, none)).toThrow(invalid('propagationPolicy'))
     expect(() => parseDeleteOptions({ propagationPolicy: 'Orphan', orphanDependents: true }, none)).toThrow(
       invalid('propagationPolicy'),

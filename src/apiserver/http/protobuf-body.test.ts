@@ -30,7 +30,7 @@ afterEach(() => api.store.close())
 const send = (method: string, url: string, body: Uint8Array) => api.call(method, url, body, HEADERS)
 
 describe('a protobuf body', () => {
-  it.each(PROTOBUF_SAMPLES)('SYS-2 does just what its JSON does: $command', async ({ kind, bytes, json }) => {
+  it.each(PROTOBUF_SAMPLES)('SYS-2 has the same effect as its JSON form: $command', async ({ kind, bytes, json }) => {
     const url = kind === 'Namespace' ? '/api/v1/namespaces' : `/api/v1/namespaces/shop/${kind.toLowerCase()}s`
     const answers: unknown[] = []
     for (const [body, type] of [
@@ -49,13 +49,13 @@ describe('a protobuf body', () => {
     expect(answers[0]).toMatchObject({ status: 201, type: 'application/json' })
   })
 
-  it('keeps false where it is a value', async () => {
+  it('keeps an explicit false', async () => {
     const fast = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
     const body = wrap('storage.k8s.io/v1', 'StorageClass', storageClass, fast)
     expect((await send('POST', CLASSES, body)).json).toMatchObject({ allowVolumeExpansion: false })
   })
 
-  it('updates a lease to the microsecond', async () => {
+  it('keeps the microseconds of a lease', async () => {
     const url = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
     const spec = { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.123456Z' }
     const created = await send(
@@ -71,7 +71,7 @@ describe('a protobuf body', () => {
     expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 409, json: { reason: 'Conflict' } })
   })
 
-  it('of a claim does not lose what only JSON can say', async () => {
+  it('of a claim does not lose fields that protobuf lacks', async () => {
     const resources = { requests: { storage: '1Gi' } }
     const allocated = { storage: '1Gi' }
     const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocated }
@@ -88,12 +88,12 @@ describe('a protobuf body', () => {
     expect(json.spec).toEqual(created.spec)
   })
 
-  it('may leave out kind and version', async () => {
+  it('may omit kind and apiVersion', async () => {
     const body = wrap('', '', configMap, { metadata: { name: 'a' } })
     expect(await send('POST', CONFIG_MAPS, body)).toMatchObject({ status: 201, json: { kind: 'ConfigMap' } })
   })
 
-  it('unwraps options of a delete, in whatever group', async () => {
+  it('may be DeleteOptions of any group', async () => {
     for (const apiVersion of ['v1', 'meta.k8s.io/v1', 'storage.k8s.io/v1', '']) {
       const { metadata } = (await api.post(CONFIG_MAPS, { metadata: { name: 'a' } })).json
       const uidOf = (uid: string, dryRun: string[]) =>
@@ -161,7 +161,7 @@ describe('a protobuf body', () => {
     ],
     ['without a binding', 'POST', `${PODS}/web/binding`, good, 'expected Binding in the body, got ConfigMap'],
     ['without an eviction', 'POST', `${PODS}/web/eviction`, good, 'expected Eviction in the body, got ConfigMap'],
-  ])('%s is refused', async (_, method, url, body, message) => {
+  ])('%s is rejected', async (_, method, url, body, message) => {
     const { status, json } = await send(method, url, body)
     expect({ status, reason: json.reason }).toEqual({ status: 400, reason: 'BadRequest' })
     expect(json.message).toContain(message)

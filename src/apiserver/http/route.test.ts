@@ -51,7 +51,7 @@ describe('parseRoute', () => {
     ['GET /apis/storage.k8s.io/v1', 'path get /apis/storage.k8s.io/v1'],
     ['GET /healthz', 'path get /healthz'],
     ['POST /version', 'path post /version'],
-  ])('%s is no resource but the %s', (request, expected) => {
+  ])('%s is not a resource but the %s', (request, expected) => {
     expect(route(request)).toBe(expected)
   })
 

@@ -32,7 +32,7 @@ const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-0
 const names = (shown: any) => shown.rows.map(({ cells }: any) => cells[0])
 
 describe('tableOf', () => {
-  it('SYS-2 defines its columns, the wide ones with a lower priority', () => {
+  it('SYS-2 defines its columns, with a lower priority for wide ones', () => {
     const { kind, apiVersion, metadata, columnDefinitions } = table('csinodes', [])
     expect({ kind, apiVersion, metadata }).toEqual({
       kind: 'Table',
@@ -45,7 +45,7 @@ describe('tableOf', () => {
     expect(pods.find(({ name }: any) => name === 'Node').priority).toBe(1)
   })
 
-  it('SYS-2 gives numbers and truth values as what they are', () => {
+  it('SYS-2 returns numbers and booleans as such', () => {
     const drivers = [{ name: 'd', nodeID: 'n' }]
     const [name, count, age] = table('csinodes', [
       { metadata: { name: 'n', creationTimestamp: '2026-01-01T00:00:00Z' }, spec: { drivers } },
@@ -59,7 +59,7 @@ describe('tableOf', () => {
     expect(table('volumeattachments', [attachment]).rows[0].cells).toEqual(['a', 'd', 'v', 'n', true, '<unknown>'])
   })
 
-  it('PROV-3 marks the default class among its siblings: the newest of several, and none when alone', () => {
+  it('PROV-3 marks the default class in a list: the newest of several; none in the table of a single class', () => {
     const older = aClass('older', true)
     const newer = aClass('newer', true, '2026-01-01T00:30:00Z')
     const plain = aClass('plain', false)
@@ -67,7 +67,7 @@ describe('tableOf', () => {
     expect(names(table('storageclasses', [older], { isList: false }))).toEqual(['older'])
   })
 
-  it('carries with each row what is asked for: metadata, all, or nothing', () => {
+  it('includes the requested object in each row: metadata, all, or nothing', () => {
     const object = aClass('fast', false)
     expect(table('storageclasses', [object]).rows[0].object).toEqual({
       kind: 'PartialObjectMetadata',

@@ -38,7 +38,7 @@ describe('watches over WebSocket', () => {
     socket.terminate()
   })
 
-  it('takes a token offered as a protocol, as browsers must', async () => {
+  it('accepts a token that is offered as a protocol, as browsers do', async () => {
     const coded = Buffer.from(server.token).toString('base64url')
     const socket = connect('/api/v1/namespaces?watch=1', [`base64url.bearer.authorization.k8s.io.${coded}`, 'v1.watch'])
     expect((await nextMessage(socket)).type).toBe('ADDED')
@@ -46,7 +46,7 @@ describe('watches over WebSocket', () => {
     socket.terminate()
   })
 
-  it('refuses with a plain answer: strangers, unknown resources, and what is no watch', async () => {
+  it('rejects anonymous users, unknown resources and requests other than watches with a plain response', async () => {
     await expect(nextMessage(connect('/api/v1/namespaces?watch=1'))).rejects.toMatchObject({ status: 403 })
     await expect(nextMessage(connect('/api/v1/nothings?watch=1', [], bearer()))).rejects.toMatchObject({ status: 404 })
     await expect(nextMessage(connect('/api/v1/namespaces', [], bearer()))).rejects.toMatchObject({ status: 400 })

@@ -17,7 +17,7 @@ describe('the in-process client', () => {
 
   const map = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
 
-  it('shares one frozen object among everyone who reads the same version', async () => {
+  it('shares one frozen object among all readers of the same version', async () => {
     const { client } = await open()
     const created = await client.create(configMapKind, map('a'))
     const closing = new AbortController()
@@ -29,7 +29,7 @@ describe('the in-process client', () => {
     }
   })
 
-  it('refuses fields that no kind has: they would be a mistake of ours', async () => {
+  it('rejects unknown fields', async () => {
     const { client } = await open()
     await expect(client.create(configMapKind, { ...map('a'), dta: {} } as any)).rejects.toMatchObject({
       code: 400,
@@ -37,7 +37,7 @@ describe('the in-process client', () => {
     })
   })
 
-  it('gives a watcher that never reads a bounded backlog, then the end; it resumes without a gap', async () => {
+  it('ends the watch of a reader with too many unread events, which resumes without a gap', async () => {
     const { server, store } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
     const closing = new AbortController()
@@ -69,7 +69,7 @@ describe('the in-process client', () => {
     expect(names).toEqual(maps.map(({ metadata }) => metadata.name))
   })
 
-  it('answers 503 once the store is closed', async () => {
+  it('fails with 503 once the store is closed', async () => {
     const { client, api } = await open()
     await api.store.close()
     const error = await client.create(configMapKind, map('a')).catch((reason) => reason)

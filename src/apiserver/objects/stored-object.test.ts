@@ -14,17 +14,17 @@ const anEntry = (value: Uint8Array, modRevision = 7, key = 'core/persistentvolum
 })
 
 describe('stored form', () => {
-  it('SYS-1 is never taken for what had the same version before the disk refused it', () => {
+  it('SYS-1 is not confused with an uncommitted object of the same revision', () => {
     const objects = createStoredObjects()
     objects.decode(anEntry(Buffer.from('{"metadata":{"name":"refused"}}')))
     expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"kept"}}'))).metadata.name).toBe('kept')
   })
 
-  it('has metadata first and neither version nor kind', () => {
+  it('has metadata first, and neither resourceVersion nor kind', () => {
     expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
   })
 
-  it('becomes an answer by a prefix', () => {
+  it('becomes a response with a prefix', () => {
     expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
       kind: 'PersistentVolumeClaim',
       apiVersion: 'v1',
@@ -33,7 +33,7 @@ describe('stored form', () => {
     })
   })
 
-  it('becomes an item of a list by a shorter one', () => {
+  it('becomes an item of a list with a shorter prefix', () => {
     const head = { kind: 'ÄList', metadata: { resourceVersion: '9' } }
     const newest = Number.MAX_SAFE_INTEGER
     const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
@@ -45,14 +45,14 @@ describe('stored form', () => {
     expect(JSON.parse(listBytes(head, entries).toString())).toEqual({ ...head, items })
   })
 
-  it('has no version while it is not stored, as after a dry run', () => {
+  it('has no resourceVersion before it is stored, as in a dry run', () => {
     expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 0).toString()).metadata).toEqual({
       name: 'a',
       uid: 'u',
     })
   })
 
-  it('survives any text and any empty metadata', () => {
+  it('supports any text and empty metadata', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), fc.integer({ min: 1 }), (data, revision) => {
         const object = { metadata: {}, data }
@@ -65,7 +65,7 @@ describe('stored form', () => {
 })
 
 describe('createStoredObjects', () => {
-  it('read soon after it was written, is as its bytes say, and frozen throughout', () => {
+  it('returns a recently encoded object as if it were decoded: equal to its JSON and deeply frozen', () => {
     const { metadata, spec } = anObject()
     const value = encodeStored({
       metadata: { ...metadata, labels: undefined },
@@ -81,7 +81,7 @@ describe('createStoredObjects', () => {
     }
   })
 
-  it('decodes once, frozen, with the version', () => {
+  it('decodes once; the object is frozen and has its resourceVersion', () => {
     const objects = createStoredObjects()
     const entry = anEntry(encodeStored(anObject()))
     const decoded: any = objects.decode(entry)
@@ -92,7 +92,7 @@ describe('createStoredObjects', () => {
     }).toThrow(TypeError)
   })
 
-  it('does not take one revision of a key for another, nor one key for another', () => {
+  it('distinguishes revisions and keys', () => {
     const objects = createStoredObjects()
     const first = objects.decode(anEntry(encodeStored(anObject('one')), 7))
     expect(objects.decode(anEntry(encodeStored(anObject('two')), 8))).not.toBe(first)
@@ -101,7 +101,7 @@ describe('createStoredObjects', () => {
     ).not.toBe(first)
   })
 
-  it('forgets the oldest beyond its limit', () => {
+  it('drops the oldest entries beyond its limit', () => {
     const objects = createStoredObjects(2)
     const entries = Array.from({ length: 9 }, (_, at) => anEntry(encodeStored(anObject()), at + 1))
     const [first, ...others] = entries.map((entry) => objects.decode(entry))
@@ -112,7 +112,7 @@ describe('createStoredObjects', () => {
 
 describe('sameContent', () => {
   const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
-  it('looks past the order of keys, but not of items', () => {
+  it('ignores the order of keys, but not of items', () => {
     expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ a: 1, b: 2 }))).toBe(true)
     expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ b: 2, a: 1 }))).toBe(true)
     expect(sameContent(bytes({ a: [1, 2] }), bytes({ a: [2, 1] }))).toBe(false)

@@ -11,12 +11,12 @@ import { encodeDocument } from './gnostic.ts'
 const resources = createResources([podKind, namespaceKind, persistentVolumeClaimKind, secretKind, storageClassKind])
 
 describe('the binary form of Swagger 2', () => {
-  it('SYS-2 says exactly what the JSON form says', () => {
+  it('SYS-2 has the same content as the JSON form', () => {
     const document = documentV2(resources)
     expect(readDocument(encodeDocument(document))).toEqual(document)
   })
 
-  it('refuses a property it has no field for, rather than dropping it', () => {
+  it('rejects a property without a field', () => {
     const definitions = { Volume: { type: 'object', maxProperties: 3 } }
     expect(() => encodeDocument({ definitions })).toThrow(
       'openapi.v2.Schema: there is no field for the property "maxProperties"',

@@ -44,7 +44,7 @@ function* everyValue(document: any, property: string): Generator<any> {
 }
 
 describe('the index of OpenAPI 3', () => {
-  it('SYS-2 names every group version with a URL that says which document it is', () => {
+  it('SYS-2 lists every group version with a URL that contains the hash of its document', () => {
     const { paths } = read('/openapi/v3', { accept: 'application/json, */*' })
     expect(Object.keys(paths)).toEqual([
       'api/v1',
@@ -55,7 +55,7 @@ describe('the index of OpenAPI 3', () => {
     expect(paths['api/v1'].serverRelativeURL).toMatch(/^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]{64}$/)
   })
 
-  it('SYS-15 leaves out versions that are switched off', () => {
+  it('SYS-15 does not list disabled versions', () => {
     const off = createOpenApi(createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)))
     expect(ask('/openapi/v3', {}, off)!.body.toString()).not.toContain('v1beta1')
     expect(ask('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, off)).toBeUndefined()
@@ -66,7 +66,7 @@ describe('the index of OpenAPI 3', () => {
 describe('a group version’s document', () => {
   const url = () => read('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
 
-  it('may be kept forever when it was asked for by its hash', () => {
+  it('is cacheable forever if requested with its hash', () => {
     const answer = ask(url(), { accept: 'application/json' })!
     expect(answer.status).toBe(200)
     expect(answer.headers).toMatchObject({
@@ -77,34 +77,34 @@ describe('a group version’s document', () => {
     expect(url()).toContain(answer.headers.etag!.replaceAll('"', ''))
   })
 
-  it('may not be kept when it was asked for without', () => {
+  it('is not cacheable forever if requested without a hash', () => {
     expect(ask('/openapi/v3/apis/storage.k8s.io/v1')!.headers['cache-control']).toBe('public')
   })
 
-  it('is elsewhere for a hash of the past', () => {
+  it('redirects from an old hash', () => {
     const answer = ask('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
     expect(answer.status).toBe(301)
     expect(answer.headers.location).toBe(url())
   })
 
-  it('is not sent again to a client that has it', () => {
+  it('returns 304 to a client that has it', () => {
     const { etag } = ask(url())!.headers
     expect(ask(url(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
   })
 
-  it('comes as JSON or not at all', () => {
+  it('is available as JSON only', () => {
     const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
     expect(() => ask(url(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
   })
 
-  it('does not exist for what is not served', () => {
+  it('does not exist for a group version that is not served', () => {
     for (const path of ['/openapi/v3/apis/apps/v1', '/openapi/v3/api', '/openapi', '/openapi/v1', '/']) {
       expect(openApi.handle(path, NO_QUERY, {}), path).toBeUndefined()
     }
   })
 })
 
-describe('everything that is served', () => {
+describe('all documents', () => {
   const resources = createResources(ALL_KINDS)
   const everything = createOpenApi(resources)
   const index = JSON.parse(ask('/openapi/v3', {}, everything)!.body.toString())
@@ -112,20 +112,20 @@ describe('everything that is served', () => {
   for (const name of Object.keys(index.paths)) {
     const document = JSON.parse(ask(`/openapi/v3/${name}`, {}, everything)!.body.toString())
 
-    it(`refers to nothing that is not there (${name})`, () => {
+    it(`has no dangling references (${name})`, () => {
       const names = new Set(Object.keys(document.components.schemas))
       const refs = [...everyValue(document, '$ref')]
       expect(refs.length).toBeGreaterThan(0)
       expect(refs.filter((ref) => !names.has(ref.replace('#/components/schemas/', '')))).toEqual([])
     })
 
-    it(`gives every operation an id of its own (${name})`, () => {
+    it(`gives every operation a unique id (${name})`, () => {
       const ids = [...everyValue(document.paths, 'operationId')]
       expect(ids.length).toBeGreaterThan(0)
       expect(new Set(ids).size).toBe(ids.length)
     })
 
-    it(`SYS-2 can be explained and applied: each kind has a schema and a PATCH (${name})`, () => {
+    it(`SYS-2 has a schema and a PATCH for each kind, as kubectl explain and apply need (${name})`, () => {
       for (const { group, version, apiVersion, kind } of resources.all) {
         if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
         const gvk = { group, version, kind: kind.kind }
@@ -156,7 +156,7 @@ describe('operations', () => {
     expect(methods('/api/v1/namespaces')).toEqual(['get', 'post'])
   })
 
-  it('SYS-2 tell kubectl that the server validates fields: every PATCH of a kind takes fieldValidation', () => {
+  it('SYS-2 have fieldValidation on every PATCH, which kubectl looks for', () => {
     const patches = Object.values<any>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
     expect(patches.length).toBeGreaterThan(KINDS.length / 2)
     for (const patch of patches) {
@@ -179,13 +179,13 @@ describe('operations', () => {
     })
   })
 
-  it('name the kind that goes in where it is not the object itself', () => {
+  it('name the kind of the body if it is not the object itself', () => {
     const { post } = paths['/api/v1/namespaces/{namespace}/pods/{name}/eviction']
     expect(post['x-kubernetes-group-version-kind']).toEqual({ group: 'policy', version: 'v1', kind: 'Eviction' })
     expect(post.requestBody.content['*/*'].schema.$ref).toBe('#/components/schemas/io.k8s.api.policy.v1.Eviction')
   })
 
-  it('answer a delete with the object or a Status, as the kind says', () => {
+  it('return the object or a Status for a delete, depending on the kind', () => {
     const answered = (path: string) => paths[path].delete.responses[200].content['application/json'].schema.$ref
     expect(answered('/api/v1/namespaces/{namespace}/pods/{name}')).toMatch(/v1\.Pod$/)
     expect(answered('/api/v1/namespaces/{namespace}/configmaps/{name}')).toMatch(/v1\.Status$/)
@@ -193,28 +193,28 @@ describe('operations', () => {
 })
 
 describe('Swagger 2', () => {
-  it('is one document about everything', () => {
+  it('is one document for all group versions', () => {
     const document = read('/openapi/v2', { accept: 'application/json' })
     expect(document.swagger).toBe('2.0')
     expect(Object.keys(document.paths)).toContain('/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}')
     expect(Object.keys(document.definitions)).toContain('io.k8s.api.storage.v1beta1.StorageClass')
   })
 
-  it('refers to nothing it does not contain', () => {
+  it('has no dangling references', () => {
     const document = read('/openapi/v2')
     const names = new Set(Object.keys(document.definitions))
     const missing = [...everyValue(document, '$ref')].filter((ref) => !names.has(ref.replace('#/definitions/', '')))
     expect(missing).toEqual([])
   })
 
-  it('never puts a type beside a reference, which its readers refuse', () => {
+  it('never has a type beside a reference, which clients reject', () => {
     const schemas = Object.values<any>(read('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
       Object.values<any>(properties),
     )
     expect(schemas.filter((schema) => schema.$ref && (schema.type || schema.properties))).toEqual([])
   })
 
-  it('SYS-2 comes in binary form under the name that may be answered, whichever name was asked', () => {
+  it('SYS-2 is available in binary form under a valid media type, for both requested names', () => {
     const answered = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
     const byOldName = ask('/openapi/v2', { accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf' })!
     const byNewName = ask('/openapi/v2', { accept: answered })!
@@ -226,7 +226,7 @@ describe('Swagger 2', () => {
     expect(ask('/openapi/v2', { accept: answered, 'if-none-match': byOldName.headers.etag! })!.status).toBe(304)
   })
 
-  it('refuses other media types', () => {
+  it('rejects other media types', () => {
     expect(() => ask('/openapi/v2', { accept: 'text/html' })).toThrow(expect.objectContaining({ code: 406 }))
   })
 })

@@ -78,7 +78,7 @@ describe('schemas of values', () => {
     it(`SYS-2 publish ${what}`, () => expect(published(type)).toEqual(schema))
   }
 
-  it('bring along what they refer to', () => {
+  it('include the schemas they refer to', () => {
     const schemas = inOpenApi3()
     schemas.type(house({ rooms: opt(1, list(room), ''), size: opt(2, quantity, '') }))
     expect(schemas.all()).toMatchObject({
@@ -87,7 +87,7 @@ describe('schemas of values', () => {
     })
   })
 
-  it('refuse to share a name', () => {
+  it('must have unique names', () => {
     const schemas = inOpenApi3()
     schemas.type(house({}))
     expect(() => schemas.type(house({ rooms: opt(1, list(room), '') }))).toThrow(
@@ -95,7 +95,7 @@ describe('schemas of values', () => {
     )
   })
 
-  it('may contain themselves', () => {
+  it('may be recursive', () => {
     const fields: Record<string, any> = {}
     const box = object('io.example.v1.Box', 'A box.', fields)
     fields.inside = ptr(1, list(box), '')
@@ -106,7 +106,7 @@ describe('schemas of values', () => {
 })
 
 describe('schemas of fields', () => {
-  it('SYS-2 say how a strategic merge patch treats them', () => {
+  it('SYS-2 contain the strategic merge patch extensions', () => {
     expect(published(list(room), { merge: 'doors' })).toMatchObject({
       'x-kubernetes-patch-merge-key': 'doors',
       'x-kubernetes-patch-strategy': 'merge',
@@ -120,7 +120,7 @@ describe('schemas of fields', () => {
     expect(asSet).not.toHaveProperty('x-kubernetes-patch-merge-key')
   })
 
-  it('SYS-2 say how apply divides them among owners', () => {
+  it('SYS-2 contain the server-side apply extensions', () => {
     expect(published(list(room), { list: 'map', keys: ['doors'] })).toMatchObject({
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['doors'],
@@ -133,7 +133,7 @@ describe('schemas of fields', () => {
     expect(published(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
   })
 
-  it('describe a reference beside it, each dialect in its way', () => {
+  it('describe a reference as each dialect requires', () => {
     const type = house({ kitchen: opt(1, room, 'Where one cooks.') })
     expect(schemaOf(inOpenApi3(), type).properties.kitchen).toEqual({
       allOf: [{ $ref: '#/components/schemas/io.example.v1.Room' }],
@@ -146,7 +146,7 @@ describe('schemas of fields', () => {
     })
   })
 
-  it('give what an absent field comes to', () => {
+  it('contain the value of an absent field as default', () => {
     const schemas = inOpenApi3()
     const name = schemas.type(
       house({
@@ -170,7 +170,7 @@ describe('schemas of fields', () => {
     })
   })
 
-  it('are strings in Swagger 2 where two types are possible, which its readers take for any scalar', () => {
+  it('are strings in Swagger 2 if two types are possible', () => {
     const schemas = inSwagger2()
     schemas.type(house({ size: opt(1, quantity, ''), number: opt(2, intOrString, '') }))
     expect(schemas.all()).toMatchObject({
@@ -185,7 +185,7 @@ describe('schemas of kinds', () => {
   const v1 = resources.find('storage.k8s.io', 'v1', 'storageclasses')!
   const v1beta1 = resources.find('storage.k8s.io', 'v1beta1', 'storageclasses')!
 
-  it('SYS-2 name the group, version and kind they are for', () => {
+  it('SYS-2 contain their group, version and kind', () => {
     const schemas = inOpenApi3()
     const name = schemas.kind(v1)
     expect(name).toBe('io.k8s.api.storage.v1.StorageClass')
@@ -217,7 +217,7 @@ describe('schemas of kinds', () => {
     })
   })
 
-  it('leave delete options to the core group and to every group version of the document', () => {
+  it('publish DeleteOptions for the core group and every group version of the document', () => {
     expect(schemaOf(inOpenApi3(), deleteOptions)).toMatchObject({
       'x-kubernetes-group-version-kind': [
         { group: '', version: 'v1', kind: 'DeleteOptions' },

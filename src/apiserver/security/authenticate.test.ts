@@ -33,7 +33,7 @@ afterAll(async () => {
 })
 
 describe('a client certificate', () => {
-  it('SYS-9 speaks for the user in its CN and the groups in its O', async () => {
+  it('SYS-9 authenticates the user of its CN with the groups of its O', async () => {
     const { authentication } = await server.ask({ tls: pki.admin })
     expect(authentication).toMatchObject({
       is: 'known',
@@ -44,7 +44,7 @@ describe('a client certificate', () => {
     })
   })
 
-  it('gives one group for each O, the uid, and says which certificate it was', async () => {
+  it('has a group for each O, a uid, and a credential id', async () => {
     const ann = issueFor({ commonName: 'ann', organizations: ['shop', 'staff', 'a, b'], uid: 'u-1' })
     const { authentication } = await server.ask({ tls: ann })
     expect(authentication).toMatchObject({
@@ -55,13 +55,13 @@ describe('a client certificate', () => {
     expect(extra?.['authentication.kubernetes.io/credential-id']?.[0]).toMatch(/^X509SHA256=[0-9a-f]{64}$/)
   })
 
-  it('is read once, however many connections bring it', () => {
+  it('is parsed once for many connections', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
     const connection = () => ({ clientCert: { der: new X509Certificate(pki.admin.cert).raw, trusted: true } })
     expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
   })
 
-  it('SYS-9 is judged by the handshake of its own connection, not by that of an earlier one', () => {
+  it('SYS-9 depends on the handshake of its own connection, not of an earlier one', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
     const der = new X509Certificate(pki.admin.cert).raw
     expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
@@ -69,7 +69,7 @@ describe('a client certificate', () => {
     expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
   })
 
-  it('SYS-9 is refused when a foreign CA issued it, though the names are the same', async () => {
+  it('SYS-9 is rejected if another CA with the same name issued it', async () => {
     expect(await server.ask({ tls: foreign.admin })).toMatchObject({
       authentication: {
         is: 'refused',
@@ -82,7 +82,7 @@ describe('a client certificate', () => {
     })
   })
 
-  it("is refused when a foreign CA issued it, even by a server that trusts that CA's handshakes", async () => {
+  it('is rejected if another CA issued it, even if TLS trusts that CA', async () => {
     const trusting = await serve({ pki: { ...pki, caCert: pki.caCert + foreign.caCert }, clock: systemClock() })
     const { authentication, authorized } = await trusting.ask({ tls: foreign.admin })
     await trusting.close()
@@ -90,7 +90,7 @@ describe('a client certificate', () => {
     expect(authentication.is).toBe('refused')
   })
 
-  it('SYS-9 is refused when it was issued for servers', async () => {
+  it('SYS-9 is rejected if it is a server certificate', async () => {
     expect(await server.ask({ tls: { cert: pki.servingCert, key: pki.servingKey } })).toMatchObject({
       authentication: {
         refusal: {
@@ -101,7 +101,7 @@ describe('a client certificate', () => {
     })
   })
 
-  it('is refused when it names no user', async () => {
+  it('is rejected without a user', async () => {
     expect(await server.ask({ tls: issueFor({ commonName: '', organizations: ['system:masters'] }) })).toMatchObject({
       authentication: {
         refusal: { message: 'Unauthorized: the client certificate has no user: its subject has no CN' },
@@ -109,7 +109,7 @@ describe('a client certificate', () => {
     })
   })
 
-  it('is refused once it has expired, and the refusal says when that was', async () => {
+  it('is rejected after it has expired, with the time of expiry', async () => {
     const expired = issueFor({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
     expect(await server.ask({ tls: expired })).toMatchObject({
       authentication: {
@@ -121,7 +121,7 @@ describe('a client certificate', () => {
     })
   })
 
-  it('is refused once it expires on a connection that stays open', async () => {
+  it('is rejected once it expires on an open connection', async () => {
     const clock = manualClock(systemClock().nowMs())
     const own = await serve({ pki, clock })
     const agent = own.agentFor({ tls: pki.admin, keepAlive: true })
@@ -133,7 +133,7 @@ describe('a client certificate', () => {
     expect(after.connection).toBe(before.connection)
   })
 
-  it('still speaks for its user when a session is resumed', async () => {
+  it('authenticates its user on a resumed session', async () => {
     const agent = server.agentFor({ tls: pki.viewer })
     await server.ask({ agent })
     expect(await server.ask({ agent })).toMatchObject({
@@ -144,7 +144,7 @@ describe('a client certificate', () => {
 })
 
 describe('a bearer token', () => {
-  it('SYS-9 speaks for the user it was made for', async () => {
+  it('SYS-9 authenticates its user', async () => {
     expect(await server.ask({ authorization: `Bearer ${pki.viewer.token}` })).toMatchObject({
       authentication: {
         is: 'known',
@@ -161,13 +161,13 @@ describe('a bearer token', () => {
     ['Bearer', 'the bearer token in the Authorization header is empty'],
     ['Basic YWRtaW46YWRtaW4=', 'only bearer tokens are accepted in the Authorization header'],
     ['Negotiate abc', 'only bearer tokens are accepted in the Authorization header'],
-  ])('SYS-9 that is wrong is refused, never anonymous: %s', async (authorization, because) => {
+  ])('SYS-9 that is invalid is rejected, never anonymous: %s', async (authorization, because) => {
     expect(await server.ask({ authorization })).toMatchObject({
       authentication: { is: 'refused', refusal: { code: 401, message: `Unauthorized: ${because}` } },
     })
   })
 
-  it('is known only as a whole', () => {
+  it('must match completely', () => {
     const authenticator = createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock: systemClock() })
     const token = pki.admin.token!
     expect(authenticator.authenticateToken(token)?.name).toBe('stowage-admin')
@@ -175,7 +175,7 @@ describe('a bearer token', () => {
       expect(authenticator.authenticateToken(wrong)).toBeUndefined()
   })
 
-  it('comes after a certificate that holds, and makes up for one that does not', async () => {
+  it('is used only if there is no valid certificate', async () => {
     const authorization = `Bearer ${pki.viewer.token}`
     expect(await server.ask({ tls: pki.admin, authorization })).toMatchObject({
       authentication: { user: { name: 'stowage-admin' } },
@@ -192,12 +192,12 @@ describe('a bearer token', () => {
 describe('a request without credentials', () => {
   const anonymous = { is: 'anonymous', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }
 
-  it('SYS-9 comes from system:anonymous', async () => {
+  it('SYS-9 is from system:anonymous', async () => {
     expect((await server.ask({})).authentication).toEqual(anonymous)
     expect((await server.ask({ authorization: ' ' })).authentication).toEqual(anonymous)
   })
 
-  it('stays anonymous when its session is resumed, though node then calls the connection authorized', async () => {
+  it('stays anonymous on a resumed session, although Node.js reports it as authorized', async () => {
     const agent = server.agentFor({})
     await server.ask({ agent })
     const again = await server.ask({ agent })

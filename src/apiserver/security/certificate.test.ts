@@ -26,7 +26,7 @@ const aCertificate = (wants: Partial<CertificateRequest> = {}) =>
 const aCa = () => aCertificate({ subject: { commonName: 'ca' }, key: caKey, use: 'ca' })
 
 describe('issueCertificate', () => {
-  it('names its subject, issuer and times', () => {
+  it('has subject, issuer and validity', () => {
     const certificate = new X509Certificate(aCertificate({ serialNumber: Uint8Array.of(0xab, 0xcd) }))
     expect(certificate.subject).toBe('O=shop\nO=staff\nCN=ann')
     expect(certificate.issuer).toBe('CN=ca')
@@ -36,7 +36,7 @@ describe('issueCertificate', () => {
     expect(certificate.checkPrivateKey(leafKey)).toBe(true)
   })
 
-  it('can be traced to the key that issued it, and to no other', () => {
+  it('verifies with the key of its issuer, and no other', () => {
     const [ca, leaf] = [new X509Certificate(aCa()), new X509Certificate(aCertificate())]
     expect(ca.ca).toBe(true)
     expect(leaf.ca).toBe(false)
@@ -47,7 +47,7 @@ describe('issueCertificate', () => {
     expect(namesake.verify(ca.publicKey)).toBe(false)
   })
 
-  it('holds whatever text a name is given', () => {
+  it('supports any text in names', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }), (commonName) => {
         const { subject } = new X509Certificate(aCertificate({ subject: { commonName } })).toLegacyObject()
@@ -57,7 +57,7 @@ describe('issueCertificate', () => {
     )
   })
 
-  it('answers to every host it was issued for, and to no other', () => {
+  it('is valid for its hosts, and no others', () => {
     const dnsName = fc.stringMatching(/^[a-z][a-z0-9]{0,10}(\.[a-z][a-z0-9]{0,10}){0,3}$/)
     fc.assert(
       fc.property(fc.array(dnsName), fc.array(fc.oneof(fc.ipV4(), fc.ipV6())), (names, addresses) => {
@@ -70,7 +70,7 @@ describe('issueCertificate', () => {
     )
   })
 
-  it('satisfies openssl at its strictest, each certificate for its own use only', () => {
+  it('passes strict verification by openssl, each certificate for its own use only', () => {
     const dir = mkdtempSync(join(tmpdir(), 'stowage-certificate-'))
     onTestFinished(() => rmSync(dir, { recursive: true }))
     writeFileSync(join(dir, 'ca.crt'), aCa())

@@ -5,25 +5,25 @@ const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const ascii = (bytes: Uint8Array) => Buffer.from(bytes.subarray(2)).toString('ascii')
 
 describe('der', () => {
-  it('writes object identifiers in base 128', () => {
+  it('encodes object identifiers in base 128', () => {
     expect(hex(der.objectId('1.2.840.10045.4.3.2'))).toBe('06082a8648ce3d040302')
     expect(hex(der.objectId('2.5.29.17'))).toBe('0603551d11')
   })
 
-  it('writes integers without needless zeros and never as negative', () => {
+  it('encodes integers without superfluous zeros and never as negative', () => {
     expect(hex(der.integer(Uint8Array.of(0)))).toBe('020100')
     expect(hex(der.integer(Uint8Array.of(0, 0, 0x7f)))).toBe('02017f')
     expect(hex(der.integer(Uint8Array.of(0x80)))).toBe('02020080')
     expect(hex(der.integer(Uint8Array.of(0, 0x80)))).toBe('02020080')
   })
 
-  it('writes short lengths in one byte and long ones after their count', () => {
+  it('encodes short lengths in one byte and long ones after their count', () => {
     expect(hex(der.octetString(new Uint8Array(127)).subarray(0, 2))).toBe('047f')
     expect(hex(der.octetString(new Uint8Array(128)).subarray(0, 3))).toBe('048180')
     expect(hex(der.octetString(new Uint8Array(300)).subarray(0, 4))).toBe('0482012c')
   })
 
-  it('writes times with two-digit years until 2049 and four-digit ones after', () => {
+  it('encodes times with two-digit years until 2049 and four-digit ones after', () => {
     expect(ascii(der.time(Date.UTC(2049, 11, 31, 23, 59, 59, 999)))).toBe('491231235959Z')
     expect(der.time(Date.UTC(2049, 11, 31))[0]).toBe(0x17)
     expect(ascii(der.time(Date.UTC(2050, 0, 1)))).toBe('20500101000000Z')
@@ -38,7 +38,7 @@ describe('der', () => {
     ['2001:db8::ff:1', '20010db8000000000000000000ff0001'],
     ['1:2:3:4:5:6:7:8', '00010002000300040005000600070008'],
     ['::ffff:1.2.3.4', '00000000000000000000ffff01020304'],
-  ])('turns the address %s into its bytes', (address, bytes) => {
+  ])('encodes the address %s', (address, bytes) => {
     expect(hex(der.ipAddressBytes(address))).toBe(bytes)
   })
 })

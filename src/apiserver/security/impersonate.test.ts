@@ -11,11 +11,11 @@ const asAdmin = (headers: DistinctHeaders) =>
   resolveImpersonation({ user: ADMIN, headers, authorizer: createBasicAuthorizer() })
 
 describe('impersonation', () => {
-  it('leaves a request without its headers alone', async () => {
+  it('does nothing without its headers', async () => {
     expect(await asAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
   })
 
-  it('makes a user another, and remembers who it was', async () => {
+  it('replaces the user and keeps the original one', async () => {
     expect(await asAdmin({ 'impersonate-user': ['ann'] })).toEqual({
       is: 'impersonated',
       user: { name: 'ann', groups: ['system:authenticated'] },
@@ -23,7 +23,7 @@ describe('impersonation', () => {
     })
   })
 
-  it('takes on groups, uid and extra values, each header value by itself', async () => {
+  it('sets groups, uid and extra values, one per header value', async () => {
     const impersonation = await asAdmin({
       'impersonate-user': ['ann'],
       'impersonate-group': ['shop', 'a, b'],
@@ -63,7 +63,7 @@ describe('impersonation', () => {
     expect(await asAdmin(headers)).toMatchObject({ user: { name, groups } })
   })
 
-  it('SYS-9 is forbidden to those without the verb impersonate', async () => {
+  it('SYS-9 is forbidden without the verb impersonate', async () => {
     const authorizer = createBasicAuthorizer()
     const headers = { 'impersonate-user': ['stowage-admin'], 'impersonate-group': ['system:masters'] }
     expect(await resolveImpersonation({ user: VIEWER, headers, authorizer })).toMatchObject({
@@ -76,7 +76,7 @@ describe('impersonation', () => {
     })
   })
 
-  it('SYS-9 asks leave for every single thing taken on', async () => {
+  it('SYS-9 authorizes every user, group, uid and extra value', async () => {
     const everything = {
       'impersonate-user': ['ann'],
       'impersonate-group': ['shop', 'staff'],
@@ -95,7 +95,7 @@ describe('impersonation', () => {
     expect(authorizer.asked).toEqual(asked)
   })
 
-  it('asks for a service account in its namespace', async () => {
+  it('authorizes a service account in its namespace', async () => {
     const authorizer = allowingAllBut('nothing')
     const headers = { 'impersonate-user': ['system:serviceaccount:shop:web'] }
     await resolveImpersonation({ user: VIEWER, headers, authorizer })

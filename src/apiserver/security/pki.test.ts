@@ -43,7 +43,7 @@ function expectSound(pki: Pki) {
 }
 
 describe('the first start', () => {
-  it('SYS-9 makes a CA, a serving certificate, two client certificates and two tokens', async () => {
+  it('SYS-9 creates a CA, a serving certificate, two client certificates and two tokens', async () => {
     const pki = await start(aDirectory())
     expectSound(pki)
     expect(filesWritten(pki)).toEqual(FILES_IN_ORDER)
@@ -58,14 +58,14 @@ describe('the first start', () => {
     expect(pki.admin.token).not.toBe(pki.viewer.token)
   })
 
-  it('serves under the local, in-cluster and listened names, and the name of the machine', async () => {
+  it('issues the serving certificate for local, in-cluster and configured hosts, and the name of the machine', async () => {
     const serving = read((await start(aDirectory(), { hosts: ['Store.Example', '192.0.2.7'] })).servingCert)
     const names = ['localhost', 'harbour', 'stowage', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
     for (const name of [...names, 'store.example']) expect(serving.checkHost(name)).toBe(name)
     for (const address of ['127.0.0.1', '::1', '192.0.2.7']) expect(serving.checkIP(address)).toBe(address)
   })
 
-  it('gives the CA ten years and the others one, from a little before now', async () => {
+  it('issues the CA for ten years and the others for one, slightly backdated', async () => {
     const nowMs = manualClock().nowMs()
     const pki = await start(aDirectory())
     expect(Date.parse(read(pki.caCert).validTo)).toBe(nowMs + 3_650 * DAY_MS)
@@ -75,7 +75,7 @@ describe('the first start', () => {
     }
   })
 
-  it('SYS-9 closes the directory and every file in it to others', async () => {
+  it('SYS-9 makes the directory and its files private', async () => {
     const dir = aDirectory()
     await start(dir)
     expect(modeOf(dir)).toBe(0o700)
@@ -83,7 +83,7 @@ describe('the first start', () => {
     for (const file of FILES_IN_ORDER) expect(modeOf(join(dir, file))).toBe(0o600)
   })
 
-  it('leaves out a machine name that no certificate can carry, but refuses such a host by name', async () => {
+  it('ignores an invalid machine name, and rejects an invalid host', async () => {
     expectSound(await start(aDirectory(), { hostname: 'my_laptop!' }))
     await expect(start(aDirectory(), { hosts: ['https://store:7443'] })).rejects.toThrow(
       'Cannot issue a serving certificate for "https://store:7443": it is neither a DNS name nor an IP address.',
@@ -100,7 +100,7 @@ describe('a later start', () => {
     expect(withoutReport(second)).toEqual(withoutReport(first))
   })
 
-  it('closes a directory that was opened to others meanwhile', async () => {
+  it('makes the directory private again', async () => {
     const dir = aDirectory()
     await start(dir)
     chmodSync(dir, 0o755)
@@ -119,7 +119,7 @@ describe('a later start', () => {
     expectSound(second)
   })
 
-  it('does not bring back a token that was taken out of tokens.json', async () => {
+  it('does not recreate a token that was removed from tokens.json', async () => {
     const dir = aDirectory()
     const { admin } = await start(dir)
     const kept = [{ token: admin.token!, user: 'stowage-admin', groups: ['system:masters'] }]
@@ -131,7 +131,7 @@ describe('a later start', () => {
 })
 
 describe('renewal', () => {
-  it('leaves certificates alone until thirty days before their end', async () => {
+  it('keeps certificates until thirty days before they expire', async () => {
     const dir = aDirectory()
     const clock = manualClock()
     await start(dir, { clock })
@@ -157,7 +157,7 @@ describe('renewal', () => {
     })
   })
 
-  it('renews the CA before anything could outlive it, and what the old one vouched for stays good', async () => {
+  it('renews the CA before a certificate could outlive it; existing certificates stay valid', async () => {
     const dir = aDirectory()
     const clock = manualClock()
     const first = await start(dir, { clock })
@@ -170,7 +170,7 @@ describe('renewal', () => {
     expect(read(first.admin.cert).checkIssued(read(second.caCert))).toBe(true)
   })
 
-  it('replaces certificates made while the clock was in the future', async () => {
+  it('replaces certificates that are not valid yet', async () => {
     const dir = aDirectory()
     await start(dir, { clock: manualClock(Date.UTC(2040, 0, 1)) })
     const pki = await start(dir)
@@ -179,7 +179,7 @@ describe('renewal', () => {
   })
 })
 
-describe('a start that was interrupted', () => {
+describe('an interrupted start', () => {
   for (const [index, file] of FILES_IN_ORDER.entries()) {
     it(`is completed by the next after a crash while writing ${file}`, async () => {
       const dir = aDirectory()
@@ -224,7 +224,7 @@ describe('a start that was interrupted', () => {
   }
 })
 
-describe('a directory that was tampered with', () => {
+describe('a damaged directory', () => {
   it.each([
     ['ca.key', 'it is not a private key in PEM. Restore it from a backup, or remove '],
     ['ca.crt', 'it is not a certificate in PEM. Restore it from a backup, or remove '],
@@ -233,7 +233,7 @@ describe('a directory that was tampered with', () => {
     ['admin.crt', 'it is not a certificate in PEM. Remove it and start again'],
     ['viewer.key', 'it is not a private key in PEM. Remove it and start again'],
     ['tokens.json', 'it is not JSON. Correct it, or remove it and start again'],
-  ])('says that %s is unusable and what to do about it', async (file, message) => {
+  ])('reports that %s is unusable and what to do', async (file, message) => {
     for (const rubbish of ['', 'rubbish', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
       const dir = aDirectory()
       await start(dir)
@@ -242,7 +242,7 @@ describe('a directory that was tampered with', () => {
     }
   })
 
-  it.each(FILES_IN_ORDER.slice(2))('follows its own advice: %s can be removed', async (file) => {
+  it.each(FILES_IN_ORDER.slice(2))('recreates %s after it was removed', async (file) => {
     const dir = aDirectory()
     const first = await start(dir)
     rmSync(join(dir, file))
@@ -252,21 +252,21 @@ describe('a directory that was tampered with', () => {
     expect(filesWritten(second)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
   })
 
-  it('does not quietly make a new CA when the old one lost its key', async () => {
+  it('does not create a new CA if the key of the old one is missing', async () => {
     const dir = aDirectory()
     await start(dir)
     rmSync(join(dir, 'ca.key'))
     await expect(start(dir)).rejects.toThrow(`Cannot use ${join(dir, 'ca.key')}: it is missing, though ca.crt exists.`)
   })
 
-  it("refuses a CA certificate that is not its key's", async () => {
+  it('rejects a CA certificate that does not match its key', async () => {
     const [dir, other] = [aDirectory(), aDirectory()]
     await start(dir)
     writeFileSync(join(dir, 'ca.crt'), (await start(other)).caCert)
     await expect(start(dir)).rejects.toThrow('ca.crt: it does not belong to the key in ca.key.')
   })
 
-  it('refuses a key of another kind', async () => {
+  it('rejects a key of another type', async () => {
     const dir = aDirectory()
     await start(dir)
     const { privateKey } = generateKeyPairSync('ed25519')
@@ -274,7 +274,7 @@ describe('a directory that was tampered with', () => {
     await expect(start(dir)).rejects.toThrow('admin.key: its key is not an ECDSA P-256 key.')
   })
 
-  it('reissues a certificate that another CA issued, or that names someone else', async () => {
+  it('reissues a certificate of another CA or with another subject', async () => {
     const [dir, other] = [aDirectory(), aDirectory()]
     const [first, foreign] = [await start(dir), await start(other)]
     writeFileSync(join(dir, 'serving.key'), foreign.servingKey)
@@ -299,7 +299,7 @@ describe('a directory that was tampered with', () => {
       '{"tokens":[{"token":"t","user":"ann","groups":[]},{"token":"t","user":"bob","groups":[]}]}',
       'tokens[1] repeats an earlier token',
     ],
-  ])('refuses tokens.json when it says %s', async (text, why) => {
+  ])('rejects tokens.json with the content %s', async (text, why) => {
     const dir = aDirectory()
     await start(dir)
     writeFileSync(join(dir, 'tokens.json'), text)

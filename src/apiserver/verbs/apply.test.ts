@@ -33,7 +33,7 @@ const ownersOf = ({ metadata: { managedFields = [] } }: any) =>
 const stored = async (url: string) => (await api.get(url)).json
 
 describe('apply', () => {
-  it('PIO-1 takes the same amount in another unit for the same: two managers share it', async () => {
+  it('PIO-1 treats the same amount in another unit as equal: two managers share it', async () => {
     const claim = (throughput: string | number) => ({
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
@@ -63,14 +63,14 @@ describe('apply', () => {
     expect(changed).toMatchObject({ status: 200, json: { data: { k: '2' } } })
   })
 
-  it('SYS-2 reads YAML as well as JSON', async () => {
+  it('SYS-2 accepts YAML and JSON', async () => {
     const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "1" # one\n'
     expect((await apply(`${MAPS}/a`, yaml)).json.data).toEqual({ k: '1' })
     const flow = '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: "2"}}'
     expect((await apply(`${MAPS}/a`, flow)).json.data).toEqual({ k: '2' })
   })
 
-  it('SYS-2 what changes nothing keeps the version and the times', async () => {
+  it('SYS-2 keeps resourceVersion and times if nothing changes', async () => {
     const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
     await api.clock.advance(60_000)
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(before)
@@ -79,7 +79,7 @@ describe('apply', () => {
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
   })
 
-  it('SYS-2 a dry run answers and stores nothing', async () => {
+  it('SYS-2 stores nothing in a dry run', async () => {
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
     const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
@@ -88,7 +88,7 @@ describe('apply', () => {
     expect(await stored(`${MAPS}/a`)).toEqual(before)
   })
 
-  it('SYS-2 a field that another manager owns is a conflict, unless forced', async () => {
+  it('SYS-2 conflicts on a field of another manager, unless forced', async () => {
     await api.post(`${MAPS}?fieldManager=maker`, configMap({ k: '1', other: 'x' }))
     expect(await apply(`${MAPS}/a`, configMap({ k: '2' }))).toMatchObject({
       status: 409,
@@ -108,7 +108,7 @@ describe('apply', () => {
     })
   })
 
-  it('SYS-2 several conflicts are told manager by manager', async () => {
+  it('SYS-2 groups several conflicts by manager', async () => {
     await apply(`${MAPS}/a`, configMap({ a: '1', b: '1' }), 'fieldManager=first')
     await apply(`${MAPS}/a`, configMap({ c: '1' }), 'fieldManager=second')
     const { json } = await apply(`${MAPS}/a`, configMap({ a: '2', b: '2', c: '2' }))
@@ -117,7 +117,7 @@ describe('apply', () => {
     )
   })
 
-  it('SYS-2 list items are told apart by their keys, defaulted ones included', async () => {
+  it('SYS-2 identifies list items by their keys, including defaulted ones', async () => {
     const pod = (container: object) => ({
       apiVersion: 'v1',
       kind: 'Pod',
@@ -154,7 +154,7 @@ describe('apply', () => {
     expect((await apply(`${CLAIMS}/d/status`, { ...claim, metadata: { name: 'd' } })).status).toBe(404)
   })
 
-  it('SYS-2 before the first apply everything belongs to one unknown manager', async () => {
+  it('SYS-2 assigns all fields to before-first-apply if there are no managedFields', async () => {
     await api.post(MAPS, configMap({ k: '1' }))
     await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
     expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
@@ -190,25 +190,25 @@ describe('apply', () => {
       400,
       '.metadata.finalizers: duplicate entries for key [="a.b/c"]',
     ],
-  ])('SYS-2 refuses a body %s', async (_, body, query, code, message) => {
+  ])('SYS-2 rejects a body %s', async (_, body, query, code, message) => {
     const { json } = await apply(`${MAPS}/a`, body, query)
     expect(json).toMatchObject({ code, message: expect.stringContaining(message) })
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
   })
 
-  it('SYS-2 is conditional when the body says which version it is for', async () => {
+  it('SYS-2 is conditional if the body has a resourceVersion', async () => {
     const { resourceVersion } = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json.metadata
     expect((await apply(`${MAPS}/a`, configMap({ k: '2' }, { resourceVersion }))).status).toBe(200)
     expect((await apply(`${MAPS}/a`, configMap({ k: '3' }, { resourceVersion }))).status).toBe(409)
   })
 
-  it('SYS-2 only an apply may be forced', async () => {
+  it('SYS-2 allows force only for apply', async () => {
     await api.post(MAPS, configMap({}))
     const { json } = await api.patch(`${MAPS}/a?force=true`, { data: { k: '1' } }, 'merge')
     expect(json).toMatchObject({ code: 422, details: { causes: [{ field: 'force', reason: 'FieldValueForbidden' }] } })
   })
 
-  it('SYS-2 kubectl takes over what it set by client-side apply, and keeps the annotation true', async () => {
+  it('SYS-2 lets kubectl take over fields of client-side apply, and updates the last-applied annotation', async () => {
     const config = configMap({ k: '1' })
     const annotations = { [LAST_APPLIED]: `${JSON.stringify(config)}\n` }
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
@@ -221,8 +221,8 @@ describe('apply', () => {
   })
 })
 
-describe('owners of fields', () => {
-  it('SYS-2 follow creates, updates and patches, each under the name of its client', async () => {
+describe('managedFields', () => {
+  it('SYS-2 record creates, updates and patches under the name of the client', async () => {
     const agent = { 'user-agent': 'builder/v1.2 (linux)' }
     await api.post(MAPS, configMap({ k: '1', l: '1' }), agent)
     await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
@@ -234,7 +234,7 @@ describe('owners of fields', () => {
     })
   })
 
-  it('SYS-2 what the server adds by itself belongs to nobody', async () => {
+  it('SYS-2 do not contain fields that admission adds', async () => {
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
     const { json } = await api.post(`${CLAIMS}?fieldManager=me`, { metadata: { name: 'c' }, spec })
     expect(json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
@@ -249,7 +249,7 @@ describe('owners of fields', () => {
     })
   })
 
-  it('SYS-2 a node that registers with its status owns it only through /status', async () => {
+  it('SYS-2 do not contain the status of a node that registers with it', async () => {
     const conditions = [{ type: 'Ready', status: 'True' }]
     await api.post('/api/v1/nodes?fieldManager=kubelet', {
       metadata: { name: 'n', labels: { zone: 'a' } },
@@ -261,7 +261,7 @@ describe('owners of fields', () => {
     expect(ownersOf(await stored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
   })
 
-  it('SYS-2 a client that moves owners by a JSON patch is obeyed', async () => {
+  it('SYS-2 can be changed by a JSON patch', async () => {
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
     const before = await stored(`${MAPS}/a`)
     const moved = before.metadata.managedFields.map((entry: any) => ({
@@ -299,7 +299,7 @@ describe('owners of fields', () => {
     expect(await stored(`${MAPS}/a`)).toEqual(before)
   })
 
-  it('SYS-2 an entry under an impossible name is refused', async () => {
+  it('SYS-2 reject an entry with an invalid manager', async () => {
     await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
     const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }
     const managedFields = [{ ...entry, manager: 'x'.repeat(129) }]
@@ -309,7 +309,7 @@ describe('owners of fields', () => {
     })
   })
 
-  it('SYS-2 subresources do not listen to owners in the body', async () => {
+  it('SYS-2 in the body are ignored by subresources', async () => {
     const claim = {
       metadata: { name: 'c' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } } },

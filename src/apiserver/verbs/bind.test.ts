@@ -14,7 +14,7 @@ const bind = (target: object, metadata: object = { name: 'p' }) => api.post(`${P
 const pod = async () => (await api.get(`${PODS}/p`)).json
 
 describe('pods/binding', () => {
-  it('puts a pod on a node, once', async () => {
+  it('assigns a pod to a node, once', async () => {
     const { status, json } = await bind({ kind: 'Node', name: 'n1' }, { name: 'p', annotations: { by: 'tester' } })
     expect(status).toBe(201)
     expect(json).toMatchObject({ kind: 'Status', status: 'Success' })
@@ -27,11 +27,11 @@ describe('pods/binding', () => {
     expect((await pod()).spec.nodeName).toBe('n1')
   })
 
-  it('of another pod that has its name meanwhile is 409', async () => {
+  it('returns 409 for another pod of the same name', async () => {
     expect((await bind({ name: 'n1' }, { name: 'p', uid: 'gone' })).status).toBe(409)
   })
 
-  it('as a dry run binds nothing', async () => {
+  it('assigns nothing in a dry run', async () => {
     expect(
       (await api.post(`${PODS}/p/binding?dryRun=All`, { metadata: { name: 'p' }, target: { name: 'n1' } })).status,
     ).toBe(201)
@@ -42,11 +42,11 @@ describe('pods/binding', () => {
     ['another name', { name: 'n1' }, { name: 'q' }, 400],
     ['no node', {}, { name: 'p' }, 400],
     ['something that is no node', { kind: 'Cloud', name: 'n1' }, { name: 'p' }, 400],
-  ])('SYS-10 with %s is refused', async (_, target, metadata, code) => {
+  ])('SYS-10 with %s is rejected', async (_, target, metadata, code) => {
     expect((await bind(target, metadata)).status).toBe(code)
   })
 
-  it('of a pod that is not there is 404, and of no method but POST', async () => {
+  it('returns 404 for a pod that does not exist, and 405 for other methods', async () => {
     expect((await api.post(`${PODS}/nowhere/binding`, { target: { name: 'n' } })).status).toBe(404)
     expect((await api.get(`${PODS}/p/binding`)).status).toBe(405)
   })
@@ -65,7 +65,7 @@ describe('pods/eviction', () => {
 })
 
 describe('namespaces/finalize', () => {
-  it('lets a namespace go once nothing holds it', async () => {
+  it('removes a terminating namespace when its finalizers are empty', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     const marked = (await api.delete('/api/v1/namespaces/shop')).json
     expect(marked).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
@@ -74,14 +74,14 @@ describe('namespaces/finalize', () => {
     expect((await api.get('/api/v1/namespaces/shop')).status).toBe(404)
   })
 
-  it('is the only way to change those finalizers', async () => {
+  it('is the only way to change spec.finalizers', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await api.patch('/api/v1/namespaces/shop', { spec: { finalizers: [] } }, 'merge')
     expect((await api.get('/api/v1/namespaces/shop')).json.spec.finalizers).toEqual(['kubernetes'])
   })
 })
 
-it('a subresource nobody knows is 404', async () => {
+it('returns 404 for an unknown subresource', async () => {
   expect((await api.get(`${PODS}/p/unicorn`)).status).toBe(404)
   expect((await api.get(`${PODS}/p/log`)).status).toBe(404)
 })

@@ -18,7 +18,7 @@ const aClaim = (name: string, spec: object = {}) => ({
 })
 
 describe('POST', () => {
-  it('answers 201 with the stored object: uid, time, version, namespace', async () => {
+  it('returns 201 with the stored object: uid, creationTimestamp, resourceVersion, namespace', async () => {
     const { status, json } = await api.post(MAPS, { metadata: { name: 'a' }, data: { k: 'v' } })
     expect(status).toBe(201)
     expect(json).toEqual({
@@ -37,7 +37,7 @@ describe('POST', () => {
     expect((await api.get(`${MAPS}/a`)).json).toEqual(json)
   })
 
-  it('does not let clients set what is the server’s', async () => {
+  it('ignores server-owned metadata in the body', async () => {
     const metadata = {
       name: 'a',
       uid: 'mine',
@@ -57,14 +57,14 @@ describe('POST', () => {
     })
   })
 
-  it('of a cluster-scoped object passes over a namespace in the body', async () => {
+  it('ignores a namespace in the body of a cluster-scoped object', async () => {
     const body = { metadata: { name: 'fast', namespace: 'default' }, provisioner: 'example.com/p' }
     const { status, json } = await api.post(CLASSES, body)
     expect(status).toBe(201)
     expect(json.metadata.namespace).toBeUndefined()
   })
 
-  it('SYS-4 of a taken name is 409 AlreadyExists', async () => {
+  it('SYS-4 returns 409 AlreadyExists for an existing name', async () => {
     await api.post(MAPS, { metadata: { name: 'a' } })
     expect((await api.post(MAPS, { metadata: { name: 'a' } })).json).toMatchObject({
       code: 409,
@@ -74,7 +74,7 @@ describe('POST', () => {
     })
   })
 
-  it('into a namespace that does not exist is 404 on the namespace', async () => {
+  it('returns 404 for the namespace if it does not exist', async () => {
     expect((await api.post('/api/v1/namespaces/nowhere/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
       code: 404,
       reason: 'NotFound',
@@ -82,7 +82,7 @@ describe('POST', () => {
     })
   })
 
-  it('into a namespace that is going away is 403 with the cause', async () => {
+  it('returns 403 with the cause if the namespace is terminating', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'going' } })
     await api.delete('/api/v1/namespaces/going')
     expect((await api.post('/api/v1/namespaces/going/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
@@ -100,37 +100,37 @@ describe('POST', () => {
     ['no name', MAPS, { metadata: {} }, 422],
     ['a hostile name', MAPS, { metadata: { name: '../../etc' } }, 422],
     ['a list as a body', MAPS, [], 400],
-  ])('SYS-10 with %s is refused', async (_, url, body, code) => {
+  ])('SYS-10 with %s is rejected', async (_, url, body, code) => {
     const { revision } = api.store
     const { status, json } = await api.post(url, body)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
     expect(api.store.revision).toBe(revision)
   })
 
-  it('SYS-10 to all namespaces at once, or to a name, is 405', async () => {
+  it('SYS-10 returns 405 for all namespaces and for a path with a name', async () => {
     expect((await api.post('/api/v1/configmaps', { metadata: { name: 'a' } })).status).toBe(405)
     expect((await api.post(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(405)
   })
 })
 
 describe('generateName', () => {
-  it('SYS-4 appends five characters that are easy to read aloud', async () => {
+  it('SYS-4 appends five unambiguous characters', async () => {
     const { json } = await api.post(MAPS, { metadata: { generateName: 'draft-' } })
     expect(json.metadata.name).toMatch(/^draft-[bcdfghjklmnpqrstvwxz2456789]{5}$/)
     expect(json.metadata.generateName).toBe('draft-')
   })
 
-  it('SYS-4 cuts a long prefix so that the name fits', async () => {
+  it('SYS-4 truncates a long prefix', async () => {
     const { json } = await api.post(MAPS, { metadata: { generateName: 'x'.repeat(100) } })
     expect(json.metadata.name).toHaveLength(63)
   })
 
-  it('SYS-4 gives way to a name', async () => {
+  it('SYS-4 is ignored if there is a name', async () => {
     const { json } = await api.post(MAPS, { metadata: { name: 'chosen', generateName: 'draft-' } })
     expect(json.metadata.name).toBe('chosen')
   })
 
-  it('SYS-4 tries again when a name is taken, then tells the client to', async () => {
+  it('SYS-4 retries if a name is taken, then returns Retry-After', async () => {
     const stuck = await createServerFixture({ random: () => 0 })
     expect((await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe('draft-bbbbb')
     const { status, json } = await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })
@@ -140,7 +140,7 @@ describe('generateName', () => {
 })
 
 describe('dryRun=All', () => {
-  it('SYS-4 answers as if, and stores nothing', async () => {
+  it('SYS-4 returns the object and stores nothing', async () => {
     const { revision } = api.store
     const { status, json } = await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))
     expect(status).toBe(201)
@@ -149,7 +149,7 @@ describe('dryRun=All', () => {
     expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
-  it('SYS-4 refuses what would be refused', async () => {
+  it('SYS-4 rejects an invalid object', async () => {
     await api.post(CLAIMS, aClaim('a'))
     expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))).status).toBe(409)
     expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('b', { accessModes: [] }))).status).toBe(422)
@@ -162,7 +162,7 @@ describe('fieldValidation', () => {
   const post = (query: string, text = body) =>
     api.call('POST', `${MAPS}?${query}`, text, { 'content-type': 'application/json' })
 
-  it('SYS-4 Warn, the default, drops what nobody knows and says so', async () => {
+  it('SYS-4 Warn, the default, drops unknown fields with a warning', async () => {
     const { status, headers, json } = await post('')
     expect(status).toBe(201)
     expect(headers.warning).toEqual([
@@ -174,7 +174,7 @@ describe('fieldValidation', () => {
     expect(json.data).toEqual({ k: '2' })
   })
 
-  it('SYS-4 Strict refuses with 400 and names every field', async () => {
+  it('SYS-4 Strict rejects with 400 and names every field', async () => {
     const { status, json } = await post('fieldValidation=Strict')
     expect(status).toBe(400)
     expect(json).toMatchObject({ reason: 'BadRequest' })
@@ -184,17 +184,17 @@ describe('fieldValidation', () => {
     }
   })
 
-  it('SYS-4 Ignore drops it silently', async () => {
+  it('SYS-4 Ignore drops unknown fields silently', async () => {
     const { status, headers } = await post('fieldValidation=Ignore')
     expect(status).toBe(201)
     expect(headers.warning).toBeUndefined()
   })
 
-  it('SYS-10 another value is 422', async () => {
+  it('SYS-10 returns 422 for another value', async () => {
     expect((await post('fieldValidation=Sometimes')).status).toBe(422)
   })
 
-  it('SYS-4 goes for patches too, where Strict is 422 on the patch', async () => {
+  it('SYS-4 applies to patches, where Strict returns 422', async () => {
     await api.post(MAPS, { metadata: { name: 'b' } })
     const patch = (query: string) =>
       api.call('PATCH', `${MAPS}/b?${query}`, '{"size":5}', { 'content-type': 'application/merge-patch+json' })
@@ -207,13 +207,13 @@ describe('fieldValidation', () => {
   })
 })
 
-describe('what clients see filled in', () => {
-  it('PROV-1 a storage class deletes its volumes and binds at once unless it says otherwise', async () => {
+describe('defaults', () => {
+  it('PROV-1 a storage class defaults to Delete and Immediate', async () => {
     const { json } = await api.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
     expect(json).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
   })
 
-  it('PROV-18 claims, volumes and attributes classes get their protection', async () => {
+  it('PROV-18 claims, volumes and attributes classes get protection finalizers', async () => {
     const claim = (await api.post(CLAIMS, aClaim('a'))).json
     expect(claim).toMatchObject({
       metadata: { finalizers: ['kubernetes.io/pvc-protection'] },
@@ -243,7 +243,7 @@ describe('what clients see filled in', () => {
     expect(silver.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
   })
 
-  it('VAC-9 (59) an attributes class that brings its finalizer along has it once', async () => {
+  it('VAC-9 (59) an attributes class created with its finalizer has it once', async () => {
     const { json } = await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
       driverName: 'd.example.com',
@@ -252,7 +252,7 @@ describe('what clients see filled in', () => {
     expect(json.metadata.finalizers).toEqual(['example.com/mine', 'kubernetes.io/vac-protection'])
   })
 
-  it('VAC-2 no attributes class is the default: a claim that names none has none, whatever classes say of themselves', async () => {
+  it('VAC-2 a claim without an attributes class gets none: there is no default attributes class', async () => {
     await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
       driverName: 'd.example.com',
@@ -261,7 +261,7 @@ describe('what clients see filled in', () => {
     expect((await api.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('CAP-2 a driver reports no capacity unless it says so', async () => {
+  it('CAP-2 storageCapacity of a driver defaults to false', async () => {
     const { json } = await api.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
       spec: {},
@@ -280,13 +280,13 @@ describe('what clients see filled in', () => {
     })
   })
 
-  it('CAP-1 a capacity object with a hostile name is 422, as producers probe', async () => {
+  it('CAP-1 a capacity object with an invalid name is rejected with 422', async () => {
     const body = { metadata: { name: '#%123-invalid-name' }, storageClassName: '' }
     const { status, json } = await api.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
     expect({ status, reason: json.reason }).toEqual({ status: 422, reason: 'Invalid' })
   })
 
-  it('a namespace is active, named by its label and held by its content', async () => {
+  it('a namespace is Active and has its label and finalizer', async () => {
     expect((await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).json).toMatchObject({
       metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } },
       spec: { finalizers: ['kubernetes'] },
@@ -294,14 +294,14 @@ describe('what clients see filled in', () => {
     })
   })
 
-  it('a secret keeps its text as data only', async () => {
+  it('a secret stores stringData as data', async () => {
     const body = { metadata: { name: 's' }, stringData: { user: 'admin' }, data: { user: 'b2xk', other: 'eA==' } }
     const { json } = await api.post('/api/v1/namespaces/default/secrets', body)
     expect(json).toMatchObject({ type: 'Opaque', data: { user: 'YWRtaW4=', other: 'eA==' } })
     expect(json.stringData).toBeUndefined()
   })
 
-  it('PIO-1 quantities come back in one form, throughput in bytes', async () => {
+  it('PIO-1 quantities are canonical, throughput in bytes', async () => {
     const requests = { storage: '1024Mi', iops: '3000', throughput: '100' }
     const { json } = await api.post(CLAIMS, aClaim('a', { resources: { requests } }))
     expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
@@ -314,7 +314,7 @@ describe('what clients see filled in', () => {
     ['iops', '1e99999'],
     ['throughput', '100MiB/s'],
     ['throughput', true],
-  ])('PIO-1 SYS-10 %s of %j cannot be read: refused, and nothing is stored', async (name, amount) => {
+  ])('PIO-1 SYS-10 %s of %j is rejected, and nothing is stored', async (name, amount) => {
     for (const list of ['requests', 'limits']) {
       const resources = { requests: { storage: '1Gi' }, [list]: { storage: '1Gi', [name]: amount } }
       const { status, json } = await api.post(CLAIMS, aClaim('a', { resources }))
@@ -324,7 +324,7 @@ describe('what clients see filled in', () => {
     expect((await api.get(CLAIMS)).json.items).toEqual([])
   })
 
-  it('a status sent with a create is ignored, but a node registers with its own', async () => {
+  it('a status in a create is ignored, except for nodes', async () => {
     const claim = await api.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
     expect(claim.json.status).toEqual({ phase: 'Pending' })
     const node = await api.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })

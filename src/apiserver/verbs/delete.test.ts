@@ -15,7 +15,7 @@ const create = async (name: string, metadata: object = {}) =>
 const names = async () => (await api.get(MAPS)).json.items.map(({ metadata }: any) => metadata.name)
 
 describe('DELETE', () => {
-  it('answers Success with the uid for most kinds', async () => {
+  it('returns Success with the uid for most kinds', async () => {
     const { metadata } = await create('a')
     const { status, json } = await api.delete(`${MAPS}/a`)
     expect(status).toBe(200)
@@ -35,16 +35,16 @@ describe('DELETE', () => {
     ['StorageClass', '/apis/storage.k8s.io/v1/storageclasses', { provisioner: 'example.com/p' }],
     ['CSIDriver', '/apis/storage.k8s.io/v1/csidrivers', { spec: {} }],
     ['CSINode', '/apis/storage.k8s.io/v1/csinodes', { spec: { drivers: [] } }],
-  ])('answers the object itself for a %s', async (kind, url, body) => {
+  ])('returns the object for a %s', async (kind, url, body) => {
     await api.post(url, { metadata: { name: 'a' }, ...body })
     expect((await api.delete(`${url}/a`)).json).toMatchObject({ kind, metadata: { name: 'a' } })
   })
 
-  it('of what is not there is 404', async () => {
+  it('returns 404 for an object that does not exist', async () => {
     expect((await api.delete(`${MAPS}/a`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
   })
 
-  it('SYS-4 with a precondition that does not hold is 409 and changes nothing', async () => {
+  it('SYS-4 returns 409 and changes nothing if a precondition fails', async () => {
     const { metadata } = await create('a')
     for (const preconditions of [
       { uid: 'other' },
@@ -57,13 +57,13 @@ describe('DELETE', () => {
     expect((await api.delete(`${MAPS}/a`, { preconditions: { uid, resourceVersion } })).status).toBe(200)
   })
 
-  it('takes options as query parameters when there is no body', async () => {
+  it('reads options from the query if there is no body', async () => {
     await create('a')
     expect((await api.delete(`${MAPS}/a?propagationPolicy=Orphan`)).json.metadata.finalizers).toEqual(['orphan'])
     expect((await api.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
   })
 
-  it.each([`dryRun=All`, ''])('SYS-4 as a dry run (%j) answers and deletes nothing', async (query) => {
+  it.each([`dryRun=All`, ''])('SYS-4 deletes nothing in a dry run (%j)', async (query) => {
     await create('a')
     const { revision } = api.store
     const body = query ? undefined : { dryRun: ['All'] }
@@ -71,7 +71,7 @@ describe('DELETE', () => {
     expect(api.store.revision).toBe(revision)
   })
 
-  it('of a built-in namespace is 403', async () => {
+  it('returns 403 for a built-in namespace', async () => {
     for (const name of ['default', 'kube-system', 'kube-public']) {
       expect((await api.delete(`/api/v1/namespaces/${name}`)).json).toMatchObject({ code: 403, reason: 'Forbidden' })
     }
@@ -79,7 +79,7 @@ describe('DELETE', () => {
 })
 
 describe('finalizers', () => {
-  it('SYS-4 keep the object, marked, until the last is removed', async () => {
+  it('SYS-4 keep the object, with a deletionTimestamp, until the last is removed', async () => {
     await create('a', { finalizers: ['example.com/one', 'example.com/two'] })
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(5_000)
@@ -100,7 +100,7 @@ describe('finalizers', () => {
     expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
   })
 
-  it('SYS-4 cannot be added any more once the object is going', async () => {
+  it('SYS-4 cannot be added to an object that is being deleted', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     await api.delete(`${MAPS}/a`)
     const finalizers = ['example.com/one', 'example.com/late']
@@ -110,14 +110,14 @@ describe('finalizers', () => {
     })
   })
 
-  it('SYS-4 raise the generation with the mark, where the kind has one', async () => {
+  it('SYS-4 a delete that waits raises the generation', async () => {
     const url = '/apis/storage.k8s.io/v1/csidrivers'
     await api.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
   })
 
-  it('SYS-4 the mark cannot be taken back', async () => {
+  it('SYS-4 the deletionTimestamp cannot be removed', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     const { json } = await api.delete(`${MAPS}/a`)
     const { deletionTimestamp: _, ...metadata } = json.metadata
@@ -137,7 +137,7 @@ describe('finalizers', () => {
     expect((await api.get(`${MAPS}/a`)).status).toBe(finalizers ? 200 : 404)
   })
 
-  it('an update of an object without them does not delete it', async () => {
+  it('an update of an object without finalizers does not delete it', async () => {
     await create('a')
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect((await api.get(`${MAPS}/a`)).status).toBe(200)
@@ -150,7 +150,7 @@ describe('a pod', () => {
     spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
   })
 
-  it('that runs gets its grace period, which can only be shortened', async () => {
+  it('that runs gets a grace period, which can only be shortened', async () => {
     await api.post(PODS, pod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
     const { json } = await api.delete(`${PODS}/p`)
     expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })
@@ -165,7 +165,7 @@ describe('a pod', () => {
     expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 
-  it('that never ran goes at once', async () => {
+  it('that never ran is deleted at once', async () => {
     await api.post(PODS, pod())
     await api.delete(`${PODS}/p`)
     expect((await api.get(`${PODS}/p`)).status).toBe(404)
@@ -173,7 +173,7 @@ describe('a pod', () => {
 })
 
 describe('DELETE of a collection', () => {
-  it('SYS-4 deletes what is selected and answers the list', async () => {
+  it('SYS-4 deletes the selected objects and returns the list', async () => {
     await create('a', { labels: { batch: '1' } })
     await create('b', { labels: { batch: '1' }, finalizers: ['example.com/hold'] })
     await create('c')
@@ -185,7 +185,7 @@ describe('DELETE of a collection', () => {
     expect((await api.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
   })
 
-  it('SYS-4 takes options in the body', async () => {
+  it('SYS-4 accepts options in the body', async () => {
     await create('a')
     await api.delete(MAPS, { dryRun: ['All'] })
     expect(await names()).toEqual(['a'])
@@ -193,7 +193,7 @@ describe('DELETE of a collection', () => {
     expect((await api.get(`${MAPS}/a`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
   })
 
-  it('is not allowed over all namespaces, nor of namespaces', async () => {
+  it('is not allowed for all namespaces, or for namespaces', async () => {
     expect((await api.delete('/api/v1/configmaps')).status).toBe(405)
     expect((await api.delete('/api/v1/namespaces')).status).toBe(405)
   })

@@ -17,7 +17,7 @@ const names = ({ json }: { json: any }) => json.items.map(({ metadata }: any) =>
 const list = (query = '') => api.get(`${MAPS}?${query}`)
 
 describe('GET of one object', () => {
-  it('answers it with kind, apiVersion and version', async () => {
+  it('returns it with kind, apiVersion and resourceVersion', async () => {
     await create('a')
     const { status, headers, json } = await api.get(`${MAPS}/a`)
     expect(status).toBe(200)
@@ -30,7 +30,7 @@ describe('GET of one object', () => {
     })
   })
 
-  it('that is not there is 404 with its plural', async () => {
+  it('returns 404 with the plural if it does not exist', async () => {
     expect((await api.get(`${MAPS}/nowhere`)).json).toEqual({
       kind: 'Status',
       apiVersion: 'v1',
@@ -47,7 +47,7 @@ describe('GET of one object', () => {
     })
   })
 
-  it('at a version: at least as new, and 504 when there is no such yet', async () => {
+  it('returns at least the requested version, or 504 if it does not exist yet', async () => {
     await create('a')
     const { revision } = api.store
     expect((await api.get(`${MAPS}/a?resourceVersion=${revision}`)).status).toBe(200)
@@ -57,7 +57,7 @@ describe('GET of one object', () => {
     expect(late.headers['retry-after']).toBe('1')
   })
 
-  it('waits for a version that comes in time', async () => {
+  it('waits for a version that is about to exist', async () => {
     const asked = api.get(`${MAPS}/a?resourceVersion=${api.store.revision + 1}`)
     await create('a')
     expect((await api.advanceUntilSettled(asked)).json.metadata.name).toBe('a')
@@ -65,7 +65,7 @@ describe('GET of one object', () => {
 })
 
 describe('GET of a collection', () => {
-  it('answers a list in order of names, with its version; an empty one has an empty list', async () => {
+  it('returns a list in order of names with its resourceVersion, also if it is empty', async () => {
     expect((await list()).json).toEqual({
       kind: 'ConfigMapList',
       apiVersion: 'v1',
@@ -77,13 +77,13 @@ describe('GET of a collection', () => {
     expect((await list()).json.metadata.resourceVersion).toBe(String(api.store.revision))
   })
 
-  it('spans all namespaces at the cluster scope', async () => {
+  it('returns all namespaces at the cluster scope', async () => {
     await create('a')
     await api.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'b' } })
     expect(names(await api.get('/api/v1/configmaps'))).toEqual(['a', 'b'])
   })
 
-  it('of a namespace that does not exist is empty', async () => {
+  it('returns an empty list for a namespace that does not exist', async () => {
     expect(names(await api.get('/api/v1/namespaces/nowhere/configmaps'))).toEqual([])
   })
 
@@ -114,7 +114,7 @@ describe('GET of a collection', () => {
       expect(answer.json.metadata.resourceVersion).toBe(String(exact ? before : api.store.revision))
     })
 
-    it('SYS-3 exactly, but too old: 410 Expired', async () => {
+    it('SYS-3 Exact and too old: 410 Expired', async () => {
       await api.patch(`${MAPS}/a`, { data: { n: '1' } })
       await api.clock.advance(10 * HISTORY_MS)
       const { status, json } = await list(`resourceVersion=${before}&resourceVersionMatch=Exact`)
@@ -123,7 +123,7 @@ describe('GET of a collection', () => {
       expect((await list(`resourceVersion=${before}`)).status).toBe(200)
     })
 
-    it('that does not exist yet: 504 after three seconds', async () => {
+    it('in the future: 504 after three seconds', async () => {
       const answer = await api.advanceUntilSettled(list(`resourceVersion=${api.store.revision + 1}`))
       expect(answer.json).toMatchObject({
         code: 504,
@@ -134,7 +134,7 @@ describe('GET of a collection', () => {
   })
 
   describe('in pages', () => {
-    it('shows one snapshot whatever happens between them', async () => {
+    it('shows one snapshot despite changes between pages', async () => {
       await create('a', 'b', 'c', 'd', 'e')
       const first = await list('limit=2')
       expect(names(first)).toEqual(['a', 'b'])
@@ -151,7 +151,7 @@ describe('GET of a collection', () => {
       expect(third.json.metadata).toEqual({ resourceVersion: first.json.metadata.resourceVersion })
     })
 
-    it('of a selection counts only what matches, and not what remains', async () => {
+    it('counts only matches of a selector, without remainingItemCount', async () => {
       for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
         await api.post(MAPS, { metadata: { name, labels: { odd: String('ace'.includes(name)) } } })
       }
@@ -163,7 +163,7 @@ describe('GET of a collection', () => {
       expect(second.json.metadata.continue).toBeUndefined()
     })
 
-    it('SYS-3 continued too late is 410 with a token that resumes at the newest state', async () => {
+    it('SYS-3 returns 410 for an expired token, with one that continues at the newest state', async () => {
       await create('a', 'b', 'c')
       const first = await list('limit=1')
       await api.delete(`${MAPS}/b`)
@@ -186,7 +186,7 @@ describe('GET of a collection', () => {
       Buffer.from('{"v":1,"rv":5,"start":""}').toString('base64url'),
       Buffer.from('{"v":1,"rv":"5","start":"a"}').toString('base64url'),
       Buffer.from('{"v":2,"rv":5,"start":"a"}').toString('base64url'),
-    ])('SYS-10 continued with %s is 400', async (token) => {
+    ])('SYS-10 returns 400 for a token with %s', async (token) => {
       expect((await list(`limit=1&continue=${token}`)).json).toMatchObject({ code: 400, reason: 'BadRequest' })
     })
   })
@@ -208,19 +208,19 @@ describe('GET of a collection', () => {
     expect(names(await list(query))).toEqual(expected)
   })
 
-  it('SYS-10 refuses to select by a field nobody offers, and says which there are', async () => {
+  it('SYS-10 rejects an unknown field selector and names the supported fields', async () => {
     const { status, json } = await list('fieldSelector=data.a%3Db')
     expect(status).toBe(400)
     expect(json.message).toMatch(/field label not supported: "data\.a".*metadata\.name/)
   })
 })
 
-describe('forms of an answer', () => {
+describe('forms of a response', () => {
   const TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' }
   const PARTIAL = { accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' }
   const PARTIAL_LIST = { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' }
 
-  it('SYS-2 a table of a list, in pages too', async () => {
+  it('SYS-2 returns a list as a table, also in pages', async () => {
     await create('a', 'b')
     const { json } = await api.get(`${MAPS}?limit=1`, TABLE)
     expect(json).toMatchObject({
@@ -232,7 +232,7 @@ describe('forms of an answer', () => {
     expect((await api.get(`${MAPS}/a`, TABLE)).json.rows).toHaveLength(1)
   })
 
-  it('SYS-2 rows carry the whole object or nothing when asked to', async () => {
+  it('SYS-2 includes the whole object or nothing in rows on request', async () => {
     await create('a')
     const whole = (await api.get(`${MAPS}?includeObject=Object`, TABLE)).json.rows[0].object
     expect(whole).toMatchObject({ kind: 'ConfigMap', apiVersion: 'v1', data: { name: 'a' } })
@@ -240,7 +240,7 @@ describe('forms of an answer', () => {
     expect((await api.get(`${MAPS}?includeObject=Everything`, TABLE)).status).toBe(400)
   })
 
-  it('metadata alone, of one and of many', async () => {
+  it('returns only metadata of an object or a list', async () => {
     await create('a')
     const one = (await api.get(`${MAPS}/a`, PARTIAL)).json
     expect(one).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a' } })
@@ -253,7 +253,7 @@ describe('forms of an answer', () => {
     })
   })
 
-  it('the form of one asked of many, and the reverse, is 406', async () => {
+  it('returns 406 for the list form of an object, and the reverse', async () => {
     await create('a')
     expect((await api.get(MAPS, PARTIAL)).status).toBe(406)
     expect((await api.get(`${MAPS}/a`, PARTIAL_LIST)).status).toBe(406)

@@ -16,7 +16,7 @@ const raw = (body: string, type: string) => api.call('PATCH', `${MAPS}/a`, body,
 const data = async () => (await api.get(`${MAPS}/a`)).json.data
 
 describe('PATCH', () => {
-  it('merges, with null taking away', async () => {
+  it('merges, and null removes', async () => {
     const { status, json } = await api.patch(`${MAPS}/a`, { data: { k: null, m: '3' } }, 'merge')
     expect(status).toBe(200)
     expect(json.data).toEqual({ l: '2', m: '3' })
@@ -31,7 +31,7 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
   })
 
-  it('SYS-4 all of the operations or none', async () => {
+  it('SYS-4 applies all operations or none', async () => {
     const operations = [
       { op: 'add', path: '/data/new', value: '3' },
       { op: 'test', path: '/data/k', value: 'other' },
@@ -40,44 +40,44 @@ describe('PATCH', () => {
     expect(await data()).toEqual({ k: '1', l: '2' })
   })
 
-  it('merges lists by their keys where the kind says so', async () => {
+  it('merges lists by their merge keys', async () => {
     await api.post(ACCOUNTS, { metadata: { name: 's' }, secrets: [{ name: 'a' }, { name: 'b' }] })
     const patch = { secrets: [{ name: 'b', $patch: 'delete' }, { name: 'c' }] }
     const { json } = await api.patch(`${ACCOUNTS}/s`, patch)
     expect(json.secrets.map(({ name }: any) => name).sort()).toEqual(['a', 'c'])
   })
 
-  it('takes one finalizer out of several, as provisioners do', async () => {
+  it('removes one of several finalizers', async () => {
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/a', 'example.com/b'] } })
     const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['example.com/a'] } }
     expect((await api.patch(`${MAPS}/a`, patch)).json.metadata.finalizers).toEqual(['example.com/b'])
   })
 
-  it('SYS-4 with a version inside is conditional', async () => {
+  it('SYS-4 is conditional with a resourceVersion', async () => {
     const patch = { metadata: { resourceVersion: stored.metadata.resourceVersion }, data: { k: '2' } }
     expect((await api.patch(`${MAPS}/a`, patch)).status).toBe(200)
     expect((await api.patch(`${MAPS}/a`, patch)).json).toMatchObject({ code: 409, reason: 'Conflict' })
     expect((await api.patch(`${MAPS}/a`, patch, 'merge')).json).toMatchObject({ code: 409, reason: 'Conflict' })
   })
 
-  it('SYS-4 without one never conflicts with another patch', async () => {
+  it('SYS-4 without a resourceVersion never conflicts with another patch', async () => {
     const patches = Array.from({ length: 50 }, (_, n) => api.patch(`${MAPS}/a`, { data: { [`n${n}`]: 'yes' } }))
     expect(new Set((await Promise.all(patches)).map(({ status }) => status))).toEqual(new Set([200]))
     expect(Object.keys(await data())).toHaveLength(52)
   })
 
-  it('SYS-4 of another uid is refused', async () => {
+  it('SYS-4 rejects another uid', async () => {
     const { status } = await api.patch(`${MAPS}/a`, { metadata: { uid: 'other' } }, 'merge')
     expect([409, 422]).toContain(status)
   })
 
-  it('SYS-4 as a dry run changes nothing', async () => {
+  it('SYS-4 changes nothing in a dry run', async () => {
     const { json } = await api.patch(`${MAPS}/a?dryRun=All`, { data: { k: '9' } })
     expect(json.data.k).toBe('9')
     expect(await data()).toEqual({ k: '1', l: '2' })
   })
 
-  it('looks past the charset of its type', async () => {
+  it('ignores the charset of its media type', async () => {
     expect((await raw('{"data":{"k":"2"}}', 'application/merge-patch+json; charset=utf-8')).status).toBe(200)
   })
 
@@ -87,7 +87,7 @@ describe('PATCH', () => {
     '',
     'application/apply-patch+cbor',
     'application/vnd.kubernetes.protobuf',
-  ])('SYS-10 of type %j is 415', async (type) => {
+  ])('SYS-10 returns 415 for type %j', async (type) => {
     expect((await raw('{}', type)).json).toMatchObject({ code: 415, reason: 'UnsupportedMediaType' })
   })
 
@@ -108,17 +108,17 @@ describe('PATCH', () => {
       'json',
       413,
     ],
-  ])('SYS-10 with %s is refused and changes nothing', async (_, body, type, code) => {
+  ])('SYS-10 with %s is rejected and changes nothing', async (_, body, type, code) => {
     const { status, json } = await raw(body, `application/${type}-patch+json`)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
     expect((await api.get(`${MAPS}/a`)).json).toEqual(stored)
   })
 
-  it('of what is not there is 404', async () => {
+  it('returns 404 for an object that does not exist', async () => {
     expect((await api.patch(`${MAPS}/nowhere`, { data: {} })).status).toBe(404)
   })
 
-  it('with force is for apply only', async () => {
+  it('allows force only for apply', async () => {
     expect([400, 422]).toContain((await api.patch(`${MAPS}/a?force=true`, { data: {} })).status)
   })
 })

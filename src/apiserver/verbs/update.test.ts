@@ -24,7 +24,7 @@ const aClaim = (requests: Record<string, string> = { storage: '10Gi' }, spec: ob
 })
 
 describe('PUT', () => {
-  it('replaces the object and keeps what is the server’s', async () => {
+  it('replaces the object and keeps server-owned metadata', async () => {
     const old = await aMap()
     await api.clock.advance(60_000)
     const metadata = { name: 'a', labels: { new: 'yes' }, creationTimestamp: '2000-01-01T00:00:00Z', generation: 9 }
@@ -42,7 +42,7 @@ describe('PUT', () => {
     })
   })
 
-  it('SYS-4 from a stale version is 409 Conflict, in the words clients know', async () => {
+  it('SYS-4 returns 409 Conflict with the message of Kubernetes for a stale version', async () => {
     const old = await aMap()
     await api.put(`${MAPS}/a`, { ...old, data: { k: '2' } })
     expect((await api.put(`${MAPS}/a`, { ...old, data: { k: '3' } })).json).toMatchObject({
@@ -55,7 +55,7 @@ describe('PUT', () => {
     expect((await api.get(`${MAPS}/a`)).json.data).toEqual({ k: '2' })
   })
 
-  it('SYS-4 of a version nobody has seen is a conflict, and of one that is none a bad request', async () => {
+  it('SYS-4 returns 409 for an unknown version and 400 for an invalid one', async () => {
     await aMap()
     const put = (resourceVersion: string) => api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion } })
     expect((await put('999999')).status).toBe(409)
@@ -63,7 +63,7 @@ describe('PUT', () => {
     expect((await put('-1')).status).toBe(400)
   })
 
-  it('SYS-4 without a version wins over what is there', async () => {
+  it('SYS-4 without a version replaces the stored object', async () => {
     await aMap()
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a' }, data: {} })).status).toBe(200)
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion: '0' }, data: {} })).status).toBe(200)
@@ -86,7 +86,7 @@ describe('PUT', () => {
       },
     ],
     ['leases', '/apis/coordination.k8s.io/v1/namespaces/default/leases', { metadata: { name: 'd' }, spec: {} }],
-  ])('SYS-4 of %s must carry the version that was read', async (_, url, body) => {
+  ])('SYS-4 of %s requires a resourceVersion', async (_, url, body) => {
     await created(url, body)
     expect((await api.put(`${url}/d`, body)).json).toMatchObject({
       code: 422,
@@ -95,7 +95,7 @@ describe('PUT', () => {
     })
   })
 
-  it('SYS-4 of another uid is 409', async () => {
+  it('SYS-4 returns 409 for another uid', async () => {
     await aMap()
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', uid: 'other' } })).json).toMatchObject({
       code: 409,
@@ -107,12 +107,12 @@ describe('PUT', () => {
     ['another name', { name: 'b' }],
     ['another namespace', { name: 'a', namespace: 'kube-system' }],
     ['no name', {}],
-  ])('SYS-10 with %s in the body is 400', async (_, metadata) => {
+  ])('SYS-10 returns 400 with %s in the body', async (_, metadata) => {
     await aMap()
     expect((await api.put(`${MAPS}/a`, { metadata })).json).toMatchObject({ code: 400, reason: 'BadRequest' })
   })
 
-  it('of what is not there is 404', async () => {
+  it('returns 404 for an object that does not exist', async () => {
     expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(404)
   })
 
@@ -124,19 +124,19 @@ describe('PUT', () => {
       '/api/v1/namespaces/default/events/a',
       { metadata: { name: 'a' }, involvedObject: { namespace: 'default' }, type: 'Normal' },
     ],
-  ])('SYS-4 of %s that is not there creates it', async (_, url, body) => {
+  ])('SYS-4 of %s that does not exist creates it', async (_, url, body) => {
     const { status, json } = await api.put(url, body)
     expect(status).toBe(201)
     expect(json.metadata.uid).toBeTruthy()
     expect((await api.get(url)).status).toBe(200)
   })
 
-  it('SYS-4 that would create refuses a uid: it meant an object that is gone', async () => {
+  it('SYS-4 that would create rejects a uid, which stands for a deleted object', async () => {
     const body = { metadata: { name: 'a', uid: 'gone' }, spec: {} }
     expect((await api.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/a', body)).status).toBe(409)
   })
 
-  it('SYS-4 that changes nothing keeps the version and tells nobody', async () => {
+  it('SYS-4 that changes nothing keeps the resourceVersion and sends no event', async () => {
     const old = await aMap()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     const same = await api.put(`${MAPS}/a`, old)
@@ -154,7 +154,7 @@ describe('PUT', () => {
     expect(watch.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'b' } } }])
   })
 
-  it('SYS-4 with dryRun=All answers as if and changes nothing', async () => {
+  it('SYS-4 with dryRun=All returns the object and changes nothing', async () => {
     const old = await aMap()
     const { status, json } = await api.put(`${MAPS}/a?dryRun=All`, { ...old, data: { k: '2' } })
     expect(status).toBe(200)
@@ -171,7 +171,7 @@ describe('PUT', () => {
     expect((await api.get('/apis/coordination.k8s.io/v1/namespaces/default/leases/x')).status).toBe(404)
   })
 
-  it('SYS-4 of two writers, one wins and the other is told', async () => {
+  it('SYS-4 of two writers, one succeeds and the other gets 409', async () => {
     const old = await aMap()
     const answers = await Promise.all(['2', '3'].map((k) => api.put(`${MAPS}/a`, { ...old, data: { k } })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
@@ -179,7 +179,7 @@ describe('PUT', () => {
 })
 
 describe('generation', () => {
-  it('of a driver rises with its spec and with nothing else', async () => {
+  it('of a driver increases only with its spec', async () => {
     const driver = await created(`${STORAGE}/csidrivers`, { metadata: { name: 'd' }, spec: {} })
     const labelled = (await api.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
     expect(labelled.metadata.generation).toBe(driver.metadata.generation)
@@ -278,7 +278,7 @@ describe('status', () => {
     },
   )
 
-  it('is read and replaced at /status, and can be neither created nor deleted there', async () => {
+  it('can be read and replaced at /status, but not created or deleted', async () => {
     const old = await created('/api/v1/persistentvolumes', volume)
     const url = '/api/v1/persistentvolumes/x/status'
     expect((await api.get(url)).json).toEqual(old)
@@ -306,7 +306,7 @@ describe('a claim', () => {
   }
   const ask = (storage: string) => api.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage } } } })
 
-  it('REX-3 remembers the largest size ever asked for, even through a PUT that does not know the field', async () => {
+  it('REX-3 keeps the largest requested size, even through a PUT without the field', async () => {
     const claim = await bound()
     expect(claim.spec.allocatedResources).toEqual({ storage: '10Gi' })
     expect((await ask('20Gi')).json.spec.allocatedResources).toEqual({ storage: '20Gi' })
@@ -321,7 +321,7 @@ describe('a claim', () => {
     expect(put.json).toEqual(json)
   })
 
-  it('REX-3 does not let users write it', async () => {
+  it('REX-3 does not let users write the high-water mark', async () => {
     const claim = await bound()
     for (const storage of ['1Gi', '500Gi']) {
       const { json } = await api.put(`${CLAIMS}/orders`, {
@@ -334,7 +334,7 @@ describe('a claim', () => {
     }
   })
 
-  it('REX-2 may be lowered down to what the volume has, and not below', async () => {
+  it('REX-2 can be lowered to the capacity of the volume, and not below', async () => {
     await bound()
     await ask('30Gi')
     expect((await ask('10Gi')).status).toBe(200)
@@ -347,7 +347,7 @@ describe('a claim', () => {
     expect((await api.get(`${CLAIMS}/orders`)).json.spec.resources.requests.storage).toBe('10Gi')
   })
 
-  it('REX-10 with the gate off may not be lowered at all', async () => {
+  it('REX-10 cannot be lowered with the gate off', async () => {
     await api.store.close()
     api = await createServerFixture({ gates: 'RecoverExpansionFailure=false' })
     await bound()
@@ -355,7 +355,7 @@ describe('a claim', () => {
     expect((await ask('15Gi')).status).toBe(422)
   })
 
-  it('grows only when bound, and only if its class allows it', async () => {
+  it('can be expanded only if it is bound and its class allows it', async () => {
     await created(CLAIMS, aClaim())
     expect((await ask('20Gi')).json).toMatchObject({ code: 422, reason: 'Invalid' })
     await api.post(`${STORAGE}/storageclasses`, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
@@ -365,7 +365,7 @@ describe('a claim', () => {
     expect((await ask('20Gi')).status).toBe(200)
   })
 
-  it('VAC-2 takes another attributes class once bound, and not before', async () => {
+  it('VAC-2 can change its attributes class only once it is bound', async () => {
     await created(CLAIMS, aClaim(undefined, { volumeAttributesClassName: 'silver' }))
     const change = () => api.patch(`${CLAIMS}/orders`, { spec: { volumeAttributesClassName: 'gold' } })
     expect((await change()).status).toBe(422)
@@ -374,7 +374,7 @@ describe('a claim', () => {
     expect((await change()).json.spec.volumeAttributesClassName).toBe('gold')
   })
 
-  it('PROV-2 keeps its class: neither the field nor the old annotation can change', async () => {
+  it('PROV-2 cannot change its class, neither by field nor by the old annotation', async () => {
     await created(CLAIMS, aClaim())
     expect((await api.patch(`${CLAIMS}/orders`, { spec: { storageClassName: 'slow' } })).status).toBe(422)
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'slow' }
@@ -383,7 +383,7 @@ describe('a claim', () => {
 })
 
 describe('a class', () => {
-  it('PROV-1 of storage keeps provisioner, parameters and policy; expansion may be switched', async () => {
+  it('PROV-1 of storage has immutable provisioner, parameters and policy; allowVolumeExpansion can change', async () => {
     const url = `${STORAGE}/storageclasses`
     await created(url, { metadata: { name: 'fast' }, provisioner: 'example.com/p', parameters: { a: '1' } })
     for (const change of [
@@ -397,7 +397,7 @@ describe('a class', () => {
     expect((await api.patch(`${url}/fast`, { allowVolumeExpansion: true })).status).toBe(200)
   })
 
-  it('VAC-1 of attributes keeps driver and parameters', async () => {
+  it('VAC-1 of attributes has an immutable driver and parameters', async () => {
     const url = `${STORAGE}/volumeattributesclasses`
     await created(url, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } })
     for (const change of [{ driverName: 'e.example.com' }, { parameters: { iops: '2' } }]) {
@@ -405,7 +405,7 @@ describe('a class', () => {
     }
   })
 
-  it('CAP-1 capacity keeps class and topology; its numbers change', async () => {
+  it('CAP-1 of a capacity object is immutable, and so is its topology; its amounts can change', async () => {
     const url = `${STORAGE}/namespaces/default/csistoragecapacities`
     await created(url, { metadata: { name: 'a' }, storageClassName: 'fast', nodeTopology: {}, capacity: '1Gi' })
     for (const change of [{ storageClassName: 'slow' }, { nodeTopology: { matchLabels: { zone: 'b' } } }]) {

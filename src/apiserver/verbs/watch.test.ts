@@ -79,7 +79,7 @@ describe('a watch', () => {
     ])
   })
 
-  it('SYS-3 too far back is told so in the stream, with 410 Expired, and ended', async () => {
+  it('SYS-3 from a compacted version sends 410 Expired and ends', async () => {
     api = await createServerFixture({ history: { keepMs: 60_000 } })
     const a = await create('a')
     await api.patch(`${MAPS}/a`, { data: { n: '1' } })
@@ -93,7 +93,7 @@ describe('a watch', () => {
     expect(watch.ended).toBe(true)
   })
 
-  it('from a version that does not exist yet waits three seconds, then asks to come back', async () => {
+  it('from a future version waits three seconds, then fails with Retry-After', async () => {
     api = await createServerFixture()
     const startedMs = api.clock.nowMs()
     const answer = await api.advanceUntilSettled(api.get(`${MAPS}?watch=1&resourceVersion=${api.store.revision + 9}`))
@@ -114,7 +114,7 @@ describe('a watch', () => {
     expect(watch.events[0]!.object.metadata.name).toBe('a')
   })
 
-  it('of a namespace does not show its neighbours; of all namespaces shows all', async () => {
+  it('of a namespace shows only that namespace; of all namespaces shows all', async () => {
     api = await createServerFixture()
     const from = api.store.revision
     const one = await api.watch(`${MAPS}?watch=1&resourceVersion=${from}`)
@@ -136,7 +136,7 @@ describe('a watch', () => {
     expect(watch.events).toEqual([])
   })
 
-  it('says nothing after its end, though the connection takes a while to close', async () => {
+  it('sends nothing after its end, even if the connection takes a while to close', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&timeoutSeconds=5&resourceVersion=${api.store.revision}`)
     const advanced = api.clock.advance(5_000)
@@ -175,7 +175,7 @@ describe('a watch with a selector', () => {
     expect(watch.events[2]!.object.metadata.labels).toEqual({ colour: 'blue' })
   })
 
-  it('selects by field as well', async () => {
+  it('supports field selectors', async () => {
     api = await createServerFixture()
     const pods = '/api/v1/namespaces/default/pods'
     const pod = (name: string) => ({ metadata: { name }, spec: { containers: [{ name: 'c', image: 'i' }] } })
@@ -192,7 +192,7 @@ describe('bookmarks', () => {
   const bookmarks = (events: readonly { type: string; object: any }[]) =>
     events.filter(({ type }) => type === 'BOOKMARK')
 
-  it('come every minute when asked for, of the watched kind, with the newest version alone', async () => {
+  it('are sent every minute on request, with the newest resourceVersion only', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`)
     await api.post('/api/v1/namespaces', { metadata: { name: 'elsewhere' } })
@@ -211,14 +211,14 @@ describe('bookmarks', () => {
     expect(watch.events).toHaveLength(2)
   })
 
-  it('do not come unasked', async () => {
+  it('are not sent without a request', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.clock.advance(10 * 60_000)
     expect(watch.events).toEqual([])
   })
 
-  it('SYS-3 never run ahead of events: what follows a bookmark is newer than it', async () => {
+  it('SYS-3 are never newer than the events after them', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`)
     for (let round = 0; round < 10; round++) {
@@ -230,7 +230,7 @@ describe('bookmarks', () => {
     expect(bookmarks(watch.events)).toHaveLength(5)
   })
 
-  it('come once more two seconds before the end', async () => {
+  it('are sent once more two seconds before the end', async () => {
     api = await createServerFixture()
     const from = api.store.revision
     const watch = await api.watch(`${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=10&resourceVersion=${from}`)
@@ -239,7 +239,7 @@ describe('bookmarks', () => {
     expect(watch.ended).toBe(false)
   })
 
-  it('mark the end of the initial state for clients that stream instead of listing', async () => {
+  it('mark the end of the initial events', async () => {
     api = await createServerFixture()
     await create('a')
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
@@ -260,7 +260,7 @@ describe('bookmarks', () => {
     ])
   })
 
-  it('mark it in an empty collection too', async () => {
+  it('mark the end of the initial events of an empty collection', async () => {
     api = await createServerFixture()
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=0'
     const watch = await api.watch(`${MAPS}?watch=1&${query}`)
@@ -268,7 +268,7 @@ describe('bookmarks', () => {
     expect(watch.events[0]!.object.metadata.annotations).toEqual({ 'k8s.io/initial-events-end': 'true' })
   })
 
-  it('are no substitute for the state when only changes are wanted', async () => {
+  it('do not replace initial events if only changes are requested', async () => {
     api = await createServerFixture()
     await create('a')
     const query = `sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=${api.store.revision}`
@@ -280,7 +280,7 @@ describe('bookmarks', () => {
 })
 
 describe('forms of a watch', () => {
-  it('SYS-2 rows: each event is a table of one row, columns with the first only', async () => {
+  it('SYS-2 tables: each event is a table of one row, with columns only in the first', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`, TABLE)
     await create('a')
@@ -313,7 +313,7 @@ describe('forms of a watch', () => {
     })
   })
 
-  it('an error stays a Status whatever the form', async () => {
+  it('an error is a Status in every form', async () => {
     api = await createServerFixture({ history: { keepMs: 60_000 } })
     const a = await create('a')
     await api.patch(`${MAPS}/a`, { data: { n: '1' } })
@@ -345,7 +345,7 @@ describe('forms of a watch', () => {
 })
 
 describe('a client that never reads', () => {
-  it('SYS-10 is cut off once its backlog is too large, and its watch on the store is let go', async () => {
+  it('SYS-10 is disconnected once its backlog is too large, and its store watch is closed', async () => {
     const { server, post, store } = await createServerFixture()
     const before = store.stats().watchers
     const { stream } = await server.handle({
@@ -385,7 +385,7 @@ describe('a client that never reads', () => {
     expect(store.stats().watchers).toBe(before)
   })
 
-  it('SYS-10 sets the pace of the state it asked for, however large that is', async () => {
+  it('SYS-10 sets the pace of the initial events, even of a large collection', async () => {
     const client = await openState()
     while (!client.lines().some((line) => line.includes('initial-events-end'))) {
       expect(client.ended).toBeUndefined()
@@ -396,7 +396,7 @@ describe('a client that never reads', () => {
     expect(client.lines().filter((line) => line.includes('"ADDED"') && line.includes('"blob"'))).toHaveLength(25)
   })
 
-  it('SYS-10 is cut off when it takes nothing of the state for a minute', async () => {
+  it('SYS-10 is disconnected if it reads none of the initial events for a minute', async () => {
     const client = await openState()
     for (let turn = 0; turn < 20; turn++) await nextTurn()
     await api.clock.advance(59_000)

@@ -36,7 +36,7 @@ async function aKubeconfig(user: object, cluster: object = {}) {
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 describe('a kubeconfig', () => {
-  it('SYS-2 as the server writes it lets its client in', async () => {
+  it('SYS-2 written by the server authenticates its client', async () => {
     const { api, connection, pki, stop } = await createHttpFixture()
     onTestFinished(stop)
     const path = join(await aDirectory(), 'admin.kubeconfig')
@@ -51,7 +51,7 @@ describe('a kubeconfig', () => {
     expect((await api.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
   })
 
-  it('gives the certificate, the CA and the names it holds inline', async () => {
+  it('may contain certificate, CA and server name inline', async () => {
     const { path } = await aKubeconfig(
       { 'client-certificate-data': base64('CERT'), 'client-key-data': base64('KEY') },
       { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kube', 'insecure-skip-tls-verify': true },
@@ -67,7 +67,7 @@ describe('a kubeconfig', () => {
     expect(await connection.credentials()).toEqual({ cert: 'CERT', key: 'KEY' })
   })
 
-  it('reads files beside it, and a token file again when it is renewed', async () => {
+  it('reads files relative to it, and rereads a renewed token file', async () => {
     const { dir, path } = await aKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one\n')
@@ -84,7 +84,7 @@ describe('a kubeconfig', () => {
     expect(await credentials()).toEqual({ token: 'two' })
   })
 
-  it('asks a program for credentials once, until they expire or are refused', async () => {
+  it('runs an exec plugin once until its credentials expire or are rejected', async () => {
     const clock = manualClock()
     const { dir, path } = await aKubeconfig({
       exec: {
@@ -111,7 +111,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     expect(await credentials()).toEqual({ token: 'me-y-3' })
   })
 
-  it('says what its program did wrong, without what it printed', async () => {
+  it('reports a failed exec plugin without its output', async () => {
     const { path } = await aKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
     const { credentials } = await kubeconfigConnection({ path, clock: manualClock() })
     const error: Error = await credentials().then(
@@ -121,17 +121,17 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     expect(error.message).toBe('sh returned no credentials (exit 3)')
   })
 
-  it('says what is missing or not supported', async () => {
+  it('reports what is missing or not supported', async () => {
     const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
     const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
     await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')
-    await expect(open('nope')).rejects.toThrow('has no context called "nope"; it has "main", "other"')
-    await expect(open('other')).rejects.toThrow('has no user called "nobody"')
+    await expect(open('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')
+    await expect(open('other')).rejects.toThrow('has no user "nobody"')
   })
 })
 
 describe('a program in a pod', () => {
-  it('finds its server in the environment and its token in a file', async () => {
+  it('finds the server in the environment and the token in a file', async () => {
     const dir = await aDirectory()
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one')

@@ -62,7 +62,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('a request', () => {
-  it('comes back when the server says when: 429 and 503 with Retry-After', async () => {
+  it('is retried after 429 and 503 with Retry-After', async () => {
     const answers = [429, 503, 200]
     const { client, requests } = await aServer((_request, response) => {
       const code = answers.shift()!
@@ -73,7 +73,7 @@ describe('a request', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('does not come back for ever, nor when it was not told to', async () => {
+  it('is not retried forever, or without Retry-After', async () => {
     const busy = await aServer((_, response) => json(response, 429, status(429, 'Busy'), { 'retry-after': '0' }))
     expect(await errorOf(busy.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
     expect(busy.requests.length).toBe(11)
@@ -82,7 +82,7 @@ describe('a request', () => {
     expect(broken.requests.length).toBe(1)
   })
 
-  it('that cannot reach the server is an ApiError 503', async () => {
+  it('that cannot reach the server fails with 503', async () => {
     const { client, server } = await aServer((_, response) => json(response, 200, object('a')))
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
@@ -95,7 +95,7 @@ describe('a request', () => {
     })
   })
 
-  it('is not repeated when it was a write and its connection broke', async () => {
+  it('is not retried if it is a write and its connection broke', async () => {
     const { client, requests } = await aServer((request) => void request.socket.destroy())
     expect(await errorOf(client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
     expect(requests.length).toBe(1)
@@ -103,7 +103,7 @@ describe('a request', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('that is never answered ends after its time', async () => {
+  it('without a response fails after its timeout', async () => {
     const clock = manualClock()
     let asked = false
     const { client } = await aServer(
@@ -118,7 +118,7 @@ describe('a request', () => {
     expect(await error).toMatchObject({ code: 504, reason: 'Timeout' })
   })
 
-  it('ends when its signal fires', async () => {
+  it('ends on abort', async () => {
     const { client } = await aServer(() => {})
     const closing = new AbortController()
     const error = errorOf(client.get(configMapKind, ref, { signal: closing.signal }))
@@ -126,7 +126,7 @@ describe('a request', () => {
     expect(await error).toBeInstanceOf(ApiError)
   })
 
-  it('answered by a proxy rather than an API server says so', async () => {
+  it('reports a response of a proxy', async () => {
     const { client } = await aServer((_, response) => {
       response.writeHead(502, { 'content-type': 'text/html' })
       response.end('<h1>Bad Gateway</h1>')
@@ -137,7 +137,7 @@ describe('a request', () => {
     })
   })
 
-  it('carries the type of its patch', async () => {
+  it('has the media type of its patch', async () => {
     const types: unknown[] = []
     const { client } = await aServer((request, response) => {
       types.push(request.headers['content-type'])
@@ -154,15 +154,15 @@ describe('a request', () => {
     ])
   })
 
-  it('never shows its token in an error', async () => {
+  it('has no token in its errors', async () => {
     const { client } = await aServer((request) => void request.socket.destroy())
     const error = await errorOf(client.get(configMapKind, ref))
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('secret-token')
   })
 })
 
-describe('a commit to a server that has none', () => {
-  it('is done one by one, in order, and stops at the first that fails, saying which', async () => {
+describe('a commit to a server without transactions', () => {
+  it('does its writes one by one until one fails, and names it', async () => {
     const { client, requests } = await aServer((request, response) => {
       if (request.url!.startsWith('/apis/stowage.dev')) return json(response, 404, status(404, 'NotFound'))
       if (request.method === 'DELETE') return json(response, 409, status(409, 'Conflict'))
@@ -187,7 +187,7 @@ describe('a commit to a server that has none', () => {
 })
 
 describe('a kind with several versions', () => {
-  it('is spoken to in the first of them that the server has', async () => {
+  it('uses the first version that the server has', async () => {
     const { client, requests } = await aServer((request, response) => {
       if (request.url === '/apis/storage.k8s.io/v1') return json(response, 404, status(404, 'NotFound'))
       if (request.url === '/apis/storage.k8s.io/v1beta1')
@@ -203,7 +203,7 @@ describe('a kind with several versions', () => {
     ])
   })
 
-  it('SYS-15 is spoken to in another version once the server, restarted, has no longer the one it had', async () => {
+  it('SYS-15 uses another version once the server no longer has the first', async () => {
     let served = ['v1', 'v1beta1']
     const { client } = await aServer((request, response) => {
       const [, version = '', plural] = /^\/apis\/storage\.k8s\.io\/([^/]+)(?:\/([^?]+))?/.exec(request.url!) ?? []
@@ -236,7 +236,7 @@ describe('a watch', () => {
     response.flushHeaders()
   }
 
-  it('reads events however the bytes are cut, and skips what it does not know', async () => {
+  it('reads events however the bytes are split, and ignores unknown ones', async () => {
     const text = line('ADDED', object('ä', '6')) + line('SPECIAL', {}) + line('DELETED', object('b', '7'))
     const bytes = Buffer.from(text)
     const { client } = await aServer((_, response) => {
@@ -255,7 +255,7 @@ describe('a watch', () => {
     ).toEqual(['ä', 'b'])
   })
 
-  it('that died without a word is given up after a while: no byte, no bookmark', async () => {
+  it('fails if the server sends nothing for too long', async () => {
     const clock = manualClock()
     let opened = 0
     const { client } = await aServer(
@@ -271,10 +271,10 @@ describe('a watch', () => {
     await until(() => opened === 1 && seen.length === 1)
     await clock.advance(59_000)
     await clock.advance(1_000)
-    expect(await over).toMatchObject({ code: 503, message: expect.stringContaining('silent for 60 s') })
+    expect(await over).toMatchObject({ code: 503, message: expect.stringContaining('sent nothing for 60 s') })
   })
 
-  it('fails with the error the server sends, as an event or as its answer', async () => {
+  it('fails with the error of the server, as an event or as the response', async () => {
     const asEvent = await aServer((_, response) => {
       open(response)
       response.end(line('ERROR', status(410, 'Expired', 'too old')))
@@ -288,7 +288,7 @@ describe('a watch', () => {
     expect(await errorOf(read(asAnswer.client.watch(configMapKind, { signal })))).toMatchObject({ code: 429 })
   })
 
-  it('fails on a line without end rather than filling the memory', async () => {
+  it('fails on a line that is too long', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x')
     const { client } = await aServer((_, response) => {
       open(response)
@@ -299,7 +299,7 @@ describe('a watch', () => {
     expect(error).toMatchObject({ code: 503, message: expect.stringContaining('longer than') })
   })
 
-  it('cut in the middle of a line is broken, not ended', async () => {
+  it('fails if it is cut off in the middle of a line', async () => {
     const { client } = await aServer((_, response) => {
       open(response)
       response.write('{"type":"ADD', () => response.destroy())
@@ -311,7 +311,7 @@ describe('a watch', () => {
 })
 
 describe('a cache over HTTP', () => {
-  it('keeps sockets and listeners flat over a thousand reconnects', async () => {
+  it('leaks no sockets or listeners over a thousand reconnects', async () => {
     const { client, api, stop } = await createHttpFixture()
     stops.push(stop)
     for (let round = 0; round < 1_000; round++) {
@@ -323,7 +323,7 @@ describe('a cache over HTTP', () => {
     await until(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
   })
 
-  it('follows a server that was gone for a while, and misses no delete', async () => {
+  it('resumes after a server outage without missing a delete', async () => {
     const clock = manualClock()
     const { client, api, listener, listenAgain, stop } = await createHttpFixture({}, { clock })
     stops.push(stop)

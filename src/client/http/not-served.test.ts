@@ -30,7 +30,7 @@ afterEach(async () => {
   running = []
 })
 
-describe('a cache of a kind that is switched off', () => {
+describe('a cache of a disabled kind', () => {
   /** A server that can be exchanged under the client, as by a restart with other flags. */
   async function exchangeable(first: string) {
     const medium = memoryMedium()
@@ -65,7 +65,7 @@ describe('a cache of a kind that is switched off', () => {
     return { cache, lines, signal: abort.signal }
   }
 
-  it('SYS-15 is empty and says so once; when the kind is on, everything is there', async () => {
+  it('SYS-15 is empty and logs that once, and fills when the kind is enabled', async () => {
     const server = await exchangeable('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     await server.restart(ALL_OFF)
@@ -81,7 +81,7 @@ describe('a cache of a kind that is switched off', () => {
     expect(cache.get({ name: 'silver' })).toMatchObject({ driverName: 'd.example.com' })
   })
 
-  it('SYS-15 keeps what it knew while the kind is off, and learns what changed meanwhile', async () => {
+  it('SYS-15 keeps its objects while the kind is disabled, and catches up afterwards', async () => {
     const server = await exchangeable('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     const { cache, signal } = run(server.client, server.clock)
@@ -98,7 +98,7 @@ describe('a cache of a kind that is switched off', () => {
     expect(cache.size).toBe(2)
   })
 
-  it('SYS-15 holds up only the controllers that cannot do without it', async () => {
+  it('SYS-15 blocks only the controllers that need it', async () => {
     const server = await exchangeable(ALL_OFF)
     const { cache, signal } = run(server.client, server.clock)
     const { client, clock } = server
