@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { BackendName } from '../src/driver/backends/backend.ts'
 import {
-  type DriverTrial,
+  type DriverFixture,
   GIB,
   MIB,
   Mode,
   NODE,
   outcomeOf,
-  startDriverTrial,
+  startDriverFixture,
   TOPOLOGY_KEY,
 } from '../src/driver/driver.fixture.ts'
 import { volumeIdOf } from '../src/driver/ids.ts'
@@ -27,9 +27,9 @@ for (const backend of ['loop', 'directory'] as const satisfies BackendName[]) {
 }
 
 function contract(backend: BackendName): void {
-  let trial: DriverTrial
+  let trial: DriverFixture
   beforeAll(async () => {
-    trial = await startDriverTrial({ backend, poolBytes: POOL_BYTES })
+    trial = await startDriverFixture({ backend, poolBytes: POOL_BYTES })
   })
   afterAll(() => trial?.dispose())
 
@@ -43,7 +43,7 @@ function contract(backend: BackendName): void {
       const id = await trial.create('twice')
       expect(await trial.create('twice')).toBe(id)
       expect(await outcomeOf(trial.create('twice', { bytes: GIB }))).toMatch(
-        /^ALREADY_EXISTS: .*"twice" exists already/,
+        /^ALREADY_EXISTS: .*"twice" already exists/,
       )
       expect(await outcomeOf(trial.create('twice', { parameters: { provisioning: 'thin' } }))).toMatch(
         /^ALREADY_EXISTS/,
@@ -123,7 +123,7 @@ function contract(backend: BackendName): void {
         node.nodeGetVolumeStats({ volumeId, ...at }),
         node.nodeExpandVolume({ volumeId, ...at }),
       ]
-      for (const call of calls) expect(await outcomeOf(call)).toMatch(/^NOT_FOUND: There is no volume/)
+      for (const call of calls) expect(await outcomeOf(call)).toMatch(/^NOT_FOUND: Volume .* does not exist/)
       expect(await outcomeOf(controller.deleteVolume({ volumeId }))).toBe('OK')
       expect(await outcomeOf(node.nodeUnpublishVolume({ volumeId, ...at }))).toBe('OK')
       expect(await files()).toEqual([])
@@ -219,7 +219,7 @@ function contract(backend: BackendName): void {
       expect(await outcomeOf(trial.publish(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
       await trial.publish(id, { at: 'second' })
       expect(await outcomeOf(trial.publish(id, { at: 'third', mode: Mode.SINGLE_NODE_SINGLE_WRITER }))).toMatch(
-        /^FAILED_PRECONDITION: .*one place only/,
+        /^FAILED_PRECONDITION: .*only one target path/,
       )
       expect(await readdir(trial.path(''))).not.toContain('third')
       expect(await outcomeOf(trial.remove(id))).toMatch(/^FAILED_PRECONDITION/)
@@ -398,13 +398,13 @@ function contract(backend: BackendName): void {
       expect(await volumes()).toEqual([])
       expect(await readdir(join(trial.pool, '.stowage', 'set-aside'))).toEqual([`volumes-${id}.json`])
       expect(await files()).toHaveLength(1)
-      expect(trial.logged.join('\n')).toMatch(/a record cannot be understood and was set aside/)
-      expect(trial.logged.join('\n')).toMatch(/something in the pool that no record knows/)
+      expect(trial.logged.join('\n')).toMatch(/a record is invalid and was set aside/)
+      expect(trial.logged.join('\n')).toMatch(/the pool contains something without a record/)
 
       // The name stays reserved while the data exists, and its space is not promised.
       const data = (await files())[0]!
       const refusal = new RegExp(
-        `^FAILED_PRECONDITION: .*${data} is in the pool, but its record .*set-aside/volumes-${id}`,
+        `^FAILED_PRECONDITION: .*${data} exists in the pool, but its record .*set-aside/volumes-${id}`,
       )
       expect(await outcomeOf(trial.create('blurred'))).toMatch(refusal)
       expect(await outcomeOf(trial.remove(id))).toMatch(refusal)
@@ -457,8 +457,8 @@ function contract(backend: BackendName): void {
       await trial.start()
       expect(trial.running.backend).toBe(backend)
       expect(await volumes()).toEqual([id])
-      expect(trial.logged.join('\n')).toMatch(/cannot be understood and was set aside.*pool\.json/)
-      expect(trial.logged.join('\n')).toMatch(/a record cannot be read.*volumes\/a-directory/)
+      expect(trial.logged.join('\n')).toMatch(/marker is invalid and was set aside.*pool\.json/)
+      expect(trial.logged.join('\n')).toMatch(/cannot read a record.*volumes\/a-directory/)
       await rm(join(trial.pool, '.stowage', 'volumes', 'a-directory'), { recursive: true })
       await trial.remove(id)
     })

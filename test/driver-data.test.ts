@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MIB, Mode } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool/pool-layout.ts'
-import { type HostTrial, startHostTrial } from '../src/host/host.fixture.ts'
+import { type HostFixture, startHostFixture } from '../src/host/host.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 
@@ -21,11 +21,11 @@ const capability = {
 }
 
 describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
-  let machine: HostTrial
+  let machine: HostFixture
   let driver: LocalDriver
   let cgroup: string
   beforeAll(async () => {
-    machine = await startHostTrial()
+    machine = await startHostFixture()
     cgroup = (await machine.cgroup('data')).path
     driver = await startLocalDriver({ flags: ['--pool-size', '10Gi', '--workload-cgroup', cgroup] })
   })
@@ -88,7 +88,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     }
 
     const [loop] = await driver.host.loops.findByFile(imageOf(driver.pool, id as VolumeId))
-    const limits = await driver.host.limits.inForce(loop!.device)
+    const limits = await driver.host.limits.appliedLimits(loop!.device)
     expect(limits.map(({ cgroup: each }) => each)).toContain(cgroup)
     for (const { limit } of limits) expect(limit).toMatchObject({ writeIops: 20_000, writeBps: 2_000 * MIB })
 

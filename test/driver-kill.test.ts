@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CsiError, type CsiFailureCode } from '../src/csi/index.ts'
 import { MIB, Mode } from '../src/driver/driver.fixture.ts'
-import { type HostTrial, startHostTrial } from '../src/host/host.fixture.ts'
+import { type HostFixture, startHostFixture } from '../src/host/host.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 import { seededRandom } from './helpers/random.ts'
@@ -19,11 +19,11 @@ const CALLERS = 12
 const LIFE = { callsMax: 40, moreMsMax: 60 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
-  let machine: HostTrial
+  let machine: HostFixture
   let driver: LocalDriver
   let cgroup: string
   beforeAll(async () => {
-    machine = await startHostTrial()
+    machine = await startHostFixture()
     cgroup = (await machine.cgroup('kill')).path
     driver = await startLocalDriver({
       flags: ['--pool-size', '10Gi', '--workload-cgroup', cgroup, '--log-level', 'warn'],
@@ -74,7 +74,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
       // Another test may own the device number, and its limits, by now.
       const isFree = async () => (await driver.host.loops.list()).every((loop) => loop.device !== device)
       if (!(await isFree())) continue
-      const limits = await driver.host.limits.inForce(device)
+      const limits = await driver.host.limits.appliedLimits(device)
       if (await isFree()) expect(limits, `seed ${seed}`).toEqual([])
     }
     const { availableCapacity } = await driver.csi.controller.getCapacity({})

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type DriverTrial, MIB, startDriverTrial } from '../src/driver/driver.fixture.ts'
+import { type DriverFixture, MIB, startDriverFixture } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
@@ -21,11 +21,11 @@ const TOLERANCE = 0.1
 
 // A busy machine may be slower than the limit; retry.
 describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
-  let trial: DriverTrial
+  let trial: DriverFixture
   let volumes = 0
   let cgroup: { readonly path: string; readonly directory: string }
   beforeAll(async () => {
-    trial = await startDriverTrial({ backend: 'loop' })
+    trial = await startDriverFixture({ backend: 'loop' })
     cgroup = await trial.machine.cgroup('limited')
   })
   afterAll(() => trial?.dispose())
@@ -62,7 +62,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     const device = await deviceOf(id)
     await trial.unpublish(id)
     await trial.unstage(id)
-    expect(await trial.machine.host.limits.inForce(device)).toEqual([])
+    expect(await trial.machine.host.limits.appliedLimits(device)).toEqual([])
     await trial.remove(id)
   })
 
@@ -70,7 +70,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     const { id } = await trial.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
     await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
-    const lines = async () => (await trial.machine.host.limits.inForce(device)).map(({ limit }) => limit)
+    const lines = async () => (await trial.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
     const both = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
     for (const line of await lines()) expect(line).toEqual(both)
     await trial.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })

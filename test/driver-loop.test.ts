@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { appendFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type DriverTrial, GIB, MIB, Mode, outcomeOf, startDriverTrial } from '../src/driver/driver.fixture.ts'
+import { type DriverFixture, GIB, MIB, Mode, outcomeOf, startDriverFixture } from '../src/driver/driver.fixture.ts'
 import { type SnapshotId, snapshotIdOf, type VolumeId, volumeIdOf } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool/pool-layout.ts'
 import type { VolumeRecord } from '../src/driver/pool/records.ts'
@@ -14,9 +14,9 @@ const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
 
 describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => {
-  let trial: DriverTrial
+  let trial: DriverFixture
   beforeAll(async () => {
-    trial = await startDriverTrial({ backend: 'loop' })
+    trial = await startDriverFixture({ backend: 'loop' })
   })
   afterAll(() => trial?.dispose())
 
@@ -116,7 +116,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       execFileSync('mkfs.ext4', ['-q', path])
       await trial.unpublish(id)
       await trial.unstage(id)
-      expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*was made as a block volume/)
+      expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*was created as a block volume/)
       expect(await loops()).toEqual([])
       await trial.stage(id, { isBlock: true })
       expect(
@@ -153,7 +153,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
         (await trial.csi.controller.controllerGetVolume({ volumeId: id })).status?.volumeCondition?.abnormal
       expect(await isAbnormal()).toBe(true)
       expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has 310Mi of the 320Mi/)
-      expect(await outcomeOf(expand(id, GIB))).toMatch(/^FAILED_PRECONDITION: .*it was cut/)
+      expect(await outcomeOf(expand(id, GIB))).toMatch(/^FAILED_PRECONDITION: .*it was truncated/)
       await trial.restart()
       expect((await stat(image(id))).size).toBe(310 * MIB)
       expect(await isAbnormal()).toBe(true)
@@ -325,7 +325,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       const place = await trial.machine.directory('by-hand')
       await trial.machine.host.mounts.mount(again, place, 'xfs')
       await trial.start()
-      expect(trial.logged.join('\n')).toMatch(/left as it is .*which no record knows/)
+      expect(trial.logged.join('\n')).toMatch(/found at startup and not changed .*which has no record/)
       expect(await outcomeOf(trial.remove(id))).toMatch(/^FAILED_PRECONDITION: .*in use at .*by-hand/)
       await trial.machine.host.mounts.unmount(place)
       await trial.machine.host.loops.detach(again)

@@ -6,11 +6,11 @@ import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
   capabilityOf,
-  type DriverTrial,
+  type DriverFixture,
   MIB,
   outcomeOf,
-  startDriverTrial,
-  type TrialOptions,
+  startDriverFixture,
+  type DriverFixtureOptions,
 } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool/pool-layout.ts'
@@ -24,9 +24,9 @@ const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
 const RAW = { isBlock: true, bytes: 32 * MIB }
 
 describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => {
-  let trial: DriverTrial
+  let trial: DriverFixture
   beforeAll(async () => {
-    trial = await startDriverTrial({ backend: 'loop' })
+    trial = await startDriverFixture({ backend: 'loop' })
   })
   afterAll(() => trial?.dispose())
 
@@ -138,7 +138,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     const { id } = await trial.use('held', SMALL)
     execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
     const cut = () => outcomeOf(trial.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
-    expect(await cut()).toMatch(/^FAILED_PRECONDITION: .*is frozen already, and not by this driver/)
+    expect(await cut()).toMatch(/^FAILED_PRECONDITION: .*was frozen by another program/)
     expect(() => execFileSync('fsfreeze', ['--freeze', stagingOf(id)], { stdio: 'pipe' })).toThrow(/busy/i)
     expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
     execFileSync('fsfreeze', ['--unfreeze', stagingOf(id)])
@@ -169,12 +169,12 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     execFileSync('chattr', ['+i', image])
     onTestFinished(() => void execFileSync('sh', ['-c', `test ! -e ${image} || chattr -i ${image}`]))
     expect(await outcomeOf(trial.remove(id))).toMatch(
-      /^FAILED_PRECONDITION: The deletion of volume .* has begun and could not be finished: .* may not be changed/,
+      /^FAILED_PRECONDITION: The deletion of volume .* has started and could not be completed: .* cannot be changed/,
     )
     const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
     expect(status?.volumeCondition).toMatchObject({
       abnormal: true,
-      message: expect.stringMatching(/deletion has begun/),
+      message: expect.stringMatching(/deletion has started/),
     })
     await trial.restart()
     execFileSync('chattr', ['-i', image])
@@ -184,8 +184,8 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
 })
 
 describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
-  const on = async (options: Partial<TrialOptions>, work: (trial: DriverTrial) => Promise<void>) => {
-    const trial = await startDriverTrial({ backend: 'loop', ...options })
+  const on = async (options: Partial<DriverFixtureOptions>, work: (trial: DriverFixture) => Promise<void>) => {
+    const trial = await startDriverFixture({ backend: 'loop', ...options })
     try {
       await work(trial)
     } finally {

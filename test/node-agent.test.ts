@@ -10,7 +10,7 @@ import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { Client } from '../src/client/index.ts'
 import { connectDriver } from '../src/csi/index.ts'
-import { type DriverTrial, NODE, startDriverTrial, TOPOLOGY_KEY } from '../src/driver/driver.fixture.ts'
+import { type DriverFixture, NODE, startDriverFixture, TOPOLOGY_KEY } from '../src/driver/driver.fixture.ts'
 import { DRIVER_NAME } from '../src/driver/index.ts'
 import { createMounts } from '../src/host/mounts.ts'
 import { createRun } from '../src/host/run.ts'
@@ -26,7 +26,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   const clock = systemClock()
   let server: ServerFixture
   let client: Client
-  let driver: DriverTrial
+  let driver: DriverFixture
   let root: string
   let registry: Registry
   let abort: AbortController
@@ -35,7 +35,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   beforeEach(async () => {
     server = await createServerFixture()
     client = inProcessClient(server.server.objects, SYSTEM_USER)
-    driver = await startDriverTrial({ backend: 'loop' })
+    driver = await startDriverFixture({ backend: 'loop' })
     root = join(driver.machine.pool, 'node')
     registry = new Registry()
     await need(
@@ -75,7 +75,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     running = undefined
   }
 
-  async function aVolume(name: string, wanted: Parameters<DriverTrial['create']>[1] = {}): Promise<void> {
+  async function aVolume(name: string, wanted: Parameters<DriverFixture['create']>[1] = {}): Promise<void> {
     const volumeHandle = await driver.create(name, wanted)
     const mode = wanted.isBlock ? { volumeMode: 'Block' } : {}
     const claim = await need(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseBytes, misfit } from './capacity.ts'
+import { chooseBytes, sizeMismatch } from './capacity.ts'
 
 const MIB = 1_048_576
 const GIB = 1_073_741_824
@@ -7,8 +7,8 @@ const limits = { minimumBytes: 300 * MIB, what: 'A volume with xfs' }
 
 describe('sizes', () => {
   it.each([
-    ['what is asked for', { requiredBytes: 500 * MIB + 1, limitBytes: 0 }, 500 * MIB + 1],
-    ['a gibibyte if nothing is asked for', { requiredBytes: 0, limitBytes: 0 }, GIB],
+    ['the requested size', { requiredBytes: 500 * MIB + 1, limitBytes: 0 }, 500 * MIB + 1],
+    ['1Gi by default', { requiredBytes: 0, limitBytes: 0 }, GIB],
     ['the limit if that is less', { requiredBytes: 0, limitBytes: 400 * MIB }, 400 * MIB],
   ])('SYS-6 a volume has %s', (_, range, bytes) => expect(chooseBytes(range, limits)).toBe(bytes))
 
@@ -18,13 +18,15 @@ describe('sizes', () => {
     { requiredBytes: 10 * MIB, limitBytes: GIB },
   ])('SYS-6 %j is too small', (range) => {
     expect(() => chooseBytes(range, limits)).toThrow(
-      'A volume with xfs needs at least 300Mi. Ask for that much or more.',
+      'A volume with xfs needs at least 300Mi. Request that size or more.',
     )
   })
 
-  it('SYS-6 a volume that is there fits a wish or says why not', () => {
-    expect(misfit({ requiredBytes: GIB, limitBytes: 2 * GIB }, GIB)).toBeUndefined()
-    expect(misfit({ requiredBytes: GIB, limitBytes: 0 }, 300 * MIB)).toBe('it has 300Mi, and 1Gi are wanted')
-    expect(misfit({ requiredBytes: 0, limitBytes: GIB }, 2 * GIB)).toBe('it has 2Gi, and at most 1Gi are wanted')
+  it('SYS-6 an existing volume matches the request, or the difference is returned', () => {
+    expect(sizeMismatch({ requiredBytes: GIB, limitBytes: 2 * GIB }, GIB)).toBeUndefined()
+    expect(sizeMismatch({ requiredBytes: GIB, limitBytes: 0 }, 300 * MIB)).toBe('it has 300Mi, and 1Gi are requested')
+    expect(sizeMismatch({ requiredBytes: 0, limitBytes: GIB }, 2 * GIB)).toBe(
+      'it has 2Gi, and at most 1Gi are requested',
+    )
   })
 })

@@ -1,6 +1,5 @@
-// A whole driver for tests, on the real machine and behind a real socket, with a scratch pool and places to publish at.
-// Everything it made is gone after `dispose`. The steps of a volume's life are here as one word each.
-
+// Test fixture: a complete driver on the real machine, behind a real socket, with a temporary pool and target paths, and
+// one function per step of a volume's lifecycle. dispose() removes everything that it created.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
@@ -13,7 +12,7 @@ import {
   type VolumeContentSourceSchema,
 } from '../csi/gen/csi_pb.js'
 import { type CsiConnection, connectDriver } from '../csi/index.ts'
-import { type HostTrial, startHostTrial } from '../host/host.fixture.ts'
+import { type HostFixture, startHostFixture } from '../host/host.fixture.ts'
 import type { BackendName } from './backends/backend.ts'
 import { type RunningDriver, startDriver } from './driver.ts'
 import { TOPOLOGY_KEY } from './identity-service.ts'
@@ -22,30 +21,30 @@ export const MIB = 1_048_576
 export const GIB = 1_073_741_824
 export { Mode }
 
-export interface DriverTrial {
+export interface DriverFixture {
   readonly csi: CsiConnection
-  readonly machine: HostTrial
+  readonly machine: HostFixture
   readonly pool: string
   readonly running: RunningDriver
-  /** What was logged, as `message {fields}`. */
+  /** Log lines as `message {fields}`. */
   readonly logged: readonly string[]
-  /** A path for staging or publishing that is not there yet. */
+  /** A staging or target path that does not exist yet. */
   path(name: string): string
   stop(): Promise<void>
   start(): Promise<void>
   restart(): Promise<void>
-  create(name: string, wanted?: Wanted): Promise<string>
-  stage(id: string, options?: Use): Promise<void>
-  publish(id: string, options?: Use): Promise<string>
+  create(name: string, wanted?: VolumeOptions): Promise<string>
+  stage(id: string, options?: UseOptions): Promise<void>
+  publish(id: string, options?: UseOptions): Promise<string>
   unpublish(id: string, at?: string): Promise<void>
   unstage(id: string): Promise<void>
   remove(id: string): Promise<void>
-  /** From create to published: the path where it is. */
-  use(name: string, wanted?: Wanted): Promise<{ readonly id: string; readonly path: string }>
+  /** Creates, stages and publishes a volume; returns its id and target path. */
+  use(name: string, wanted?: VolumeOptions): Promise<{ readonly id: string; readonly path: string }>
   dispose(): Promise<void>
 }
 
-export interface Wanted {
+export interface VolumeOptions {
   readonly bytes?: number
   readonly limitBytes?: number
   readonly fsType?: string
@@ -56,7 +55,7 @@ export interface Wanted {
   readonly topology?: Record<string, string>
 }
 
-export interface Use {
+export interface UseOptions {
   readonly isBlock?: boolean
   readonly fsType?: string
   readonly mode?: Mode
@@ -65,27 +64,27 @@ export interface Use {
   readonly at?: string
 }
 
-export interface TrialOptions {
+export interface DriverFixtureOptions {
   readonly backend: BackendName
   readonly poolBytes?: number
   readonly workloadCgroups?: readonly string[]
-  /** Gives the pool a disk of its own of this size, which can be filled. */
+  /** Puts the pool on a separate disk of this size, which a test can fill. */
   readonly diskBytes?: number
 }
 
 export const NODE = 'node-1'
 export { TOPOLOGY_KEY } from './identity-service.ts'
 
-export const capabilityOf = (use: Use): MessageInitShape<typeof VolumeCapabilitySchema> => {
+export const capabilityOf = (use: UseOptions): MessageInitShape<typeof VolumeCapabilitySchema> => {
   const { isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] } = use
   const accessMode = { mode }
   if (isBlock) return { accessMode, accessType: { case: 'block', value: {} } }
   return { accessMode, accessType: { case: 'mount', value: { fsType, mountFlags: flags } } }
 }
 
-export async function startDriverTrial(options: TrialOptions): Promise<DriverTrial> {
+export async function startDriverFixture(options: DriverFixtureOptions): Promise<DriverFixture> {
   const clock = systemClock()
-  const machine = await startHostTrial()
+  const machine = await startHostFixture()
   const pool = join(machine.pool, 'pool')
   const endpoint = `unix://${join(machine.pool, 'csi.sock')}`
   if (options.diskBytes !== undefined) await mountDisk(machine, options.diskBytes)
@@ -113,7 +112,7 @@ export async function startDriverTrial(options: TrialOptions): Promise<DriverTri
   const path = (name: string) => join(machine.pool, 'targets', name)
   const stagingOf = (id: string) => path(`stage-${id}`)
 
-  const trial: DriverTrial = {
+  const fixture: DriverFixture = {
     csi,
     machine,
     pool,
@@ -168,9 +167,9 @@ export async function startDriverTrial(options: TrialOptions): Promise<DriverTri
       await csi.controller.deleteVolume({ volumeId: id })
     },
     async use(name, wanted = {}) {
-      const id = await trial.create(name, wanted)
-      await trial.stage(id, wanted)
-      return { id, path: await trial.publish(id, wanted) }
+      const id = await fixture.create(name, wanted)
+      await fixture.stage(id, wanted)
+      return { id, path: await fixture.publish(id, wanted) }
     },
     async dispose() {
       csi.close()
@@ -178,17 +177,17 @@ export async function startDriverTrial(options: TrialOptions): Promise<DriverTri
       await machine.dispose()
     },
   }
-  return trial
+  return fixture
 }
 
-async function mountDisk(machine: HostTrial, bytes: number): Promise<void> {
+async function mountDisk(machine: HostFixture, bytes: number): Promise<void> {
   const { host } = machine
   const { device } = await machine.device('disk', bytes)
-  await host.filesystems.make(device, 'ext4', { keepReservation: false })
+  await host.filesystems.format(device, 'ext4', { keepReservation: false })
   await host.mounts.mount(device, await machine.directory('pool'), 'ext4')
 }
 
-/** How a call failed: `ABORTED: …`, or `OK`. */
+/** The outcome of a call: `OK`, or the error as `ABORTED: …`. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   try {
     await call

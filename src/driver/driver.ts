@@ -1,5 +1,5 @@
-// The whole driver, wired: machine, pool, records, services. It answers calls only after it has put in order whatever
-// its predecessor left.
+// Starts the local CSI driver: host, pool, records and CSI services. It serves calls only after it has recovered the
+// state that the previous process left (pool/reconcile.ts).
 import { mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -17,9 +17,9 @@ import { createDirectoryBackend } from './backends/directory-backend.ts'
 import { createLoopBackend } from './backends/loop-backend.ts'
 import type { DriverContext } from './context.ts'
 import { createControllerService } from './controller/controller-service.ts'
-import { explaining } from './explain.ts'
+import { withExplainedErrors } from './explain.ts'
 import { createIdentityService } from './identity-service.ts'
-import { createLimitKeeper } from './limits/limit-keeper.ts'
+import { createLimitReconciler } from './limits/limit-reconciler.ts'
 import { clearStaleLimits } from './limits/stale-limits.ts'
 import { createWorkloadCgroups } from './limits/workload-cgroups.ts'
 import { createLocks } from './locks.ts'
@@ -27,11 +27,11 @@ import { createDriverMetrics } from './metrics.ts'
 import { listenMetrics } from './metrics-listener.ts'
 import { createNodeService } from './node/node-service.ts'
 import { createPool, type Pool } from './pool/pool.ts'
-import { backendSeenIn, memoryIn, snapshotsIn, strangersIn, volumesIn } from './pool/pool-layout.ts'
+import { detectBackend, findUnrecorded, snapshotsIn, stateIn, volumesIn } from './pool/pool-layout.ts'
 import { lockPool } from './pool/pool-lock.ts'
 import { reconcile } from './pool/reconcile.ts'
 import { moveAside, openRecordFiles, type Records } from './pool/record-files.ts'
-import { parsePresenceRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './pool/records.ts'
+import { parseMountRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './pool/records.ts'
 import { openReserve } from './pool/reserve.ts'
 
 export interface DriverOptions {
@@ -39,7 +39,7 @@ export interface DriverOptions {
   readonly endpoint: string
   readonly nodeId: string
   readonly pool: string
-  /** Default: what the file system of the pool has left, and what the pool's own volumes take. */
+  /** Default: the free space of the pool's file system plus the space of existing volumes. */
   readonly poolBytes?: number
   readonly backend: 'auto' | BackendName
   readonly topologyKey: string
@@ -55,25 +55,25 @@ export interface RunningDriver {
   readonly shortcomings: readonly string[]
   readonly poolBytes: number
   readonly metricsPort?: number
-  /** Who uses a volume, from someone who knows: its limits follow them there. */
+  /** Sets the cgroups of a volume's users explicitly; its limits are applied to them. */
   setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
-  /** Answers the calls under way and takes no more. Mounts and devices stay: their users go on. */
+  /** Completes calls in flight and accepts no more. Mounts and devices stay, because pods are using them. */
   stop(): Promise<void>
 }
 
 export async function startDriver(options: DriverOptions): Promise<RunningDriver> {
   const { clock, log } = options
   await mkdir(options.pool, { recursive: true })
-  const directory = await realpath(options.pool) // as the kernel names the files behind devices
+  const directory = await realpath(options.pool) // the kernel reports backing files of loop devices by real path
   const lock = await lockPool(directory)
   try {
     const facts = await probeHost({ poolDir: directory, clock })
     const host = await openHost({ clock })
-    for (const each of [volumesIn(directory), snapshotsIn(directory), memoryIn(directory)])
+    for (const each of [volumesIn(directory), snapshotsIn(directory), stateIn(directory)])
       await mkdir(each, { recursive: true })
     const { driver, backend } = await openDriver(options, directory, { host, facts })
     const stale = await clearStaleLimits(facts.limits, host.limits)
-    if (stale.length > 0) log.info({ devices: stale }, 'cleared limits that were left on loop devices without a file')
+    if (stale.length > 0) log.info({ devices: stale }, 'cleared IO limits of loop devices that have no backing file')
     await reconcile(driver)
 
     const registry = new Registry()
@@ -88,7 +88,7 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
       backend: backend.name,
       shortcomings: backend.shortcomings,
       poolBytes: driver.pool.sizeBytes,
-      ...(listener ? { metricsPort: listener.port } : {}),
+      metricsPort: listener?.port,
       setWorkloadCgroups: driver.limits.setWorkloadCgroups,
       async stop() {
         await served.stop()
@@ -115,7 +115,7 @@ async function openDriver(
   machine: Machine,
 ): Promise<{ driver: DriverContext; backend: Backend }> {
   const { nodeId, topologyKey, clock, log } = options
-  const memory = memoryIn(directory)
+  const memory = stateIn(directory)
   const reserve = await openReserve(join(memory, 'reserve'))
   const files = { setAsideDirectory: setAsideIn(directory), reserve, log }
   const volumes = await openRecordFiles({
@@ -130,14 +130,14 @@ async function openDriver(
     parse: parseSnapshotRecord,
     isDurable: true,
   })
-  const presences = await openRecordFiles({
+  const mountRecords = await openRecordFiles({
     ...files,
     directory: join(memory, 'presences'),
-    parse: parsePresenceRecord,
+    parse: parseMountRecord,
     isDurable: false,
   })
 
-  const seen = await backendSeenIn(directory)
+  const seen = await detectBackend(directory)
   const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0 && seen === undefined
   const marked = await readMarker(directory, log)
   const holds = isEmpty ? undefined : (marked ?? seen)
@@ -149,19 +149,19 @@ async function openDriver(
   const found = machine.facts.limits
   const list = async () => (found.version === 'none' ? [] : allCgroups(found.root))
   const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list })
-  const limits = createLimitKeeper({ node: backend.node, volumes, presences, locks, cgroups, clock, log })
+  const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }
   return {
-    driver: { nodeId, topology, volumes, snapshots, presences, pool, backend, limits, locks, clock, log },
+    driver: { nodeId, topology, volumes, snapshots, mountRecords, pool, backend, limits, locks, clock, log },
     backend,
   }
 }
 
-const markerIn = (directory: string) => join(memoryIn(directory), 'pool.json')
+const markerIn = (directory: string) => join(stateIn(directory), 'pool.json')
 
-const setAsideIn = (directory: string) => join(memoryIn(directory), 'set-aside')
+const setAsideIn = (directory: string) => join(stateIn(directory), 'set-aside')
 
-/** The backend the pool was made with, as far as that can be read. */
+/** The backend recorded in the pool's marker file, if it is readable. */
 async function readMarker(directory: string, log: Logger): Promise<BackendName | undefined> {
   const path = markerIn(directory)
   const text = await readTextIfPresent(path)
@@ -170,12 +170,12 @@ async function readMarker(directory: string, log: Logger): Promise<BackendName |
     const { backend } = JSON.parse(text) as { backend?: BackendName }
     if (backend === 'loop' || backend === 'directory') return backend
   } catch {
-    // told below, as every other content that says nothing
+    // not JSON: reported below, like any other invalid content
   }
   const movedTo = await moveAside(path, setAsideIn(directory))
   log.error(
     { file: path, movedTo },
-    'this file cannot be understood and was set aside; the pool itself tells its backend',
+    'the pool marker is invalid and was set aside; detecting the backend from the content of the pool',
   )
   return undefined
 }
@@ -204,7 +204,7 @@ async function openPool(
   let takenBytes = 0
   if (poolBytes === undefined) {
     const ids = records.flatMap((each) => each.list()).map(({ id }) => id)
-    const { unknown } = await strangersIn(directory, (id) => ids.includes(id))
+    const { unknown } = await findUnrecorded(directory, (id) => ids.includes(id))
     for (const id of [...ids, ...unknown.flatMap((each) => each.id ?? [])])
       takenBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
   }
@@ -212,7 +212,7 @@ async function openPool(
     directory,
     sizeBytes: poolBytes ?? (await freeBytes()) + takenBytes,
     freeBytes,
-    takesSpaceAtOnce: backend.takesSpaceAtOnce,
+    allocatesOnCreate: backend.allocatesOnCreate,
   })
 }
 
@@ -225,8 +225,8 @@ async function serve(
   return serveDriver({
     endpoint,
     identity: createIdentityService(version, driver.backend),
-    controller: explaining(createControllerService(driver)),
-    node: explaining(createNodeService(driver)),
+    controller: withExplainedErrors(createControllerService(driver)),
+    node: withExplainedErrors(createNodeService(driver)),
     clock,
     log,
     metrics: createCsiPluginMetrics(registry),

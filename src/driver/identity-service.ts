@@ -1,4 +1,4 @@
-// The identity service: who the driver is, and, for people, how it works on this machine.
+// The Identity service. The manifest describes the backend and its limitations on this machine.
 import type { ServiceHandlers } from '../csi/driver.ts'
 import type { Identity } from '../csi/gen/csi_pb.js'
 import {
@@ -8,7 +8,7 @@ import {
 import type { Backend } from './backends/backend.ts'
 
 export const DRIVER_NAME = 'local.csi.stowage.dev'
-/** The label of nodes by which volumes say where they are. */
+/** The topology key of volumes: their node. */
 export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
 
 export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({
@@ -25,12 +25,12 @@ export const createIdentityService = (version: string, backend: Backend): Servic
     return {
       capabilities: [
         ...services.map((type) => ({ type: { case: 'service' as const, value: { type } } })),
-        // xfs grows in use wherever volumes can be mounted at all; ext4 that cannot is refused by the node and grows later.
+        // xfs can always be grown online. If ext4 cannot, NodeExpandVolume fails, and it grows when it is next staged.
         { type: { case: 'volumeExpansion' as const, value: { type: Expansion.ONLINE } } },
       ],
     }
   },
   async probe() {
-    return { ready: true } // the socket is there only once everything is in order
+    return { ready: true } // the socket exists only after recovery
   },
 })

@@ -1,5 +1,5 @@
-// Volume and snapshot ids, made from the name the caller chose: the same name always has the same id, so a create that
-// is repeated after a crash finds what it began. File names are made from ids alone, so no name ever becomes a path.
+// Volume and snapshot ids, derived from the name in the request: a repeated create after a crash finds the same volume.
+// File names are derived only from ids, so a name from a request never becomes part of a path.
 import { createHash } from 'node:crypto'
 
 export type VolumeId = string & { readonly is: 'VolumeId' }
@@ -8,11 +8,11 @@ export type SnapshotId = string & { readonly is: 'SnapshotId' }
 export const volumeIdOf = (name: string): VolumeId => `v-${digestOf(name)}` as VolumeId
 export const snapshotIdOf = (name: string): SnapshotId => `s-${digestOf(name)}` as SnapshotId
 
-/** An id in any other form is nobody's: it is answered "not found" and goes nowhere near the file system. */
+/** Anything else is not an id of this driver; it is answered with NOT_FOUND and never used in a path. */
 export const isVolumeId = (text: string): text is VolumeId => VOLUME_ID.test(text)
 export const isSnapshotId = (text: string): text is SnapshotId => SNAPSHOT_ID.test(text)
 
-const DIGEST_LENGTH = 26 // 130 bits: no two names meet
+const DIGEST_LENGTH = 26 // 130 bits, so that names do not collide
 const VOLUME_ID = new RegExp(`^v-[a-z2-7]{${DIGEST_LENGTH}}$`)
 const SNAPSHOT_ID = new RegExp(`^s-[a-z2-7]{${DIGEST_LENGTH}}$`)
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'

@@ -10,7 +10,7 @@ const held = () => {
 }
 
 describe('locks', () => {
-  it('SYS-6 a second operation on a volume is refused, not queued, and a later one works', async () => {
+  it('SYS-6 reject a second operation on a volume until the first has completed', async () => {
     const locks = createLocks()
     const { until, release } = held()
     const first = locks.run({ exclusive: ['a'] }, () => until)
@@ -23,7 +23,7 @@ describe('locks', () => {
     await expect(locks.run({ exclusive: ['a'] }, async () => 'again')).resolves.toBe('again')
   })
 
-  it('SYS-6 several copies may be made of one volume, which cannot change meanwhile', async () => {
+  it('SYS-6 allow shared locks, and exclude an exclusive one meanwhile', async () => {
     const locks = createLocks()
     const [one, two] = [held(), held()]
     const first = locks.run({ exclusive: ['x'], shared: ['source'] }, () => one.until)
@@ -36,7 +36,7 @@ describe('locks', () => {
     await locks.run({ exclusive: ['source'] }, async () => {})
   })
 
-  it('SYS-6 what fails lets go, and what is refused holds nothing', async () => {
+  it('SYS-6 are released after a failure, and not held by a rejected operation', async () => {
     const locks = createLocks()
     await expect(locks.run({ exclusive: ['a'] }, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     const { until, release } = held()

@@ -1,27 +1,27 @@
-// One operation per volume or snapshot at a time. A second one is not queued but refused with ABORTED, as the protocol
-// asks: the caller has lost track, and by the time it asks again the first may have done the work.
-import { busy } from './errors.ts'
+// One operation per volume or snapshot at a time. A second one fails with ABORTED instead of waiting, as the CSI
+// specification recommends: the caller has lost track of the first one, and a retry will find its result.
+import { operationInProgress } from './errors.ts'
 
 export interface Locks {
-  /** Shared holders exclude only exclusive ones: two clones may be made of one volume, but it cannot be deleted meanwhile. */
+  /** Shared locks exclude only exclusive ones: a volume can be the source of two clones, but cannot be deleted meanwhile. */
   run<T>(
     held: { readonly exclusive: readonly string[]; readonly shared?: readonly string[] },
     work: () => Promise<T>,
   ): Promise<T>
-  /** Whether something is being done to it. */
+  /** Whether an operation holds a lock on the id. */
   isHeld(id: string): boolean
 }
 
 export function createLocks(): Locks {
-  /** Id → how many share it; -1: held by one alone. */
+  /** Id → number of shared locks, or EXCLUSIVE. */
   const holders = new Map<string, number>()
 
   return {
     isHeld: (id) => holders.has(id),
     async run({ exclusive, shared = [] }, work) {
-      for (const id of exclusive) if (holders.has(id)) throw busy(id)
-      for (const id of shared) if (holders.get(id) === ALONE) throw busy(id)
-      for (const id of exclusive) holders.set(id, ALONE)
+      for (const id of exclusive) if (holders.has(id)) throw operationInProgress(id)
+      for (const id of shared) if (holders.get(id) === EXCLUSIVE) throw operationInProgress(id)
+      for (const id of exclusive) holders.set(id, EXCLUSIVE)
       for (const id of shared) holders.set(id, (holders.get(id) ?? 0) + 1)
       try {
         return await work()
@@ -37,4 +37,4 @@ export function createLocks(): Locks {
   }
 }
 
-const ALONE = -1
+const EXCLUSIVE = -1

@@ -1,4 +1,4 @@
-// `/metrics` over plain HTTP, for whoever scrapes the node.
+// Serves `/metrics` over plain HTTP.
 import { createServer } from 'node:http'
 import type { Logger } from '../base/log.ts'
 
@@ -13,14 +13,16 @@ export async function listenMetrics(
 ): Promise<MetricsListener> {
   const server = createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') {
-      response.writeHead(404, { 'content-type': 'text/plain' }).end('There is only /metrics here.\n')
+      response.writeHead(404, { 'content-type': 'text/plain' }).end('Not found. The only path is /metrics.\n')
       return
     }
     text().then(
       (body) => response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(body),
       (error: Error) => {
-        log.warn({ because: error.message }, 'metrics could not be collected')
-        response.writeHead(500, { 'content-type': 'text/plain' }).end('Metrics could not be collected; see the log.\n')
+        log.warn({ because: error.message }, 'cannot collect metrics')
+        response
+          .writeHead(500, { 'content-type': 'text/plain' })
+          .end('Cannot collect metrics; see the log of the driver.\n')
       },
     )
   })

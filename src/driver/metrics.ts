@@ -1,11 +1,11 @@
-// What the driver tells operators: how its pool is used, what its volumes do and may do, and whether limits hold.
-// The protocol has no words for IO rates, so this is where they are.
+// Metrics of the driver: usage of the pool, IO and IO limits of volumes, and whether limits are enforced. CSI has no
+// fields for IO rates, so metrics are the only place to see them.
 import { Gauge, type Registry } from 'prom-client'
 import type { HostFacts } from '../host/index.ts'
 import type { DriverContext } from './context.ts'
 
 export interface DriverMetrics {
-  /** In the text format, asked anew for every reader. */
+  /** The Prometheus text format; values are collected on every call. */
   text(): Promise<string>
 }
 
@@ -15,36 +15,48 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
   const gauge = (name: string, help: string, labelNames: readonly string[] = []) =>
     new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labelNames], registers: [registry] })
 
-  const backend = gauge('backend', '1 for the backend that volumes are made with.', ['backend'])
-  const ability = gauge('ability', '1 for what this machine allows, 0 for what it does not.', ['ability'])
+  const backend = gauge('backend', '1 for the backend in use.', ['backend'])
+  const ability = gauge('ability', '1 for an ability that this machine has, 0 for one that it lacks.', ['ability'])
   backend.set({ backend: driver.backend.name }, 1)
   for (const [name, yes] of abilitiesOf(facts)) ability.set({ ability: name }, yes ? 1 : 0)
 
-  const poolSize = gauge('pool_size_bytes', 'What the pool may hold.')
+  const poolSize = gauge('pool_size_bytes', 'Size of the pool.')
   const poolPromised = gauge(
     'pool_promised_bytes',
-    'What volumes and snapshots weigh; thin ones by their overcommit ratio.',
+    'Space promised to volumes and snapshots; thin ones divided by their overcommit ratio.',
   )
-  const poolFree = gauge('pool_free_bytes', 'What the file system under the pool can still give.')
+  const poolFree = gauge('pool_free_bytes', 'Free space of the file system that contains the pool.')
   const objects = gauge('objects', 'Volumes and snapshots in the pool.', ['kind'])
   const staged = gauge('staged_volumes', 'Volumes that are staged on this node.')
 
   const perVolume = ['volume_id']
-  const healthy = gauge('volume_healthy', '0 for a volume whose file or directory is damaged or gone.', perVolume)
+  const healthy = gauge('volume_healthy', '0 for a volume whose file or directory is damaged or missing.', perVolume)
   const enforced = gauge(
     'limit_enforced',
-    '1 if the limits of a staged volume hold, 0 if they cannot be enforced.',
+    '1 if the limits of a staged volume are enforced, 0 if they are not.',
     perVolume,
   )
-  const iopsLimit = gauge('volume_iops_limit', 'IO operations per second a volume may do, each way.', perVolume)
-  const bytesLimit = gauge('volume_throughput_limit_bytes', 'Bytes per second a volume may move, each way.', perVolume)
+  const iopsLimit = gauge(
+    'volume_iops_limit',
+    'Limit of IO operations per second, for reads and writes each.',
+    perVolume,
+  )
+  const bytesLimit = gauge(
+    'volume_throughput_limit_bytes',
+    'Limit of bytes per second, for reads and writes each.',
+    perVolume,
+  )
   const perDirection = ['volume_id', 'direction']
-  const iops = gauge('volume_iops', 'IO operations per second a volume does.', perDirection)
-  const throughput = gauge('volume_throughput_bytes', 'Bytes per second a volume moves.', perDirection)
-  const iopsLeft = gauge('volume_iops_available', 'What is left of its limit.', perDirection)
-  const throughputLeft = gauge('volume_throughput_available_bytes', 'What is left of its limit.', perDirection)
+  const iops = gauge('volume_iops', 'Current IO operations per second.', perDirection)
+  const throughput = gauge('volume_throughput_bytes', 'Current bytes per second.', perDirection)
+  const iopsLeft = gauge('volume_iops_available', 'Unused part of the iops limit.', perDirection)
+  const throughputLeft = gauge(
+    'volume_throughput_available_bytes',
+    'Unused part of the throughput limit.',
+    perDirection,
+  )
   const operations = gauge('volume_io_operations', 'IO operations since the volume was staged.', perDirection)
-  const moved = gauge('volume_io_bytes', 'Bytes moved since the volume was staged.', perDirection)
+  const moved = gauge('volume_io_bytes', 'Bytes transferred since the volume was staged.', perDirection)
   const volumeGauges = [
     healthy,
     enforced,
@@ -65,7 +77,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     poolFree.set(await driver.pool.freeBytes())
     objects.set({ kind: 'volume' }, volumes.length)
     objects.set({ kind: 'snapshot' }, driver.snapshots.list().length)
-    staged.set(driver.presences.list().filter((presence) => presence.staged).length)
+    staged.set(driver.mountRecords.list().filter((presence) => presence.staged).length)
 
     for (const each of volumeGauges) each.reset()
     for (const volume of volumes) {

@@ -6,11 +6,11 @@ import { changeRates, parseMutableParameters, parseParameters } from './paramete
 const MIB = 1_048_576
 
 describe('class parameters', () => {
-  it('PROV-19 a class that says nothing reserves its volumes and limits nothing', () => {
+  it('PROV-19 default to reserved volumes without limits', () => {
     expect(parseParameters({}, {})).toEqual({ provisioning: 'reserved', overcommit: 1, rates: {} })
   })
 
-  it('PROV-19 two classes differ in file system, provisioning and rates', () => {
+  it('PROV-19 specify file system, provisioning and limits', () => {
     const slow = { fsType: 'ext4', provisioning: 'thin', overcommit: '2.5', iops: '100', throughput: '10' }
     expect(parseParameters(slow, {})).toEqual({
       fsType: 'ext4',
@@ -20,7 +20,7 @@ describe('class parameters', () => {
     })
   })
 
-  it('PIO-2 a class may name the rates that its volumes are made with', () => {
+  it('PIO-2 specify limits with provisioned-…-on-create', () => {
     const onCreate = { 'provisioned-iops-on-create': '300', 'provisioned-throughput-on-create': '5' }
     expect(parseParameters(onCreate, {}).rates).toEqual({ iops: 300, throughputBytes: 5 * MIB })
   })
@@ -40,26 +40,26 @@ describe('class parameters', () => {
   })
 
   it.each(['', '-1', '1.5', '10 Mi', 'fast', '1Ti', '999999999999999Gi', '1B', '0x10', '5/m'])(
-    'PIO-10 throughput %j is refused',
+    'PIO-10 reject throughput %j',
     (text) => expect(refusal(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
   )
 
-  it.each(['', '-1', '1.5', '4294967296', '1e3', 'many'])('PIO-10 iops %j is refused', (text) => {
+  it.each(['', '-1', '1.5', '4294967296', '1e3', 'many'])('PIO-10 reject iops %j', (text) => {
     expect(refusal(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
   })
 
-  it('VAC-5 a key that is not changeable is refused with the list of those that are', () => {
+  it('VAC-5 reject an immutable key with the list of mutable ones', () => {
     expect(refusal(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
-      'There is no mutable parameter "fsType". This driver knows: iops, throughput.',
+      'Unknown mutable parameter "fsType". Supported: iops, throughput.',
     )
   })
 
-  it('VAC-5 what provisioners and resizers add about the claim passes', () => {
+  it('VAC-5 ignore the claim metadata of provisioners and resizers', () => {
     const added = { 'csi.storage.k8s.io/pvc/name': 'orders', 'csi.storage.k8s.io/pv/name': 'pv-1' }
     expect(parseParameters(added, added)).toEqual(parseParameters({}, {}))
   })
 
-  it('VAC-5 the same value in both maps is one value; different ones contradict each other', () => {
+  it('VAC-5 accept the same value in both maps and reject different ones', () => {
     expect(parseParameters({ throughput: '100' }, { throughput: '100Mi' }).rates).toEqual({
       throughputBytes: 100 * MIB,
     })
@@ -68,7 +68,7 @@ describe('class parameters', () => {
     expect(refusal(() => parseParameters(twice, {}))).toContain('contradict')
   })
 
-  it('PIO-10 a change leaves absent keys as they are, and zero lifts a limit', () => {
+  it('PIO-10 keep omitted limits on a change, and zero removes a limit', () => {
     expect(changeRates({ iops: 100, throughputBytes: MIB }, { iops: 0 })).toEqual({ throughputBytes: MIB })
     expect(changeRates({ iops: 100 }, { throughputBytes: MIB })).toEqual({ iops: 100, throughputBytes: MIB })
   })
@@ -76,16 +76,16 @@ describe('class parameters', () => {
   it.each([
     [{ fsType: 'btrfs' }, 'fsType "btrfs": expected xfs or ext4.'],
     [{ provisioning: 'fat' }, 'provisioning "fat": expected reserved or thin.'],
-    [{ overcommit: '2' }, 'overcommit is for thin volumes: set provisioning to thin, or leave overcommit out.'],
+    [{ overcommit: '2' }, 'overcommit requires thin provisioning: set provisioning to thin, or remove overcommit.'],
     [
       { provisioning: 'thin', overcommit: '0.5' },
       'overcommit "0.5": expected a ratio from 1 to 100, such as 2 or 1.5.',
     ],
-  ])('PROV-19 %j is refused', (parameters, message) => {
+  ])('PROV-19 reject %j', (parameters, message) => {
     expect(refusal(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
   })
 
-  it('SYS-6 whatever is sent, the answer is parameters or INVALID_ARGUMENT', () => {
+  it('SYS-6 are parsed or rejected with INVALID_ARGUMENT for any input', () => {
     const key = constantFrom('fsType', 'provisioning', 'overcommit', 'iops', 'throughput', '__proto__', 'x')
     const map = dictionary(key, string())
     assert(

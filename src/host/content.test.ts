@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { judgeContent, parseBlkid } from './content.ts'
+import { classifyContent, parseBlkid } from './content.ts'
 
 const EXT4 = 'DEVNAME=/dev/loop0\nUUID=b9db6056-f470\nLABEL=my\\ data\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n'
 
-describe('what is on a device', () => {
-  it('SYS-6 is a file system when blkid says so, with its UUID and label', () => {
-    expect(judgeContent({ code: 0, stdout: EXT4, isStartZero: false })).toEqual({
+describe('the content of a device', () => {
+  it('SYS-6 is a file system if blkid finds one, with UUID and label', () => {
+    expect(classifyContent({ code: 0, stdout: EXT4, isStartZero: false })).toEqual({
       is: 'filesystem',
       type: 'ext4',
       uuid: 'b9db6056-f470',
@@ -14,13 +14,13 @@ describe('what is on a device', () => {
     })
   })
 
-  it('SYS-6 is blank only when blkid knows nothing and the start is zeros', () => {
-    expect(judgeContent({ code: 2, stdout: '', isStartZero: true })).toEqual({ is: 'blank' })
-    expect(judgeContent({ code: 2, stdout: '', isStartZero: false })).toMatchObject({ is: 'unclear' })
+  it('SYS-6 is blank only if blkid finds nothing and the start is zero', () => {
+    expect(classifyContent({ code: 2, stdout: '', isStartZero: true })).toEqual({ is: 'blank' })
+    expect(classifyContent({ code: 2, stdout: '', isStartZero: false })).toMatchObject({ is: 'unclear' })
   })
 
   it.each([
-    ['two signatures', { code: 8, stdout: '', isStartZero: false }, 'signatures of more than one thing'],
+    ['two signatures', { code: 8, stdout: '', isStartZero: false }, 'several conflicting signatures'],
     ['a partition table', { code: 0, stdout: 'PTTYPE=gpt\n', isStartZero: false }, 'a partition table (gpt)'],
     [
       'a member of a RAID',
@@ -28,18 +28,18 @@ describe('what is on a device', () => {
       'linux_raid',
     ],
   ])('SYS-6 is unclear for %s', (_, seen, because) => {
-    expect(judgeContent(seen)).toEqual({ is: 'unclear', because: expect.stringContaining(because) })
+    expect(classifyContent(seen)).toEqual({ is: 'unclear', because: expect.stringContaining(because) })
   })
 
-  it('SYS-6 never reads as blank when blkid printed anything, whatever that was', () => {
+  it('SYS-6 is never blank if blkid exited with 0, whatever it printed', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (stdout, isStartZero) => {
-        expect(judgeContent({ code: 0, stdout, isStartZero }).is).not.toBe('blank')
+        expect(classifyContent({ code: 0, stdout, isStartZero }).is).not.toBe('blank')
       }),
     )
   })
 
-  it('SYS-6 keeps an equals sign that belongs to a value', () => {
+  it('SYS-6 may have an equals sign in its label', () => {
     expect(parseBlkid('LABEL=a=b\nnonsense\n')).toEqual(new Map([['LABEL', 'a=b']]))
   })
 })

@@ -1,16 +1,16 @@
-// What is on a device: nothing, a file system, or something we must not touch. Blank needs two witnesses: blkid knows
-// nothing there, and the first mebibyte is zeros. blkid alone also says "nothing" about data it has no name for.
+// Detects the content of a device: blank, a file system, or something that must not be overwritten. A device is blank only
+// if blkid finds nothing and the first MiB is zero, because blkid also finds nothing in data without a known signature.
 import { open } from 'node:fs/promises'
 import type { DeviceContent } from './host.ts'
 import type { Run } from './run.ts'
 
-/** Beyond every superblock and partition table that anyone puts at the start of a disk. */
+/** Covers all superblocks and partition tables at the start of a device. */
 export const START_BYTES = 1024 * 1024
 
 export async function readContent(run: Run, device: string): Promise<DeviceContent> {
-  const start = await readStart(device, START_BYTES) // first: blkid's answer for a missing device is also "nothing"
+  const start = await readStart(device, START_BYTES) // first, because for a missing device blkid also reports "nothing found"
   const { stdout, code } = await run('blkid', ['--probe', '--output', 'export', device], { okCodes: [0, 2, 8] })
-  return judgeContent({ code, stdout, isStartZero: isZero(start) })
+  return classifyContent({ code, stdout, isStartZero: isZero(start) })
 }
 
 export const isZero = (bytes: Buffer): boolean => bytes.equals(Buffer.alloc(bytes.length))
@@ -18,21 +18,21 @@ export const isZero = (bytes: Buffer): boolean => bytes.equals(Buffer.alloc(byte
 const BLKID_NOTHING = 2
 const BLKID_AMBIGUOUS = 8
 
-export function judgeContent(seen: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
-  if (seen.code === BLKID_AMBIGUOUS) return { is: 'unclear', because: 'it has the signatures of more than one thing' }
+export function classifyContent(seen: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
+  if (seen.code === BLKID_AMBIGUOUS) return { is: 'unclear', because: 'it has several conflicting signatures' }
   if (seen.code === BLKID_NOTHING) {
     if (seen.isStartZero) return { is: 'blank' }
-    return { is: 'unclear', because: 'it begins with data that no known signature explains' }
+    return { is: 'unclear', because: 'it starts with data that has no known signature' }
   }
   const tags = parseBlkid(seen.stdout)
   const type = tags.get('TYPE')
   if (type && tags.get('USAGE') === 'filesystem') {
     return { is: 'filesystem', type, uuid: tags.get('UUID'), label: tags.get('LABEL') }
   }
-  return { is: 'unclear', because: `it holds ${type ?? `a partition table (${tags.get('PTTYPE') ?? 'unknown'})`}` }
+  return { is: 'unclear', because: `it contains ${type ?? `a partition table (${tags.get('PTTYPE') ?? 'unknown'})`}` }
 }
 
-/** `KEY=value` lines; a value may hold backslash escapes, which only stand for themselves. */
+/** Parses `KEY=value` lines; blkid escapes special characters with a backslash. */
 export function parseBlkid(stdout: string): Map<string, string> {
   const tags = new Map<string, string>()
   for (const line of stdout.split('\n')) {
@@ -42,7 +42,7 @@ export function parseBlkid(stdout: string): Map<string, string> {
   return tags
 }
 
-/** The first `length` bytes, or fewer where the device is shorter. */
+/** The first `length` bytes, or fewer if the device is smaller. */
 export async function readStart(device: string, length: number): Promise<Buffer> {
   const file = await open(device, 'r')
   try {

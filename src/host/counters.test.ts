@@ -20,17 +20,17 @@ const kernelSays = (reads: number, sectorsRead: number, writes: number, sectorsW
   )
 
 describe('the counters of a device', () => {
-  it('PIO-8 are read from the kernel’s line: sectors are 512 bytes', () => {
+  it('PIO-8 are parsed with sectors of 512 bytes', () => {
     expect(parseDeviceStat('  2  1  16  4  3  0  24  8  0  12  12\n')).toEqual({
       reads: 2,
       readBytes: 8192,
       writes: 3,
       writtenBytes: 12288,
     })
-    expect(() => parseDeviceStat('2 1 x')).toThrow('Cannot read these device counters')
+    expect(() => parseDeviceStat('2 1 x')).toThrow('Cannot parse device counters')
   })
 
-  it('PIO-8 begin at nothing for a volume, though the loop number has been used before', async () => {
+  it('PIO-8 start at zero for a volume with a reused loop number', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await kernelSays(1_000, 80_000, 2_000, 160_000)
     await counters.begin('/dev/loop3')
@@ -43,7 +43,7 @@ describe('the counters of a device', () => {
     })
   })
 
-  it('PIO-8 give the iops and throughput in use since the last look', async () => {
+  it('PIO-8 give iops and throughput since the last sample', async () => {
     const clock = manualClock()
     const counters = createCounters({ clock, sysBlock })
     await kernelSays(0, 0, 0, 0)
@@ -61,7 +61,7 @@ describe('the counters of a device', () => {
     expect((await counters.read('/dev/loop3'))?.rates).toMatchObject({ readIops: 4_000, writeIops: 0 })
   })
 
-  it('PIO-8 start again when the device was removed and made anew', async () => {
+  it('PIO-8 restart if the device was removed and created again', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await kernelSays(100, 800, 0, 0)
     await counters.begin('/dev/loop3')
@@ -69,7 +69,7 @@ describe('the counters of a device', () => {
     expect((await counters.read('/dev/loop3'))?.totals.reads).toBe(0)
   })
 
-  it('PIO-8 are none where there is no device', async () => {
+  it('PIO-8 are undefined for a device that does not exist', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await counters.begin('/dev/loop9')
     expect(await counters.read('/dev/loop9')).toBeUndefined()

@@ -1,5 +1,5 @@
-// How much a device reads and writes, in all and per second, from the kernel's counters. Those belong to the loop
-// number and go on across volumes, so each volume counts from where it found them.
+// IO totals and rates of a device from /sys/block/*/stat. The kernel's counters belong to the loop number and continue
+// across volumes, so each volume is counted from a baseline.
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -10,17 +10,17 @@ export interface CountersDeps {
   readonly sysBlock?: string
 }
 
-/** Two readers within this time get the same rates: over a shorter one they would be mostly noise. */
+/** Readers within this time get the same rates; over shorter intervals rates would be mostly noise. */
 const RATE_INTERVAL_MS_MIN = 1_000
 
-interface Watched {
+interface Tracked {
   readonly baseline: IoTotals
   lastSample: { readonly atMs: number; readonly raw: IoTotals }
   rates: IoRates
 }
 
 export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps): Counters {
-  const watched = new Map<string, Watched>() // one for each attached device, until it is forgotten
+  const watched = new Map<string, Tracked>() // one per device, until forget()
 
   async function readRaw(device: string): Promise<IoTotals | undefined> {
     try {
@@ -31,7 +31,7 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
     }
   }
 
-  const startAt = (raw: IoTotals): Watched => ({
+  const startAt = (raw: IoTotals): Tracked => ({
     baseline: raw,
     lastSample: { atMs: clock.monotonicMs(), raw },
     rates: { readIops: 0, writeIops: 0, readBps: 0, writeBps: 0 },
@@ -50,7 +50,7 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
         return undefined
       }
       let known = watched.get(device)
-      // Numbers that went back are another device's: this one was removed and made again.
+      // Counters that went back belong to a new device with the same number.
       if (!known || raw.reads < known.lastSample.raw.reads || raw.writes < known.lastSample.raw.writes) {
         known = startAt(raw)
         watched.set(device, known)
@@ -70,14 +70,14 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
   }
 }
 
-const SECTOR_BYTES = 512 // always, whatever the device's own sectors are
+const SECTOR_BYTES = 512 // independent of the device's sector size
 
-/** Numbers between spaces: reads, merged, sectors read, ms, writes, merged, sectors written, and more we do not use. */
+/** Fields: reads, merged, sectors read, ms, writes, merged, sectors written, and others that are not used here. */
 export function parseDeviceStat(text: string): IoTotals {
   const numbers = text.trim().split(/\s+/).map(Number)
   const [reads, , sectorsRead, , writes, , sectorsWritten] = numbers
   if (sectorsWritten === undefined || numbers.some(Number.isNaN)) {
-    throw new Error(`Cannot read these device counters: "${text.trim()}"`)
+    throw new Error(`Cannot parse device counters: "${text.trim()}"`)
   }
   return {
     reads: reads!,

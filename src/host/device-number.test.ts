@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { deviceNumberOf, formatDeviceNumber } from './device-number.ts'
 
 describe('device numbers', () => {
-  it('SYS-6 are unpacked as the C library packs them', () => {
+  it('SYS-6 are unpacked like the C library packs them', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.bigInt(0n, 2n ** 32n - 1n), (major, minor) => {
         const packed =
@@ -13,7 +13,7 @@ describe('device numbers', () => {
     )
   })
 
-  it('SYS-6 of the null device is 1:3, on every Linux', async () => {
+  it('SYS-6 of /dev/null are 1:3', async () => {
     expect(await deviceNumberOf('/dev/null')).toBe('1:3')
   })
 })

@@ -1,21 +1,21 @@
-// Device numbers in the forms the kernel uses: one packed integer in stat, `major:minor` in /proc, /sys and cgroups.
+// Device numbers: a packed integer in stat(2), `major:minor` in /proc, /sys and cgroups.
 import { readlink, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 
-/** Unpacks what stat calls `dev` and `rdev`; each half is kept in two pieces there. */
+/** Unpacks `dev` or `rdev` of stat; the bits of major and minor are interleaved. */
 export function formatDeviceNumber(packed: bigint): string {
   const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & 0xfffff000n)
   const minor = (packed & 0xffn) | ((packed >> 12n) & 0xffffff00n)
   return `${major}:${minor}`
 }
 
-/** The number of a device node, `/dev/loop3` → `7:3`. */
+/** The number of a device node: `/dev/loop3` → `7:3`. */
 export async function deviceNumberOf(device: string): Promise<string> {
   const { rdev } = await stat(device, { bigint: true })
   return formatDeviceNumber(rdev)
 }
 
-/** The node of a block device number, `7:3` → `/dev/loop3`; nothing if the kernel has no such device. */
+/** The node of a block device number: `7:3` → `/dev/loop3`; undefined if the device does not exist. */
 export async function deviceOf(number: string, sysDevBlock = '/sys/dev/block'): Promise<string | undefined> {
   try {
     return `/dev/${basename(await readlink(`${sysDevBlock}/${number}`))}`
@@ -25,7 +25,7 @@ export async function deviceOf(number: string, sysDevBlock = '/sys/dev/block'): 
   }
 }
 
-/** For `.catch`: a device that is not there has no number, and nothing is known about it. */
+/** For `.catch` after deviceNumberOf: undefined if the device does not exist. */
 export function noSuchDevice(error: NodeJS.ErrnoException): undefined {
   if (error.code === 'ENOENT') return undefined
   throw error

@@ -1,7 +1,6 @@
-// Every way this machine says no that a caller can tell apart. Messages say what, which, why and what next; none of
-// them holds more than a program's own complaint.
+// Errors of the host package that callers distinguish. Messages contain at most the stderr of the failed program.
 
-/** The program is not installed; the message names the package that brings it. */
+/** The program is not installed; the message names its package. */
 export class MissingToolError extends Error {
   override readonly name = 'MissingToolError'
   readonly program: string
@@ -14,7 +13,7 @@ export class MissingToolError extends Error {
   }
 }
 
-/** The program ran and ended with a code that means failure, or did not end in time (then `code` is undefined). */
+/** The program exited with an error code, or did not exit in time (then `code` is undefined). */
 export class ProgramFailedError extends Error {
   override readonly name = 'ProgramFailedError'
   readonly program: string
@@ -29,27 +28,31 @@ export class ProgramFailedError extends Error {
   }
 }
 
-/** The pool has not enough room for what was asked. */
+/** The pool does not have enough space. */
 export class NoSpaceError extends Error {
   override readonly name = 'NoSpaceError'
 }
 
-/** Something else is mounted where a mount of ours was to be. */
+/** Something else is mounted at the target. */
 export class OccupiedError extends Error {
   override readonly name = 'OccupiedError'
 }
 
-/** Someone else has frozen the file system, and will want to thaw it themselves. */
+/** Another program has frozen the file system and has to thaw it. */
 export class FrozenError extends Error {
   override readonly name = 'FrozenError'
 }
 
-/** The device holds something, so no file system is made on it. */
+/** The device is not blank, so it is not formatted. */
 export class NotBlankError extends Error {
   override readonly name = 'NotBlankError'
 }
 
-/** Debian's names; other distributions mostly use the same. */
+/** Whether the program failed with a matching message on stderr. */
+export const stderrMatches = (error: unknown, pattern: RegExp): boolean =>
+  error instanceof ProgramFailedError && pattern.test(error.stderr)
+
+/** Debian's package names; other distributions mostly use the same. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'mkfs.xfs': 'xfsprogs',
   xfs_growfs: 'xfsprogs',
@@ -67,10 +70,10 @@ const PACKAGES: Readonly<Record<string, string>> = {
   cp: 'coreutils',
 }
 
-const COMPLAINT_LENGTH_MAX = 1_000 // the beginning says why; the rest of a long one is only noise in an event
+const STDERR_LENGTH_MAX = 1_000 // longer output is truncated, because the message becomes an event
 
 const oneLine = (text: string) =>
   text
     .trim()
     .replace(/\s*\n\s*/g, '; ')
-    .slice(0, COMPLAINT_LENGTH_MAX)
+    .slice(0, STDERR_LENGTH_MAX)

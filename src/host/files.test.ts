@@ -21,14 +21,14 @@ afterEach(() => rm(pool, { recursive: true, force: true }))
 
 const failing = (stderr: string): Run => {
   return async (program) => {
-    // What a real one does before it notices: the file grows by a part of what was asked.
+    // Like fallocate before it fails: the file grows by a part of the requested size.
     await truncate(file, 3 * MIB)
-    throw new ProgramFailedError([program], { code: 1, stderr, how: 'ended with 1' })
+    throw new ProgramFailedError([program], { code: 1, stderr, how: 'exited with 1' })
   }
 }
 
 describe('a reserved file', () => {
-  it('SYS-6 takes all its space at once, is its owner’s alone, and stays when asked for again', async () => {
+  it('SYS-6 has all blocks allocated, is private to its owner, and is idempotent', async () => {
     await files.reserve(file, 8 * MIB)
     await files.reserve(file, 8 * MIB)
     const sizes = await files.sizes(file)
@@ -37,7 +37,7 @@ describe('a reserved file', () => {
     expect((await stat(file)).mode & 0o077).toBe(0)
   })
 
-  it('REX-1 is lengthened with its data intact', async () => {
+  it('REX-1 keeps its data when it is extended', async () => {
     await files.reserve(file, 4 * MIB)
     await writeAt(file, 'the data', 4 * MIB - 8)
     await files.reserve(file, 8 * MIB)
@@ -45,63 +45,63 @@ describe('a reserved file', () => {
     expect((await files.sizes(file))?.allocatedBytes).toBeGreaterThanOrEqual(8 * MIB)
   })
 
-  it('SYS-6 that the pool has no room for is refused, and no file is left', async () => {
+  it('SYS-6 that does not fit into the pool fails, and leaves no file', async () => {
     const { bavail, bsize } = await statfs(pool)
     await expect(files.reserve(file, bavail * bsize + 1024 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 refused half way, because others took the room meanwhile, leaves no file either', async () => {
+  it('SYS-6 whose allocation fails halfway leaves no file', async () => {
     const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
     await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 refused half way while growing keeps its old size and its data', async () => {
+  it('SYS-6 whose extension fails halfway keeps its old size and data', async () => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
     const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
-    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('Cannot take 8388608 bytes')
+    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('Cannot allocate 8388608 bytes')
     expect((await readFile(file)).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
   })
 
-  it('SYS-6 on a file system that cannot reserve gets advice', async () => {
+  it('SYS-6 on a file system without fallocate fails with advice', async () => {
     const unlucky = createFiles({ run: failing('fallocate: fallocate failed: Operation not supported') })
     await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('or a class with thin provisioning')
   })
 })
 
 describe('a sparse file', () => {
-  it('SYS-6 has its length and takes no space until it is written to', async () => {
+  it('SYS-6 has its length and no allocated blocks', async () => {
     await files.extend(file, 1024 * MIB)
     expect(await files.sizes(file)).toMatchObject({ bytes: 1024 * MIB, allocatedBytes: 0 })
   })
 })
 
-describe('no file', () => {
-  it.each(['reserve', 'extend'] as const)('SYS-6 is ever shortened by %s', async (verb) => {
+describe('the size of a file', () => {
+  it.each(['reserve', 'extend'] as const)('SYS-6 is never reduced by %s', async (verb) => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
-    await expect(files[verb](file, MIB)).rejects.toThrow('must not be cut to 1048576')
+    await expect(files[verb](file, MIB)).rejects.toThrow('must not be truncated to 1048576')
     expect((await files.sizes(file))?.bytes).toBe(2 * MIB)
   })
 
-  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 is made %s bytes long', async (bytes) => {
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 cannot be %s', async (bytes) => {
     await expect(files.extend(file, bytes)).rejects.toThrow('must be a positive number of bytes')
     expect(await files.sizes(file)).toBeUndefined()
   })
 })
 
 describe('a copy', () => {
-  it('SYS-6 has the same bytes, keeps the holes, and is made once', async () => {
+  it('SYS-6 has the same bytes and holes, and does not overwrite its target', async () => {
     await files.extend(file, 64 * MIB)
     await writeAt(file, 'the data', 32 * MIB)
     const copy = join(pool, 'copy')
     expect(['reflink', 'full']).toContain((await files.copy(file, copy)).how)
     expect((await readFile(copy)).equals(await readFile(file))).toBe(true)
     expect((await files.sizes(copy))?.allocatedBytes).toBeLessThan(MIB)
-    await expect(files.copy(file, copy)).rejects.toThrow(/there is something already/)
+    await expect(files.copy(file, copy)).rejects.toThrow(/the target exists/)
   })
 
-  it('SYS-6 that a crash cut short is made anew', async () => {
+  it('SYS-6 that a crash interrupted is started again', async () => {
     await writeFile(file, 'the whole')
     await writeFile(join(pool, 'copy.part'), 'the wh')
     await files.copy(file, join(pool, 'copy'))
@@ -109,13 +109,13 @@ describe('a copy', () => {
     expect((await readdir(pool)).sort()).toEqual(['copy', 'volume'])
   })
 
-  it('SYS-6 of nothing leaves nothing', async () => {
+  it('SYS-6 of a missing file fails and leaves no file', async () => {
     await expect(files.copy(join(pool, 'missing'), join(pool, 'copy'))).rejects.toThrow()
     expect(await readdir(pool)).toEqual([])
   })
 })
 
-it('SYS-6 a copy is expected to take what was written, not what was only reserved', () => {
+it('SYS-6 counts only written extents for the space that a copy needs', () => {
   const listed = [
     'Filesystem type is: ef53',
     'File size of /pool/volume is 209715200 (51200 blocks of 4096 bytes)',
@@ -128,7 +128,7 @@ it('SYS-6 a copy is expected to take what was written, not what was only reserve
   expect(parseExtents('filefrag: FIBMAP unsupported')).toBeUndefined()
 })
 
-it('SYS-6 removing a file twice is as good as once', async () => {
+it('SYS-6 removes a file idempotently', async () => {
   await writeFile(file, 'data')
   await files.remove(file)
   await files.remove(file)

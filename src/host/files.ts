@@ -1,5 +1,5 @@
-// The files that volumes are made of: reserved or sparse, lengthened, copied, removed. Never shortened: what lies
-// beyond the new end would be lost without a word.
+// Image files of volumes: reserve, extend (sparse), copy, remove. Files are never truncated, because that would silently
+// lose data.
 import { strict as assert } from 'node:assert'
 import { constants } from 'node:fs'
 import { copyFile, open, rename, rm, stat, statfs, truncate, unlink } from 'node:fs/promises'
@@ -8,27 +8,27 @@ import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { FileSizes, Files } from './host.ts'
 import type { Run } from './run.ts'
 
-/** A full copy of a large volume on a slow disk. */
+/** Enough for a full copy of a large volume on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 const OWNER_ONLY = 0o600
 
-/** `stat` counts blocks of this size, whatever the file system's own. */
+/** The unit of `blocks` in stat, whatever the block size of the file system. */
 const STAT_BLOCK_BYTES = 512
 
 export function createFiles({ run }: { readonly run: Run }): Files {
   return {
     async reserve(path, bytes) {
       const before = await sizes(path)
-      neverShrink(path, before, bytes)
+      checkSize(path, before, bytes)
       if (before && before.bytes === bytes && before.allocatedBytes >= bytes) return
-      await needRoom(path, bytes - (before?.allocatedBytes ?? 0))
+      await requireSpace(path, bytes - (before?.allocatedBytes ?? 0))
       if (!before) await createEmpty(path)
       try {
         await run('fallocate', ['--length', String(bytes), path])
       } catch (error) {
-        await takeBack(path, before)
-        throw reservationRefused(error, path, bytes)
+        await rollBack(path, before)
+        throw explainReserveError(error, path, bytes)
       }
       await syncFile(path)
       if (!before) await syncDirectory(dirname(path))
@@ -36,7 +36,7 @@ export function createFiles({ run }: { readonly run: Run }): Files {
 
     async extend(path, bytes) {
       const before = await sizes(path)
-      neverShrink(path, before, bytes)
+      checkSize(path, before, bytes)
       if (before?.bytes === bytes) return
       if (!before) await createEmpty(path)
       await truncate(path, bytes)
@@ -45,12 +45,12 @@ export function createFiles({ run }: { readonly run: Run }): Files {
     },
 
     async copy(from, to, { keepFreeBytes = 0 } = {}) {
-      if (await sizes(to)) throw new Error(`Cannot copy ${from} to ${to}: there is something already. Move it away.`)
+      if (await sizes(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
       const part = `${to}.part`
       await rm(part, { force: true })
       const isShared = await reflink(from, part)
       if (!isShared) {
-        await needRoom(to, (await writtenBytes(run, from)) + keepFreeBytes)
+        await requireSpace(to, (await writtenBytes(run, from)) + keepFreeBytes)
         await fullCopy(run, from, part)
       }
       await syncFile(part)
@@ -73,13 +73,13 @@ export function createFiles({ run }: { readonly run: Run }): Files {
   }
 }
 
-function neverShrink(path: string, before: FileSizes | undefined, bytes: number): void {
+function checkSize(path: string, before: FileSizes | undefined, bytes: number): void {
   assert(Number.isSafeInteger(bytes) && bytes > 0, `the size of ${path} must be a positive number of bytes: ${bytes}`)
-  assert(!before || before.bytes <= bytes, `${path} has ${before?.bytes} bytes and must not be cut to ${bytes}`)
+  assert(!before || before.bytes <= bytes, `${path} has ${before?.bytes} bytes and must not be truncated to ${bytes}`)
 }
 
-/** Refused here, a request that is too large does not fill the pool to the brim first, where others write. */
-async function needRoom(path: string, bytes: number): Promise<void> {
+/** Checks first, so that a request that is too large does not temporarily fill the pool and fail other writers. */
+async function requireSpace(path: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(path))
   if (bytes > bavail * bsize) throw noSpace(path, bytes, bavail * bsize)
 }
@@ -89,40 +89,42 @@ async function createEmpty(path: string): Promise<void> {
   await file.close()
 }
 
-/** What a refused reservation took is given back: the new file, or the part beyond the old end, which no one has seen. */
-async function takeBack(path: string, before: FileSizes | undefined): Promise<void> {
+/** Undoes a failed reservation: removes a new file, or truncates an old one to its previous size. */
+async function rollBack(path: string, before: FileSizes | undefined): Promise<void> {
   if (before) await truncate(path, before.bytes)
   else await rm(path, { force: true })
 }
 
-function reservationRefused(error: unknown, path: string, bytes: number): unknown {
+function explainReserveError(error: unknown, path: string, bytes: number): unknown {
   if (!(error instanceof ProgramFailedError)) return error
   if (/no space left|file too large/i.test(error.stderr)) return noSpace(path, bytes)
   if (!/not supported/i.test(error.stderr)) return error
   const advice = 'Use a pool on xfs, ext4 or btrfs, or a class with thin provisioning.'
-  return new Error(`Cannot reserve ${bytes} bytes for ${path}: the pool's file system cannot reserve space. ${advice}`)
+  return new Error(
+    `Cannot reserve ${bytes} bytes for ${path}: the file system of the pool does not support fallocate. ${advice}`,
+  )
 }
 
 const noSpace = (path: string, bytes: number, availableBytes?: number) =>
   new NoSpaceError(
-    `Cannot take ${bytes} bytes for ${path}: the pool ${
-      availableBytes === undefined ? 'has not that much left' : `has ${availableBytes} bytes left`
+    `Cannot allocate ${bytes} bytes for ${path}: the pool ${
+      availableBytes === undefined ? 'does not have enough space' : `has ${availableBytes} bytes left`
     }. Delete volumes or snapshots, or give the pool more space.`,
   )
 
-/** True if the pool let both files share their blocks. */
+/** Returns false if the file system does not support reflinks. */
 async function reflink(from: string, to: string): Promise<boolean> {
   try {
     await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
     return true
   } catch (error) {
     await rm(to, { force: true })
-    if (CANNOT_SHARE.includes((error as NodeJS.ErrnoException).code ?? '')) return false
+    if (NO_REFLINK.includes((error as NodeJS.ErrnoException).code ?? '')) return false
     throw error
   }
 }
 
-const CANNOT_SHARE = ['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV', 'EINVAL', 'ENOTTY']
+const NO_REFLINK = ['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV', 'EINVAL', 'ENOTTY']
 
 async function fullCopy(run: Run, from: string, to: string): Promise<void> {
   try {
@@ -139,8 +141,8 @@ async function fullCopy(run: Run, from: string, to: string): Promise<void> {
 }
 
 /**
- * What a copy without holes takes at most. Space that was reserved and never written to is no part of it, and only the
- * list of extents tells that apart; where there is none, all that is allocated counts.
+ * The maximum space that a copy needs. Blocks that are reserved but were never written are not copied; only the extent
+ * list of filefrag shows them. Without it, all allocated blocks count.
  *    0:        0..   32767:      34816..     67583:  32768:             unwritten,last,eof
  */
 async function writtenBytes(run: Run, path: string): Promise<number> {
@@ -184,4 +186,4 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-const syncDirectory = syncFile // a directory is opened and flushed the same way
+const syncDirectory = syncFile // fsync works the same way on a directory

@@ -1,10 +1,10 @@
-// Makes, grows, freezes and renumbers file systems. A file system is made only where there is nothing, and never with
-// force: mkfs.ext4 without a terminal overwrites what it finds and calls that success.
+// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices are formatted, and the check is
+// our own: without a terminal, mkfs.ext4 overwrites an existing file system without asking.
 import { mkdir, rmdir } from 'node:fs/promises'
+import { keyedLock } from '../base/keyed-lock.ts'
 import { isZero, readContent, readStart, START_BYTES, zeroStart } from './content.ts'
-import { FrozenError, NotBlankError, ProgramFailedError } from './errors.ts'
-import type { DeviceContent, Filesystems, FilesystemType, Growth, MakeOptions, Mounts } from './host.ts'
-import { keyedLock } from './keyed-lock.ts'
+import { FrozenError, NotBlankError, stderrMatches } from './errors.ts'
+import type { DeviceContent, Filesystems, FilesystemType, FormatOptions, Growth, Mounts } from './host.ts'
 import type { Run } from './run.ts'
 import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 
@@ -15,28 +15,28 @@ export interface FilesystemsDeps {
 
 const MIB = 1024 * 1024
 
-/** mkfs.xfs refuses less; an ext4 of 4 KiB blocks has no journal below 8 MiB, and little room for files below this. */
+/** mkfs.xfs requires 300 MiB. Below 8 MiB an ext4 with 4 KiB blocks has no journal; 16 MiB leave some space for files. */
 const MINIMUM_BYTES: Readonly<Record<FilesystemType, number>> = { xfs: 300 * MIB, ext4: 16 * MIB }
 
 export const minimumBytes = (type: FilesystemType): number => MINIMUM_BYTES[type]
 
-/** e2fsck's answers that mean the file system is sound now: nothing found, or all of it repaired. */
-const SOUND = [0, 1]
+/** Exit codes of e2fsck for a file system without errors: none found, or all repaired. */
+const CLEAN_CODES = [0, 1]
 
 export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems {
   const probe = (device: string) => readContent(run, device)
   const withLock = keyedLock()
 
-  async function make(device: string, type: FilesystemType, options: MakeOptions): Promise<void> {
-    // What nobody was given, and has nothing where every file system begins, needs no second witness.
+  async function format(device: string, type: FilesystemType, options: FormatOptions): Promise<void> {
+    // An unused volume whose start is zero needs no blkid.
     const isUntouched = options.wasInterrupted === true && isZero(await readStart(device, START_BYTES))
-    if (!isUntouched) await mustBeBlank(device, type, options)
-    await run(...makeCommand(device, type, options))
+    if (!isUntouched) await requireBlank(device, type, options)
+    await run(...formatCommand(device, type, options))
   }
 
-  async function mustBeBlank(device: string, type: FilesystemType, options: MakeOptions): Promise<void> {
+  async function requireBlank(device: string, type: FilesystemType, options: FormatOptions): Promise<void> {
     let content = await probe(device)
-    if (options.wasInterrupted && isRemainsOfMake(content, type)) {
+    if (options.wasInterrupted && isInterruptedFormat(content, type)) {
       await zeroStart(device)
       content = await probe(device)
     }
@@ -49,7 +49,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 
   async function growMountedXfs(mountpoint: string): Promise<Growth> {
-    await mustBeMountPoint(mountpoint, 'grow')
+    await requireMountPoint(mountpoint, 'grow')
     await run('xfs_growfs', [mountpoint])
     return { is: 'grown' }
   }
@@ -59,29 +59,28 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
       await run('resize2fs', [device])
       return { is: 'grown' }
     } catch (error) {
-      if (error instanceof ProgramFailedError && /permission (denied )?to resize/i.test(error.stderr))
-        return ext4NeedsUnmount
+      if (stderrMatches(error, /permission (denied )?to resize/i)) return ext4NeedsUnmount
       throw error
     }
   }
 
   async function growUnmountedExt4(device: string): Promise<Growth> {
-    await run('e2fsck', ['-f', '-p', device], { okCodes: SOUND })
+    await run('e2fsck', ['-f', '-p', device], { okCodes: CLEAN_CODES })
     await run('resize2fs', [device])
     return { is: 'grown' }
   }
 
   async function freeze(mountpoint: string): Promise<void> {
-    await mustBeMountPoint(mountpoint, 'freeze')
+    await requireMountPoint(mountpoint, 'freeze')
     try {
       await run('fsfreeze', ['--freeze', mountpoint])
     } catch (error) {
-      if (complains(error, /busy/i)) {
+      if (stderrMatches(error, /busy/i)) {
         throw new FrozenError(
-          `The file system at ${mountpoint} is frozen already, and not by this driver. Thaw it (fsfreeze --unfreeze ${mountpoint}) and ask again.`,
+          `The file system at ${mountpoint} was frozen by another program. Thaw it (fsfreeze --unfreeze ${mountpoint}) and retry.`,
         )
       }
-      await thaw(mountpoint) // it may have come to it nevertheless
+      await thaw(mountpoint) // it may be frozen despite the error
       throw error
     }
   }
@@ -91,19 +90,19 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     try {
       await run('fsfreeze', ['--unfreeze', mountpoint])
     } catch (error) {
-      if (!complains(error, /invalid argument/i)) throw error // so it says of one that is not frozen
+      if (!stderrMatches(error, /invalid argument/i)) throw error // "invalid argument": it is not frozen
     }
   }
 
-  /** On a plain directory these calls reach the file system it lies on: at worst the node's own root, frozen. */
-  async function mustBeMountPoint(path: string, verb: string): Promise<void> {
+  /** For a plain directory these programs act on the file system that contains it: in the worst case they freeze the root. */
+  async function requireMountPoint(path: string, verb: string): Promise<void> {
     if (await mounts.isMountPoint(path)) return
     throw new Error(`Cannot ${verb} the file system at ${path}: nothing is mounted there.`)
   }
 
   return {
     probe,
-    make,
+    format,
     grow,
     async sizeBytes(device, type) {
       return filesystemBytes(await readStart(device, SUPERBLOCK_BYTES), type)
@@ -120,7 +119,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     thaw,
     async newUuid(device, type, scratch) {
       if (type !== 'xfs') return
-      // A copy taken while its original was mounted has an unsettled log, and xfs_admin refuses such a one.
+      // A copy of a mounted file system has a dirty log, which xfs_admin rejects; mounting replays it.
       await mkdir(scratch, { recursive: true })
       try {
         await mounts.mount(device, scratch, type, ['nouuid'])
@@ -133,32 +132,31 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 }
 
-/** A make that was cut short leaves its own kind of file system, or bytes without a name. */
-const isRemainsOfMake = (content: DeviceContent, type: FilesystemType) =>
+/** An interrupted mkfs leaves a file system of its type or unrecognisable data. */
+const isInterruptedFormat = (content: DeviceContent, type: FilesystemType) =>
   content.is === 'filesystem' ? content.type === type : content.is === 'unclear'
 
-function makeCommand(device: string, type: FilesystemType, options: MakeOptions): [string, string[]] {
+function formatCommand(device: string, type: FilesystemType, options: FormatOptions): [string, string[]] {
   const label = options.label === undefined ? [] : ['-L', options.label]
   if (type === 'xfs') return ['mkfs.xfs', ['-q', ...(options.keepReservation ? ['-K'] : []), ...label, device]]
-  // 4 KiB blocks always: below 512 MiB it would choose 1 KiB and keep them when the volume grows. No blocks set aside
-  // for root: the volume is its user's.
+  // Always 4 KiB blocks: below 512 MiB the default is 1 KiB, which would stay when the volume grows. No blocks reserved
+  // for root, because the volume belongs to its user.
   const extended = options.keepReservation ? ['-E', 'nodiscard'] : []
   return ['mkfs.ext4', ['-q', '-b', '4096', '-m', '0', ...extended, ...label, device]]
 }
 
 function notBlank(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {
   const what =
-    content.is === 'filesystem' ? `it holds ${content.type}` : content.is === 'unclear' ? content.because : ''
+    content.is === 'filesystem' ? `it contains ${content.type}` : content.is === 'unclear' ? content.because : ''
   return new NotBlankError(
-    `Cannot make ${type} on ${device}: ${what}. Nothing was written. Save what is there, or use a new volume.`,
+    `Cannot format ${device} with ${type}: ${what}. Nothing was written. Save the existing data, or use a new volume.`,
   )
 }
 
-const complains = (error: unknown, about: RegExp) => error instanceof ProgramFailedError && about.test(error.stderr)
-
-const xfsNeedsMount: Growth = { is: 'needs mount', because: 'xfs grows only while it is mounted' }
+const xfsNeedsMount: Growth = { is: 'needs mount', because: 'xfs can be grown only while it is mounted' }
 
 const ext4NeedsUnmount: Growth = {
   is: 'needs unmount',
-  because: 'growing a mounted ext4 needs CAP_SYS_RESOURCE, which the driver does not have; it grows at the next stage',
+  because:
+    'growing a mounted ext4 requires CAP_SYS_RESOURCE, which the driver does not have; it grows when next staged',
 }

@@ -1,5 +1,5 @@
-// The real machine for tests: a scratch pool and everything of host.ts over it. Whatever a test made there, devices,
-// mounts, files and cgroups, is gone after `dispose`, also when the test failed half way.
+// Test fixture: the real Host with a temporary pool. dispose() removes all devices, mounts, files and cgroups that the
+// test created, even if it failed halfway.
 import { mkdir, mkdtemp, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,20 +9,20 @@ import { findLimits } from './limits/open-limits.ts'
 import { openHost } from './open-host.ts'
 import { createRun, type Run } from './run.ts'
 
-export interface HostTrial {
+export interface HostFixture {
   readonly host: Host
   readonly run: Run
   readonly pool: string
   /** A new directory in the pool. */
   directory(name: string): Promise<string>
-  /** A file of this size with a device over it. */
+  /** A file of this size, attached as a loop device. */
   device(name: string, bytes: number): Promise<{ readonly file: string; readonly device: string }>
-  /** A new cgroup in the hierarchy that limits live in, with no process in it. */
+  /** A new, empty cgroup in the hierarchy that holds the limits. */
   cgroup(name: string): Promise<{ readonly path: string; readonly directory: string }>
   dispose(): Promise<void>
 }
 
-export async function startHostTrial(): Promise<HostTrial> {
+export async function startHostFixture(): Promise<HostFixture> {
   const clock = systemClock()
   const run = createRun({ clock })
   const host = await openHost({ clock })
@@ -48,7 +48,7 @@ export async function startHostTrial(): Promise<HostTrial> {
     async cgroup(name) {
       const found = await findLimits()
       if (found.version === 'none') throw new Error(found.because)
-      const path = `/stowage-trial-${process.pid}-${name}`
+      const path = `/stowage-test-${process.pid}-${name}`
       const directory = join(found.root, path)
       await mkdir(directory)
       cgroups.push(directory)
@@ -70,7 +70,7 @@ export async function startHostTrial(): Promise<HostTrial> {
   }
 }
 
-/** Its processes, if any are left, go to the cgroup above. */
+/** Moves remaining processes to the parent cgroup first. */
 async function removeCgroup(directory: string): Promise<void> {
   const processes = (await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean)
   for (const id of processes) await writeFile(join(directory, '..', 'cgroup.procs'), id).catch(() => {})

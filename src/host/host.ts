@@ -1,6 +1,6 @@
-// What the driver may do to this machine, as contracts: files, loop devices, file systems, mounts, limits, counters.
-// The real ones are beside this file, one each; open-host.ts wires them together. All of it is asynchronous and safe
-// to repeat: a step that has already happened is not done twice.
+// Interfaces to the operating system: files, loop devices, file systems, mounts, IO limits (cgroups), IO counters, usage.
+// The node agent and the local CSI driver use them. Each has one implementation in this folder; open-host.ts creates
+// them all. Operations are idempotent: repeating a completed step changes nothing.
 
 export interface Host {
   readonly files: Files
@@ -12,34 +12,34 @@ export interface Host {
   readonly usage: Usage
 }
 
-/** Yes, or no with the reason as a sentence a person can act on. */
+/** Whether something is possible on this machine; if not, the reason, which tells the operator what to change. */
 export type Ability = { readonly yes: true } | { readonly yes: false; readonly because: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const
 export type FilesystemType = (typeof FILESYSTEM_TYPES)[number]
 
-/** The files that volumes are made of. Paths are absolute. */
+/** The image files of volumes. Paths are absolute. */
 export interface Files {
   /**
-   * Makes the file, or lengthens it, to `bytes` and takes all its space from the pool now. If the pool has less, throws
-   * NoSpaceError and leaves things as they were: no file where there was none.
+   * Creates the file, or extends it, to `bytes` and allocates all its blocks. Without enough space it throws NoSpaceError
+   * and leaves the file as it was; a new file is removed.
    */
   reserve(path: string, bytes: number): Promise<void>
-  /** Makes the file, or lengthens it, to `bytes`; space is taken when it is written to. */
+  /** Creates the file, or extends it, to `bytes` as a sparse file. */
   extend(path: string, bytes: number): Promise<void>
   /**
-   * A copy at `to`: sharing blocks where the pool can, else without the holes. Written to `<to>.part` first, so that
-   * `to` is whole once it exists. Refused if there is something at `to`: it is not known to be this copy. A copy that
-   * shares nothing leaves `keepFreeBytes` of the disk, or is not begun and throws NoSpaceError.
+   * Copies a file: a reflink if the file system supports it, otherwise a full copy that keeps holes. Writes to `<to>.part`
+   * and renames it, so that `to` is complete once it exists. Fails if `to` exists. A full copy that would leave less than
+   * `keepFreeBytes` on the disk throws NoSpaceError before it starts.
    */
   copy(
     from: string,
     to: string,
     options?: { readonly keepFreeBytes?: number },
   ): Promise<{ readonly how: 'reflink' | 'full' }>
-  /** Length and space taken, or nothing if there is no such file. */
+  /** Length and allocated space; undefined if the file does not exist. */
   sizes(path: string): Promise<FileSizes | undefined>
-  /** Removes the file, if there is one, and flushes its directory. */
+  /** Removes the file if it exists, and syncs its directory. */
   remove(path: string): Promise<void>
   syncFile(path: string): Promise<void>
   syncDirectory(path: string): Promise<void>
@@ -53,37 +53,37 @@ export interface FileSizes {
 export interface LoopDevice {
   /** `/dev/loopN` */
   readonly device: string
-  /** As the kernel tells it, without its ` (deleted)`; `isDeleted` says so instead. */
+  /** Path of the backing file as the kernel reports it, without the suffix ` (deleted)`. */
   readonly file: string
   readonly isDeleted: boolean
-  /** Which file it really is, whatever it is called now: `major:minor` of its file system, and its inode. */
+  /** Identity of the backing file, independent of its name: `major:minor` of its file system, and its inode. */
   readonly fileId: string
   readonly isReadOnly: boolean
-  /** Goes at the last unmount or close. */
+  /** The kernel detaches the device at its last unmount or close. */
   readonly isAutoclear: boolean
   readonly offsetBytes: number
   readonly sizeLimitBytes: number
 }
 
-export type Detachment = { readonly is: 'gone' } | { readonly is: 'going'; readonly because: string }
+export type Detachment = { readonly is: 'detached' } | { readonly is: 'pending'; readonly because: string }
 
 export interface Loops {
   /**
-   * The device over this file: the one it has, or a new one. A file never gets two writable devices. `readOnly` gives a
-   * device of its own that cannot be written, beside the writable one if there is one.
+   * Returns the device of this file, attaching a new one if necessary. A file never has two writable devices. With
+   * `readOnly` the file gets a separate read-only device, in addition to a writable one.
    */
   attach(file: string, options?: { readonly readOnly?: boolean }): Promise<string>
   list(): Promise<LoopDevice[]>
-  /** All devices over this file, by inode: whatever the name. */
+  /** All devices of this file, found by inode. */
   findByFile(file: string): Promise<LoopDevice[]>
-  /** Whether the device is over this very file, or over what had its name if there is none now: numbers are used again. */
-  isOver(device: string, file: string): Promise<boolean>
-  /** Makes the device as long as its file now is. */
+  /** Whether this file, or a deleted file of the same name, backs the device now. Loop numbers are reused. */
+  isBackedBy(device: string, file: string): Promise<boolean>
+  /** Updates the size of the device to that of its file. */
   refreshSize(device: string): Promise<void>
   sizeBytes(device: string): Promise<number>
   /**
-   * Takes the device off its file, its limits first. Name the `file`: loop numbers are used again, and a late repeat
-   * must not take away another volume's device. `going`: it is in use and leaves with its last user.
+   * Clears the limits of the device and detaches it. Pass `file`, because loop numbers are reused and a late retry must
+   * not detach the device of another volume. `pending`: the device is in use and is detached by its last user.
    */
   detach(device: string, options?: { readonly file?: string }): Promise<Detachment>
 }
@@ -91,45 +91,45 @@ export interface Loops {
 export type DeviceContent =
   | { readonly is: 'blank' }
   | { readonly is: 'filesystem'; readonly type: string; readonly uuid?: string; readonly label?: string }
-  /** Signatures of more than one thing, a partition table, or bytes that nothing is known about: never overwritten. */
+  /** Conflicting signatures, a partition table, or unknown data. Never overwritten. */
   | { readonly is: 'unclear'; readonly because: string }
 
 export type Growth =
   | { readonly is: 'grown' }
-  /** Can be done only while nothing has it mounted: grow it at the next stage. */
+  /** Possible only while unmounted: grow it at the next NodeStageVolume. */
   | { readonly is: 'needs unmount'; readonly because: string }
-  /** Can be done only while mounted: mount it, then grow. */
+  /** Possible only while mounted: mount it first. */
   | { readonly is: 'needs mount'; readonly because: string }
 
-export interface MakeOptions {
-  /** The file's space was reserved and is to stay so: nothing is discarded. */
+export interface FormatOptions {
+  /** Keep the blocks that are reserved for the file: do not discard. */
   readonly keepReservation: boolean
   readonly label?: string
   /**
-   * The caller's record says that a make began here and nobody has been given the volume since. Then what such a make
-   * left, of this same type or not recognisable, is wiped first; anything else is still refused.
+   * The caller's record says that an earlier format may have been interrupted and that the volume has not been used since.
+   * Its remains (the same file system type, or unrecognisable data) are wiped first; anything else still fails.
    */
   readonly wasInterrupted?: boolean
 }
 
 export interface Filesystems {
   probe(device: string): Promise<DeviceContent>
-  /** Only on a blank device; otherwise throws NotBlankError and writes nothing. */
-  make(device: string, type: FilesystemType, options: MakeOptions): Promise<void>
-  /** To the size of the device. `mountpoint` is the staging path, never a read-only view of it; undefined: not mounted. */
+  /** Creates a file system on a blank device; otherwise throws NotBlankError and writes nothing. */
+  format(device: string, type: FilesystemType, options: FormatOptions): Promise<void>
+  /** Grows to the size of the device. `mountpoint`: the staging path, not a read-only bind; undefined if not mounted. */
   grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth>
-  /** What the file system on the device thinks it spans. Only right while it is not mounted. */
+  /** The size in the superblock, which is accurate only while the file system is not mounted. */
   sizeBytes(device: string, type: FilesystemType): Promise<number>
   /**
-   * Freezes, runs, and thaws whatever happened; one at a time for each path. Refuses a path that is not a mount point,
-   * and with FrozenError one that someone else has frozen: it stays so.
+   * Freezes the file system, runs `work`, and thaws it even if `work` fails. Serialized per path. Fails for a path that is
+   * not a mount point, and with FrozenError if another program has frozen it, which then stays frozen.
    */
   whileFrozen<T>(mountpoint: string, work: () => Promise<T>): Promise<T>
-  /** For what a killed driver left frozen. Nothing frozen: done. */
+  /** Thaws a file system that a killed driver left frozen. No-op if it is not frozen. */
   thaw(mountpoint: string): Promise<void>
   /**
-   * For a copy of an xfs that has its original's UUID and so cannot be mounted beside it. Mounts once at `scratch` (a
-   * directory, made and removed here) to settle its log. Nothing to do for ext4.
+   * Gives a copied xfs a new UUID, because two file systems with one UUID cannot be mounted at the same time. Mounts it
+   * once at `scratch`, a directory that is created and removed, to replay its log. No-op for ext4.
    */
   newUuid(device: string, type: FilesystemType, scratch: string): Promise<void>
 }
@@ -139,7 +139,7 @@ export interface MountEntry {
   readonly parentId: number
   /** `major:minor` */
   readonly deviceNumber: string
-  /** What of the file system is mounted: `/`, a directory in it, or for a bound device node `/loop3`. */
+  /** The mounted path within the file system: `/`, a directory, or `/loop3` for a bound device node. */
   readonly root: string
   readonly target: string
   readonly options: readonly string[]
@@ -150,12 +150,12 @@ export interface MountEntry {
 
 export interface Mounts {
   list(): Promise<MountEntry[]>
-  /** The uppermost mount at exactly this path. */
+  /** The topmost mount at exactly this path. */
   at(target: string): Promise<MountEntry | undefined>
   isMountPoint(target: string): Promise<boolean>
-  /** The block device behind a mounted directory, or the one bound at this path: `/dev/loop3`. */
+  /** The block device that is mounted, or whose node is bound, at this path: `/dev/loop3`. */
   sourceOf(target: string): Promise<string | undefined>
-  /** Everything mounted from the device, and its node where that is bound somewhere. */
+  /** All mounts of the device, including bind mounts of its node. */
   mountsOf(device: string): Promise<MountEntry[]>
   mount(
     device: string,
@@ -164,13 +164,13 @@ export interface Mounts {
     flags?: readonly string[],
     options?: { readonly readOnly?: boolean },
   ): Promise<void>
-  /** A second view of a directory, or of a device node on a file. The target is there already, of the same kind. */
+  /** Bind mount of a directory, or of a device node onto a file. The target must exist and be of the same kind. */
   bind(from: string, to: string, options?: { readonly readOnly?: boolean }): Promise<void>
-  /** All that is mounted there, however many lie on each other. Nothing mounted, or no such path: done. */
-  unmount(target: string, options?: { readonly uppermostOnly?: boolean }): Promise<void>
+  /** Unmounts everything stacked at the path. No-op if nothing is mounted or the path does not exist. */
+  unmount(target: string, options?: { readonly topmostOnly?: boolean }): Promise<void>
 }
 
-/** Per second. What is left out is not limited. */
+/** Limits per second. An omitted key is not limited. */
 export interface IoLimit {
   readonly readIops?: number
   readonly writeIops?: number
@@ -181,14 +181,14 @@ export interface IoLimit {
 export type Enforcement =
   | {
       readonly is: 'enforced'
-      /** The cgroups that hold a line now, as paths in the hierarchy; `/` is its root. */
+      /** The cgroups that hold the limit, as paths in the hierarchy; `/` is its root. */
       readonly cgroups: readonly string[]
-      /** What the limit does not catch, as sentences. */
+      /** What the limit does not cover. */
       readonly escapes: readonly string[]
     }
   | { readonly is: 'not enforced'; readonly because: string }
 
-export interface LimitInForce {
+export interface AppliedLimit {
   readonly cgroup: string
   readonly limit: IoLimit
 }
@@ -196,13 +196,13 @@ export interface LimitInForce {
 export interface IoLimits {
   readonly version: 'v1' | 'v2' | 'none'
   /**
-   * Makes these the limits of the device for the workloads in `cgroups` (paths in the hierarchy, as in
-   * /proc/PID/cgroup): keys left out, and cgroups named last time but not now, are set free. 'none' frees all.
+   * Replaces the limits of the device for the workloads in `cgroups` (paths as in /proc/PID/cgroup). Removes the limits of
+   * omitted keys, and of cgroups from the previous call that are not listed again. 'none' removes all.
    */
   apply(device: string, limit: IoLimit | 'none', cgroups: readonly string[]): Promise<Enforcement>
-  /** Removes every line about the device, in every cgroup. Before an unmount: dirty data must get out in time. */
+  /** Removes all limits of the device in all cgroups. Call it before an unmount, so that dirty data is written quickly. */
   clear(device: string): Promise<void>
-  inForce(device: string): Promise<LimitInForce[]>
+  appliedLimits(device: string): Promise<AppliedLimit[]>
 }
 
 export interface IoTotals {
@@ -220,9 +220,9 @@ export interface IoRates {
 }
 
 export interface Counters {
-  /** Counting starts here: the kernel's own numbers go on from whoever had this loop number before. */
+  /** Starts counting at zero. The kernel's counters continue from the previous volume with this loop number. */
   begin(device: string): Promise<void>
-  /** Since `begin`, which is implied if it was left out. Nothing if there is no such device. */
+  /** Totals since begin(), which the first read() implies; undefined if the device does not exist. */
   read(device: string): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   forget(device: string): void
 }
@@ -239,13 +239,13 @@ export interface SpaceUsage {
 export interface TreeUsage {
   readonly usedBytes: number
   readonly files: number
-  /** False: the walk stopped at its bound, or was not let in somewhere, and there may be more than this. */
+  /** False if the walk reached its limit or could not read a directory: the real values may be larger. */
   readonly isComplete: boolean
 }
 
 export interface Usage {
-  /** Of a mounted file system, or of the pool's. */
+  /** The file system that contains the path. */
   ofFilesystem(path: string): Promise<SpaceUsage>
-  /** What lies under a directory, by walking it. An answer is kept for a while and given to all who ask. */
+  /** The tree below a directory, by walking it. Results are cached for a short time and shared by concurrent callers. */
   ofDirectory(path: string): Promise<TreeUsage>
 }

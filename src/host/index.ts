@@ -1,3 +1,4 @@
+// The public interface of the host package: the operating system of this node behind interfaces (host.ts).
 export {
   FrozenError,
   MissingToolError,
@@ -9,6 +10,7 @@ export {
 export { minimumBytes } from './filesystems.ts'
 export type {
   Ability,
+  AppliedLimit,
   Counters,
   Detachment,
   DeviceContent,
@@ -17,16 +19,15 @@ export type {
   Files,
   Filesystems,
   FilesystemType,
+  FormatOptions,
   Growth,
   Host,
   IoLimit,
   IoLimits,
   IoRates,
   IoTotals,
-  LimitInForce,
   LoopDevice,
   Loops,
-  MakeOptions,
   MountEntry,
   Mounts,
   SpaceUsage,

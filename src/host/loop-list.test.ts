@@ -26,7 +26,7 @@ const PRINTED = `{
 }`
 
 describe('the list of loop devices', () => {
-  it('SYS-6 tells the file, which one it really is, and whether its name is gone', () => {
+  it('SYS-6 contains the backing file, its identity, and whether it is deleted', () => {
     expect(parseLoopList(PRINTED)).toEqual([
       {
         device: '/dev/loop0',
@@ -51,19 +51,19 @@ describe('the list of loop devices', () => {
     ])
   })
 
-  it('SYS-6 reads older releases, where everything is a string', () => {
+  it('SYS-6 is parsed from older releases, where all values are strings', () => {
     const [device] = parseLoopList(
       '{"loopdevices":[{"name":"/dev/loop1","back-file":"/a","back-ino":"5","back-maj:min":"8:1","ro":"1","autoclear":"0","offset":"0","sizelimit":"0"}]}',
     )
     expect(device).toMatchObject({ fileId: '8:1/5', isReadOnly: true, isAutoclear: false, offsetBytes: 0 })
   })
 
-  it('SYS-6 takes no devices for what it is, in both ways of saying so', () => {
+  it('SYS-6 can be empty, in both formats', () => {
     expect(parseLoopList('{\n   "loopdevices": [\n\n   ]\n}\n')).toEqual([])
     expect(parseLoopList('')).toEqual([])
   })
 
-  it('SYS-6 leaves out a device that lost its file while the list was made', () => {
+  it('SYS-6 omits a device without a backing file', () => {
     expect(parseLoopList('{"loopdevices":[{"name":"/dev/loop1","back-file":null}]}')).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
-// Reads what `losetup --list --json` prints. Releases differ: yes and no come as true and false or as 1 and 0, numbers
-// bare or quoted, device numbers padded with spaces.
+// Parses `losetup --list --json`. Its releases differ: booleans are true and false or 1 and 0, numbers may be strings, and
+// device numbers may be padded with spaces.
 import type { LoopDevice } from './host.ts'
 
 export const LOOP_COLUMNS = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN,RO,AUTOCLEAR,OFFSET,SIZELIMIT'
@@ -7,10 +7,10 @@ export const LOOP_COLUMNS = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN,RO,AUTOCLEAR,O
 const DELETED = ' (deleted)'
 
 export function parseLoopList(text: string): LoopDevice[] {
-  if (text.trim() === '') return [] // some releases print nothing at all when there is none
+  if (text.trim() === '') return [] // some releases print nothing if there are no devices
   const { loopdevices } = JSON.parse(text) as { loopdevices: Record<string, unknown>[] }
   return loopdevices
-    .filter((row) => row['back-file']) // a device that lost its file while the list was made
+    .filter((row) => row['back-file']) // detached while losetup was reading
     .map((row) => {
       const file = String(row['back-file'])
       const isDeleted = file.endsWith(DELETED)

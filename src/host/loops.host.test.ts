@@ -2,37 +2,37 @@ import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
-import { type HostTrial, startHostTrial } from './host.fixture.ts'
+import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
 const missing = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
 describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` : ''}`, () => {
-  let trial: HostTrial
+  let fixture: HostFixture
   beforeEach(async () => {
-    trial = await startHostTrial()
+    fixture = await startHostFixture()
   })
-  afterEach(() => trial.dispose())
+  afterEach(() => fixture.dispose())
 
-  it('SYS-6 one file has one writable device, however many ask at once', async () => {
-    const { loops, files } = trial.host
-    const file = join(trial.pool, 'volume')
+  it('SYS-6 attaches one writable device per file for concurrent calls', async () => {
+    const { loops, files } = fixture.host
+    const file = join(fixture.pool, 'volume')
     await files.extend(file, 16 * MIB)
     const devices = await Promise.all(Array.from({ length: 10 }, () => loops.attach(file)))
     expect(new Set(devices).size).toBe(1)
     expect(await loops.findByFile(file)).toMatchObject([{ device: devices[0], isReadOnly: false, isAutoclear: false }])
   })
 
-  it('SYS-6 many files get a device each, attached at once', async () => {
-    const devices = await Promise.all(Array.from({ length: 8 }, (_, index) => trial.device(`volume-${index}`, MIB)))
+  it('SYS-6 attaches many files concurrently', async () => {
+    const devices = await Promise.all(Array.from({ length: 8 }, (_, index) => fixture.device(`volume-${index}`, MIB)))
     expect(new Set(devices.map((it) => it.device)).size).toBe(8)
   })
 
-  it('SYS-6 another driver process finds the device by inode, also after a rename', async () => {
-    const { file, device } = await trial.device('volume', 16 * MIB)
-    const renamed = join(trial.pool, 'renamed')
+  it('SYS-6 finds the device of another process by inode, also after a rename', async () => {
+    const { file, device } = await fixture.device('volume', 16 * MIB)
+    const renamed = join(fixture.pool, 'renamed')
     await rename(file, renamed)
-    const restarted = await startHostTrial()
+    const restarted = await startHostFixture()
     try {
       expect(await restarted.host.loops.attach(renamed)).toBe(device)
     } finally {
@@ -40,9 +40,9 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     }
   })
 
-  it('SYS-6 a read-only device lies beside the writable one and cannot be written', async () => {
-    const { loops } = trial.host
-    const { file, device } = await trial.device('volume', MIB)
+  it('SYS-6 attaches a read-only device in addition to the writable one', async () => {
+    const { loops } = fixture.host
+    const { file, device } = await fixture.device('volume', MIB)
     const readOnly = await loops.attach(file, { readOnly: true })
     expect(readOnly).not.toBe(device)
     expect(await loops.attach(file, { readOnly: true }), 'again').toBe(readOnly)
@@ -50,53 +50,55 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     await expect(writeFile(readOnly, 'x', { flag: 'r+' })).rejects.toThrow('EPERM')
   })
 
-  it('SYS-6 a mark left by blockdev --setro does not make the next volume read-only', async () => {
-    const { loops } = trial.host
-    const { file, device } = await trial.device('first', MIB)
-    await trial.run('blockdev', ['--setro', device])
+  it('SYS-6 clears the flag of blockdev --setro for the next volume', async () => {
+    const { loops } = fixture.host
+    const { file, device } = await fixture.device('first', MIB)
+    await fixture.run('blockdev', ['--setro', device])
     await loops.detach(device, { file })
-    const next = await trial.device('next', MIB) // mostly the same number; whichever it is, it can be written
+    const next = await fixture.device('next', MIB) // usually the same loop number; in any case writable
     expect((await readFile(`/sys/block/${next.device.slice('/dev/'.length)}/ro`, 'utf8')).trim()).toBe('0')
     await (await open(next.device, 'r+')).close()
-    await trial.run('blockdev', ['--setrw', device])
+    await fixture.run('blockdev', ['--setrw', device])
   })
 
-  it('REX-1 a device takes the new size of its file when told', async () => {
-    const { loops, files } = trial.host
-    const { file, device } = await trial.device('volume', 16 * MIB)
+  it('REX-1 updates the size of a device to that of its file', async () => {
+    const { loops, files } = fixture.host
+    const { file, device } = await fixture.device('volume', 16 * MIB)
     await files.extend(file, 32 * MIB)
     expect(await loops.sizeBytes(device)).toBe(16 * MIB)
     await loops.refreshSize(device)
     expect(await loops.sizeBytes(device)).toBe(32 * MIB)
   })
 
-  it('SYS-6 detaching twice is as good as once, and a deleted file’s device goes too', async () => {
-    const { loops } = trial.host
-    const { file, device } = await trial.device('volume', MIB)
+  it('SYS-6 detaches idempotently, also if the file was deleted', async () => {
+    const { loops } = fixture.host
+    const { file, device } = await fixture.device('volume', MIB)
     await rm(file)
     expect((await loops.list()).find((it) => it.device === device)).toMatchObject({ file, isDeleted: true })
-    expect(await loops.detach(device, { file })).toEqual({ is: 'gone' })
-    expect(await loops.detach(device, { file })).toEqual({ is: 'gone' })
+    expect(await loops.detach(device, { file })).toEqual({ is: 'detached' })
+    expect(await loops.detach(device, { file })).toEqual({ is: 'detached' })
     expect((await loops.list()).filter((it) => it.file === file)).toEqual([])
   })
 
-  it('SYS-6 a late repeat of a detach does not take another volume’s device', async () => {
-    const { loops } = trial.host
-    const first = await trial.device('first', MIB)
-    expect(await loops.detach(first.device, { file: join(trial.pool, 'some other file') })).toEqual({ is: 'gone' })
+  it('SYS-6 does not detach the device of another volume on a late retry', async () => {
+    const { loops } = fixture.host
+    const first = await fixture.device('first', MIB)
+    expect(await loops.detach(first.device, { file: join(fixture.pool, 'some other file') })).toEqual({
+      is: 'detached',
+    })
     expect(await loops.findByFile(first.file)).toHaveLength(1)
   })
 
-  it('SYS-6 a mounted device goes with its last mount, and is taken back if it is wanted again before', async () => {
-    const { loops, mounts, filesystems } = trial.host
-    const { file, device } = await trial.device('volume', 16 * MIB)
-    await filesystems.make(device, 'ext4', { keepReservation: false })
-    const stage = await trial.directory('stage')
+  it('SYS-6 detaches a mounted device at its last unmount, unless it is attached again before', async () => {
+    const { loops, mounts, filesystems } = fixture.host
+    const { file, device } = await fixture.device('volume', 16 * MIB)
+    await filesystems.format(device, 'ext4', { keepReservation: false })
+    const stage = await fixture.directory('stage')
     await mounts.mount(device, stage, 'ext4')
 
     expect(await loops.detach(device, { file })).toEqual({
-      is: 'going',
-      because: `${device} is mounted at ${stage} and goes when that is unmounted`,
+      is: 'pending',
+      because: `${device} is mounted at ${stage} and is detached when that is unmounted`,
     })
     expect(await loops.attach(file)).toBe(device)
     await mounts.unmount(stage)
@@ -108,17 +110,17 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     expect(await loops.findByFile(file), 'gone with the mount').toEqual([])
   })
 
-  it('SYS-6 a device that a process has open goes when it lets go', async () => {
-    const { loops } = trial.host
-    const { file, device } = await trial.device('volume', MIB)
+  it('SYS-6 detaches an open device when the process closes it', async () => {
+    const { loops } = fixture.host
+    const { file, device } = await fixture.device('volume', MIB)
     const holder = await open(device, 'r')
     const detaching = loops.detach(device, { file })
     try {
-      // Marked, but still there.
+      // Marked for detachment, but still attached.
       await expect.poll(async () => (await loops.findByFile(file))[0]?.isAutoclear).toBe(true)
     } finally {
       await holder.close()
     }
-    expect(await detaching).toEqual({ is: 'gone' })
+    expect(await detaching).toEqual({ is: 'detached' })
   })
 })

@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(pool, { recursive: true, force: true }))
 
-/** A losetup that answers from `answer`, and the commands it was given. */
+/** A Run that returns the output of `answer` and records the commands. */
 function fakeTools(answer: (command: string) => string | Promise<string>) {
   const commands: string[] = []
   const run: Run = async (program, args) => {
@@ -30,7 +30,7 @@ function fakeTools(answer: (command: string) => string | Promise<string>) {
 }
 
 const refuse = (stderr: string): never => {
-  throw new ProgramFailedError(['losetup'], { code: 1, stderr, how: 'ended with 1' })
+  throw new ProgramFailedError(['losetup'], { code: 1, stderr, how: 'exited with 1' })
 }
 
 async function loopListOf(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
@@ -58,14 +58,14 @@ const loopsWith = (run: Run, cleared: string[] = []) =>
     sysBlock: join(pool, 'sys'),
   })
 
-describe('attaching', () => {
-  it('SYS-6 is one command, with direct IO and without overlap', async () => {
+describe('attach', () => {
+  it('SYS-6 runs one command, with direct IO and without overlap', async () => {
     const { run, commands } = fakeTools(() => '/dev/loop4\n')
     expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toEqual([`losetup --find --show --nooverlap --direct-io=on ${file}`])
   })
 
-  it('SYS-6 of one file by many at once happens one after another', async () => {
+  it('SYS-6 serializes concurrent calls for one file', async () => {
     let running = 0
     let mostAtOnce = 0
     const { run } = fakeTools(async () => {
@@ -79,7 +79,7 @@ describe('attaching', () => {
     expect(mostAtOnce).toBe(1)
   })
 
-  it('SYS-6 does without direct IO where it is refused, and uses the device that was attached by then', async () => {
+  it('SYS-6 uses the device that losetup attached before direct IO failed', async () => {
     const { run, commands } = fakeTools((command) => {
       if (command.includes('--direct-io')) refuse('losetup: /dev/loop4: set direct io failed: Invalid argument')
       return command.includes('--list') ? loopListOf([{ device: '/dev/loop4', ro: false }]) : refuse('a second one')
@@ -88,7 +88,7 @@ describe('attaching', () => {
     expect(commands).toHaveLength(2)
   })
 
-  it('SYS-6 puts a writable device beside a read-only one', async () => {
+  it('SYS-6 attaches a writable device in addition to a read-only one', async () => {
     const { run, commands } = fakeTools((command) => {
       if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
       return command.includes('--list') ? loopListOf([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
@@ -97,7 +97,7 @@ describe('attaching', () => {
     expect(commands.at(-1)).toBe(`losetup --find --show --direct-io=on ${file}`)
   })
 
-  it('SYS-6 reuses the writable device where a read-only one is there too', async () => {
+  it('SYS-6 reuses the writable device if there is a read-only one too', async () => {
     const { run } = fakeTools((command) => {
       if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
       return command.includes('--list')
@@ -110,15 +110,15 @@ describe('attaching', () => {
     expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
   })
 
-  it('SYS-6 refuses a file of which somebody else has a part attached for writing', async () => {
+  it('SYS-6 fails if another program has attached a part of the file for writing', async () => {
     const { run } = fakeTools((command) => {
       if (command.includes('--nooverlap')) refuse('losetup: overlapping loop device exists')
       return command.includes('--list') ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }]) : refuse('no')
     })
-    await expect(loopsWith(run).attach(file)).rejects.toThrow('/dev/loop3 is over it already and not by us')
+    await expect(loopsWith(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
   })
 
-  it('SYS-6 takes away a read-only mark that another volume left on the number', async () => {
+  it('SYS-6 clears the read-only flag that another volume left on the loop number', async () => {
     await mkdir(join(pool, 'sys', 'loop4'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'ro'), '1\n')
     const { run, commands } = fakeTools(() => '/dev/loop4\n')
@@ -126,27 +126,27 @@ describe('attaching', () => {
     expect(commands.at(-1)).toBe('blockdev --setrw /dev/loop4')
   })
 
-  it('SYS-6 says which file is missing', async () => {
+  it('SYS-6 names the missing file', async () => {
     const { run, commands } = fakeTools(() => '/dev/loop4\n')
     await expect(loopsWith(run).attach(join(pool, 'gone'))).rejects.toThrow(
-      `Cannot attach ${pool}/gone: there is no such`,
+      `Cannot attach ${pool}/gone: the file does not exist`,
     )
     expect(commands).toEqual([])
   })
 })
 
-describe('detaching', () => {
-  it('SYS-6 leaves a number alone that has gone to another file', async () => {
+describe('detach', () => {
+  it('SYS-6 does nothing if the loop number belongs to another file now', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
     const cleared: string[] = []
     const { run, commands } = fakeTools(() => loopListOf([]))
-    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'gone' })
+    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(commands.filter((command) => command.includes('--detach'))).toEqual([])
     expect(cleared).toEqual([])
   })
 
-  it('SYS-6 lifts the limits first: they would stay with the number', async () => {
+  it('SYS-6 clears the limits first, because they stay with the loop number', async () => {
     const backing = join(pool, 'sys', 'loop4', 'loop', 'backing_file')
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(backing, `${file}\n`)
@@ -156,11 +156,11 @@ describe('detaching', () => {
       await rm(backing)
       return ''
     })
-    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'gone' })
+    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(cleared).toEqual(['/dev/loop4'])
   })
 
-  it('SYS-6 waits for someone who only looks, and says so when that does not end', async () => {
+  it('SYS-6 waits for programs that inspect the device, and then reports it as pending', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), `${file}\n`)
     const clock = manualClock()
@@ -177,13 +177,13 @@ describe('detaching', () => {
       answer = it
     })
     while (answer === undefined) {
-      await clock.nextTurn() // it reads files in between, which takes real turns
+      await clock.nextTurn() // detach() reads files, which takes real turns of the event loop
       await clock.advance(100)
     }
     await detaching
     expect(answer).toEqual({
-      is: 'going',
-      because: 'a process has /dev/loop4 open and it goes when that process closes it',
+      is: 'pending',
+      because: 'a process has /dev/loop4 open, and it is detached when that process closes it',
     })
   })
 })

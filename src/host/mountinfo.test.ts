@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { MountEntry } from './host.ts'
 import { parseMountInfo } from './mountinfo.ts'
 
-describe('the kernel’s table of mounts', () => {
-  it('SYS-6 reads a line with tags, without tags, and with escaped names', () => {
+describe('parseMountInfo', () => {
+  it('SYS-6 parses lines with tags, without tags, and with escaped names', () => {
     const text = [
       '22 28 0:20 / /proc rw,nosuid - proc proc rw',
       '36 35 98:0 /dir /mnt/a\\040b\\134c ro,noatime master:1 shared:7 - ext4 /dev/loop3 rw,errors=continue',
@@ -36,16 +36,16 @@ describe('the kernel’s table of mounts', () => {
     ])
   })
 
-  it('SYS-6 is not misled by a directory that is called -', () => {
+  it('SYS-6 parses a directory named -', () => {
     const [entry] = parseMountInfo('36 35 7:0 / /mnt/- rw - ext4 - rw')
     expect(entry).toMatchObject({ target: '/mnt/-', type: 'ext4', source: '-' })
   })
 
-  it('SYS-6 refuses a line it cannot read instead of leaving out a mount', () => {
-    expect(() => parseMountInfo('36 35 7:0 / /mnt rw')).toThrow('Cannot read this line of mountinfo: "36 35 7:0')
+  it('SYS-6 throws for an invalid line instead of omitting a mount', () => {
+    expect(() => parseMountInfo('36 35 7:0 / /mnt rw')).toThrow('Cannot parse this line of mountinfo: "36 35 7:0')
   })
 
-  it('SYS-6 gives back any table that the kernel could write', () => {
+  it('SYS-6 round-trips any table', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => `/${text.replaceAll('\0', '')}`)
     const words = fc.array(fc.constantFrom('rw', 'ro', 'noatime', 'errors=continue'), { minLength: 1 })
     const entry: fc.Arbitrary<MountEntry> = fc.record({

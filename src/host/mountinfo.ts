@@ -1,7 +1,7 @@
-// Reads /proc/self/mountinfo. One line is one mount:
+// Parses /proc/self/mountinfo, one mount per line:
 //   36 35 98:0 /dir /mnt/a\040b rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-//   id parent device root target options (any number of tags) - type source options-of-the-file-system
-// Space, tab, newline, backslash and # stand there as a backslash and three octal digits.
+//   id parent device root target options (any number of tags) - type source super-options
+// Space, tab, newline, backslash and # are escaped as a backslash and three octal digits.
 import type { MountEntry } from './host.ts'
 
 export function parseMountInfo(text: string): MountEntry[] {
@@ -13,7 +13,7 @@ function parseLine(line: string): MountEntry {
   const dash = fields.indexOf('-', TAGS_BEGIN)
   const [id, parentId, deviceNumber, root, target, options] = fields
   const [type, source, superOptions] = fields.slice(dash + 1)
-  if (dash < 0 || superOptions === undefined) throw new Error(`Cannot read this line of mountinfo: "${line}"`)
+  if (dash < 0 || superOptions === undefined) throw new Error(`Cannot parse this line of mountinfo: "${line}"`)
   return {
     id: Number(id),
     parentId: Number(parentId),
@@ -29,7 +29,6 @@ function parseLine(line: string): MountEntry {
 
 const TAGS_BEGIN = 6
 
-// The kernel writes bytes; the three digits are always one of the ASCII characters above, so decoding the text first
-// and the escapes after gives the same name.
+// Escapes stand only for the ASCII characters above, so decoding UTF-8 first and the escapes afterwards is correct.
 const unescapeOctal = (field: string) =>
   field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))

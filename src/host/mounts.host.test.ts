@@ -2,27 +2,27 @@ import { mkdir, open, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from '../../test/allowed-skips.ts'
-import { type HostTrial, startHostTrial } from './host.fixture.ts'
+import { type HostFixture, startHostFixture } from './host.fixture.ts'
 
 const MIB = 1024 * 1024
 const missing = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
 describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`, () => {
-  let trial: HostTrial
+  let fixture: HostFixture
   let device: string
   let stage: string
 
   beforeEach(async () => {
-    trial = await startHostTrial()
-    ;({ device } = await trial.device('volume', 16 * MIB))
-    await trial.host.filesystems.make(device, 'ext4', { keepReservation: false })
-    stage = await trial.directory('stage with\na strange \\040 name')
-    await trial.host.mounts.mount(device, stage, 'ext4', ['noatime'])
+    fixture = await startHostFixture()
+    ;({ device } = await fixture.device('volume', 16 * MIB))
+    await fixture.host.filesystems.format(device, 'ext4', { keepReservation: false })
+    stage = await fixture.directory('stage with\na strange \\040 name')
+    await fixture.host.mounts.mount(device, stage, 'ext4', ['noatime'])
   })
-  afterEach(() => trial.dispose())
+  afterEach(() => fixture.dispose())
 
-  it('SYS-6 a mount is found again, whatever its directory is called', async () => {
-    const { mounts } = trial.host
+  it('SYS-6 are found by path, even with special characters', async () => {
+    const { mounts } = fixture.host
     expect(await mounts.at(stage)).toMatchObject({ target: stage, type: 'ext4', source: device, root: '/' })
     expect((await mounts.at(stage))?.options).toContain('noatime')
     expect(await mounts.sourceOf(stage)).toBe(device)
@@ -30,16 +30,16 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     expect(await mounts.mountsOf(device)).toHaveLength(1)
   })
 
-  it('SYS-6 a mount is found through a symbolic link to it', async () => {
-    const name = join(trial.pool, 'link')
+  it('SYS-6 are found through a symbolic link', async () => {
+    const name = join(fixture.pool, 'link')
     await symlink(stage, name)
-    expect(await trial.host.mounts.isMountPoint(name)).toBe(true)
+    expect(await fixture.host.mounts.isMountPoint(name)).toBe(true)
   })
 
-  it('SYS-6 a read-only view cannot be written while the stage can', async () => {
-    const { mounts } = trial.host
+  it('SYS-6 can be bound read-only while the staging path is writable', async () => {
+    const { mounts } = fixture.host
     await writeFile(join(stage, 'data'), 'from the stage')
-    const target = await trial.directory('published')
+    const target = await fixture.directory('published')
     await mounts.bind(stage, target, { readOnly: true })
     await mounts.bind(stage, target, { readOnly: true })
     expect(await readFile(join(target, 'data'), 'utf8')).toBe('from the stage')
@@ -49,26 +49,26 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     expect((await mounts.mountsOf(device)).map((it) => it.target).sort()).toEqual([stage, target].sort())
   })
 
-  it('SYS-6 a view that a crash left writable is made read-only by the repeat', async () => {
-    const { mounts } = trial.host
-    const target = await trial.directory('published')
+  it('SYS-6 that a crash left writable are made read-only by a retry', async () => {
+    const { mounts } = fixture.host
+    const target = await fixture.directory('published')
     await mounts.bind(stage, target)
     await mounts.bind(stage, target, { readOnly: true })
     await expect(writeFile(join(target, 'more'), 'x')).rejects.toThrow('EROFS')
   })
 
-  it('SYS-6 nothing is bound over another mount', async () => {
-    const { mounts } = trial.host
+  it('SYS-6 are not bound over another mount', async () => {
+    const { mounts } = fixture.host
     const inner = join(stage, 'inner')
     await mkdir(inner)
-    const target = await trial.directory('published')
+    const target = await fixture.directory('published')
     await mounts.bind(inner, target)
     await expect(mounts.bind(stage, target)).rejects.toThrow('is mounted there. Unmount it first.')
   })
 
-  it('SYS-6 a device node is bound on a file, and known as the device it is', async () => {
-    const { mounts } = trial.host
-    const target = join(trial.pool, 'block')
+  it('SYS-6 of a device node onto a file report that device', async () => {
+    const { mounts } = fixture.host
+    const target = join(fixture.pool, 'block')
     await writeFile(target, '')
     await mounts.bind(device, target)
     await mounts.bind(device, target)
@@ -78,30 +78,30 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     expect(await mounts.sourceOf(target)).toBeUndefined()
   })
 
-  it('SYS-6 unmounting removes all that lies on a path, and is done when nothing does', async () => {
-    const { mounts } = trial.host
-    const target = await trial.directory('published')
-    await trial.run('mount', ['--bind', stage, target])
-    await trial.run('mount', ['--bind', stage, target])
+  it('SYS-6 are unmounted completely and idempotently', async () => {
+    const { mounts } = fixture.host
+    const target = await fixture.directory('published')
+    await fixture.run('mount', ['--bind', stage, target])
+    await fixture.run('mount', ['--bind', stage, target])
     await mounts.unmount(target)
     expect(await mounts.isMountPoint(target)).toBe(false)
     await mounts.unmount(target)
-    await mounts.unmount(join(trial.pool, 'never there'))
+    await mounts.unmount(join(fixture.pool, 'never there'))
   })
 
-  it('SYS-6 a write-protected device is refused for writing instead of mounted read-only', async () => {
-    const { loops, mounts } = trial.host
-    const { file, device: other } = await trial.device('other', 16 * MIB)
-    await trial.host.filesystems.make(other, 'ext4', { keepReservation: false })
+  it('SYS-6 of a write-protected device fail for writing instead of becoming read-only', async () => {
+    const { loops, mounts } = fixture.host
+    const { file, device: other } = await fixture.device('other', 16 * MIB)
+    await fixture.host.filesystems.format(other, 'ext4', { keepReservation: false })
     await loops.detach(other, { file })
     const readOnly = await loops.attach(file, { readOnly: true })
-    const target = await trial.directory('refused')
+    const target = await fixture.directory('refused')
     await expect(mounts.mount(readOnly, target, 'ext4')).rejects.toThrow(/write-protected/)
     expect(await mounts.isMountPoint(target)).toBe(false)
   })
 
-  it('PIO-8 the counters of the device see what is written through it', async () => {
-    const { counters } = trial.host
+  it('PIO-8 update the counters of the device', async () => {
+    const { counters } = fixture.host
     await counters.begin(device)
     const handle = await open(join(stage, 'data'), 'w')
     await handle.write(Buffer.alloc(MIB, 7))

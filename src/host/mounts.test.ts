@@ -28,8 +28,8 @@ function mountsWith(answer: (command: string) => Promise<void> | void = () => {}
   return { commands, mounts: createMounts({ run, mountInfo }) }
 }
 
-describe('mounting', () => {
-  it('SYS-6 asks for a writable mount or none: never silently a read-only one', async () => {
+describe('mount', () => {
+  it('SYS-6 requests read-write or read-only explicitly', async () => {
     const { mounts, commands } = mountsWith()
     await mounts.mount('/dev/null', '/stage', 'xfs', ['noatime', 'nodiratime'])
     await mounts.mount('/dev/null', '/stage', 'ext4', [], { readOnly: true })
@@ -39,7 +39,7 @@ describe('mounting', () => {
     ])
   })
 
-  it('SYS-6 does nothing where it is done, and refuses a place that is taken or mounted the other way', async () => {
+  it('SYS-6 is idempotent, and fails if another device or another mode is mounted', async () => {
     const { mounts, commands } = mountsWith()
     await kernelHas('40 1 1:3 / /stage rw - xfs /dev/loop3 rw', '41 1 7:9 / /other rw - xfs /dev/loop9 rw')
     await mounts.mount('/dev/null', '/stage', 'xfs') // 1:3 is the number of /dev/null
@@ -51,17 +51,17 @@ describe('mounting', () => {
   })
 
   it.each(['bind', 'remount', 'loop=/dev/loop1', 'noatime,move', 'X-mount.mkdir', 'helper=x', 'a b', 'SHARED'])(
-    'SYS-10 refuses the flag %s, which would do more than mount this volume',
+    'SYS-10 rejects the option %s',
     async (flag) => {
       const { mounts, commands } = mountsWith()
-      await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('cannot be used for a volume')
+      await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('is not allowed for a volume')
       expect(commands).toEqual([])
     },
   )
 })
 
-describe('unmounting', () => {
-  it('SYS-6 goes on until nothing is left on the path, uppermost first', async () => {
+describe('unmount', () => {
+  it('SYS-6 unmounts all stacked mounts, topmost first', async () => {
     const stack = ['40 1 7:3 / /stage rw - xfs /dev/loop3 rw', '41 40 7:4 / /stage rw - xfs /dev/loop4 rw']
     await kernelHas(...stack)
     const { mounts, commands } = mountsWith(async () => {
@@ -73,17 +73,17 @@ describe('unmounting', () => {
     expect(commands).toEqual(['umount /stage', 'umount /stage'])
   })
 
-  it('SYS-6 tells the uppermost mount by its parent, not by its place in the list', async () => {
+  it('SYS-6 finds the topmost mount by parent id, not by position', async () => {
     await kernelHas('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     expect((await mountsWith().mounts.at('/stage'))?.source).toBe('/dev/loop4')
   })
 
-  it('SYS-6 is done where nothing is mounted, or somebody was faster', async () => {
+  it('SYS-6 succeeds if nothing is mounted, also after a concurrent unmount', async () => {
     const { mounts, commands } = mountsWith(() => {
       throw new ProgramFailedError(['umount'], {
         code: 32,
         stderr: 'umount: /stage: not mounted.',
-        how: 'ended with 32',
+        how: 'exited with 32',
       })
     })
     await mounts.unmount('/nowhere')
@@ -92,25 +92,25 @@ describe('unmounting', () => {
     await mounts.unmount('/stage')
   })
 
-  it('SYS-6 tells that the path is busy', async () => {
+  it('SYS-6 fails if the path is busy', async () => {
     await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     const { mounts } = mountsWith(() => {
       throw new ProgramFailedError(['umount'], {
         code: 32,
         stderr: 'umount: /stage: target is busy.',
-        how: 'ended with 32',
+        how: 'exited with 32',
       })
     })
     await expect(mounts.unmount('/stage')).rejects.toThrow('target is busy')
   })
 
-  it('SYS-6 gives up on a path where mounts never end', async () => {
+  it('SYS-6 fails after 64 stacked mounts', async () => {
     await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     await expect(mountsWith().mounts.unmount('/stage')).rejects.toThrow('more than 64 mounts')
   })
 })
 
-it('SYS-6 finds a bound directory’s mount by its own path only', async () => {
+it('SYS-6 does not treat a directory below a mount point as a mount point', async () => {
   await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
   const { mounts } = mountsWith()
   expect(await mounts.isMountPoint('/stage')).toBe(true)

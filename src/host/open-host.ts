@@ -1,5 +1,4 @@
-// Wires the real machine: every contract of host.ts with its implementation. Tests that touch nothing real pass fakes
-// of the contracts instead.
+// Creates the Host of this machine: every interface of host.ts with its implementation. Unit tests pass fakes instead.
 import type { Clock } from '../base/clock.ts'
 import { createCounters } from './counters.ts'
 import { createFiles } from './files.ts'

@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(poolDir, { recursive: true, force: true }))
 
-it('SYS-6 a probe leaves nothing behind, and clears away what a killed one left', async () => {
+it('SYS-6 cleans up after itself and after a probe that was killed', async () => {
   const left = join(poolDir, '.stowage-probe-killed')
   await mkdir(left)
   await writeFile(join(left, 'loop'), 'x')
@@ -25,7 +25,7 @@ it('SYS-6 a probe leaves nothing behind, and clears away what a killed one left'
   }
 })
 
-it('SYS-6 every no has a reason in words', async () => {
+it('SYS-6 gives a reason for everything that is not possible', async () => {
   const facts = await probeHost({ poolDir, clock: systemClock() })
   const abilities = [
     ...[facts.canLoop, facts.canMount, facts.canReflink, facts.canGrowExt4Online],

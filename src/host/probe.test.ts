@@ -10,11 +10,11 @@ describe('capabilities', () => {
     ['root without CAP_SYS_RESOURCE', '000001fffeffffff', { sysAdmin: true, sysResource: false }],
     ['those of a container', '00000000a80425fb', { sysAdmin: false, sysResource: false }],
     ['none', '0000000000000000', { sysAdmin: false, sysResource: false }],
-  ])('SYS-6 reads %s', (_, effective, expected) => {
+  ])('SYS-6 parses %s', (_, effective, expected) => {
     expect(parseCapabilities(statusWith(effective))).toEqual(expected)
   })
 
-  it('SYS-6 expects nothing of a kernel that does not tell', () => {
+  it('SYS-6 assumes no capabilities if the kernel reports none', () => {
     expect(parseCapabilities('Name:\tnode\n')).toEqual({ sysAdmin: false, sysResource: false })
   })
 })

@@ -1,5 +1,5 @@
-// What this machine lets us do, found by trying it on small files in the pool, with the reason for every no. The
-// answers choose the backend, and end up in the plugin's manifest, the metrics and the list of tests that may be skipped.
+// Detects what is possible on this machine by trying it on small files in the pool, with a reason for everything that is
+// not. The result selects the driver's backend and appears in its manifest, its metrics and the list of skipped tests.
 import { constants } from 'node:fs'
 import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,11 +29,11 @@ export type Tool = (typeof TOOLS)[number]
 
 export interface HostFacts {
   readonly isRoot: boolean
-  /** Effective capabilities: mounting and loops need the first, growing a mounted ext4 the second as well. */
+  /** Effective capabilities. Mounts and loop devices need CAP_SYS_ADMIN; growing a mounted ext4 also CAP_SYS_RESOURCE. */
   readonly capabilities: { readonly sysAdmin: boolean; readonly sysResource: boolean }
   /** A loop device can be attached and detached. */
   readonly canLoop: Ability
-  /** A file system of at least one type can be made on it and mounted. */
+  /** At least one file system type can be formatted and mounted. */
   readonly canMount: Ability
   readonly filesystems: Readonly<Record<FilesystemType, Ability>>
   readonly tools: Readonly<Record<Tool, Ability>>
@@ -50,28 +50,28 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
-/** What a file system of the smallest size writes when it is made, several times over. */
-const PROBE_NEEDS_BYTES = 256 * 1024 * 1024
+/** Several times what mkfs writes for the smallest file system. */
+const PROBE_SPACE_BYTES = 256 * 1024 * 1024
 
-/** Where loops and file systems are tried when the pool has no room for that: what is asked is about the machine. */
+/** Used for loop devices and file systems if the pool is too full; these results do not depend on the pool. */
 const MEMORY_DIR = '/dev/shm'
 
 export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostFacts> {
   const run = createRun({ clock })
   const mounts = createMounts({ run })
   const loops = createLoops({ run, clock, mounts, clearLimits: async () => {} })
-  const trial = { files: createFiles({ run }), loops, mounts, filesystems: createFilesystems({ run, mounts }) }
+  const tools = { files: createFiles({ run }), loops, mounts, filesystems: createFilesystems({ run, mounts }) }
 
   await mkdir(poolDir, { recursive: true })
-  const place = await placeToTry(poolDir)
-  await removeLeftovers(poolDir, PROBE_PREFIX, trial)
-  await removeLeftovers(place.parent, place.prefix, trial)
-  const dir = await mkdtemp(join(place.parent, place.prefix))
+  const location = await chooseLocation(poolDir)
+  await removeLeftovers(poolDir, PROBE_PREFIX, tools)
+  await removeLeftovers(location.parent, location.prefix, tools)
+  const dir = await mkdtemp(join(location.parent, location.prefix))
   try {
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
-    const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), trial)), capabilities)
-    const filesystems = await tryFilesystems(dir, canLoop, trial)
-    if (!place.isPool && canLoop.yes) await assumeWhatToolsPromise(filesystems)
+    const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), tools)), capabilities)
+    const filesystems = await tryFilesystems(dir, canLoop, tools)
+    if (!location.isPool && canLoop.yes) await assumeSupportedByTools(filesystems)
     return {
       isRoot: process.getuid?.() === 0,
       capabilities,
@@ -79,20 +79,20 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
       canMount: anyOf(Object.values(filesystems)),
       filesystems,
       tools: await findTools(),
-      canReflink: place.isPool ? await tryReflink(dir, poolDir) : no(`${poolDir} was too full to try`),
+      canReflink: location.isPool ? await tryReflink(dir, poolDir) : no(`${poolDir} was too full to try`),
       canGrowExt4Online: capabilities.sysResource ? YES : no(NO_SYS_RESOURCE),
       limits: await findLimits(),
     }
   } finally {
-    await removeLeftovers(place.parent, place.prefix, trial)
+    await removeLeftovers(location.parent, location.prefix, tools)
   }
 }
 
-/** A full pool must not keep its driver from starting: deleting volumes is what makes room. */
-async function placeToTry(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
+/** A full pool must not prevent the driver from starting, because only the driver can delete volumes. */
+async function chooseLocation(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
   const { bavail, bsize } = await statfs(poolDir)
-  if (bavail * bsize >= PROBE_NEEDS_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
-  const { dev, ino } = await stat(poolDir) // others may be probing here, for pools of their own
+  if (bavail * bsize >= PROBE_SPACE_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
+  const { dev, ino } = await stat(poolDir) // other drivers may probe here for their own pools
   const isThere = await access(MEMORY_DIR, constants.W_OK).then(
     () => true,
     () => false,
@@ -101,51 +101,55 @@ async function placeToTry(poolDir: string): Promise<{ parent: string; prefix: st
   return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
 }
 
-interface Trial {
+interface ProbeTools {
   readonly files: Files
   readonly loops: Loops
   readonly mounts: Mounts
   readonly filesystems: Filesystems
 }
 
-const TRIAL_LOOP_BYTES = 1024 * 1024
+const PROBE_LOOP_BYTES = 1024 * 1024
 
-async function tryLoop(file: string, { files, loops }: Trial): Promise<void> {
-  await files.extend(file, TRIAL_LOOP_BYTES)
+async function tryLoop(file: string, { files, loops }: ProbeTools): Promise<void> {
+  await files.extend(file, PROBE_LOOP_BYTES)
   await loops.detach(await loops.attach(file), { file })
 }
 
-/** A refusal for want of rights says so in words rather than as the complaint of a program. */
+/** Replaces the error of a program by the missing capability. */
 function explainRights(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
   if (ability.yes || sysAdmin) return ability
-  return no('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts need; run it as root')
+  return no('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')
 }
 
-async function tryFilesystems(dir: string, canLoop: Ability, trial: Trial): Promise<Record<FilesystemType, Ability>> {
+async function tryFilesystems(
+  dir: string,
+  canLoop: Ability,
+  tools: ProbeTools,
+): Promise<Record<FilesystemType, Ability>> {
   const found = {} as Record<FilesystemType, Ability>
   for (const type of FILESYSTEM_TYPES) {
-    found[type] = canLoop.yes ? await attempt(() => tryFilesystem(dir, type, trial)) : no(canLoop.because)
+    found[type] = canLoop.yes ? await attempt(() => tryFilesystem(dir, type, tools)) : no(canLoop.because)
   }
   return found
 }
 
-/** A trial that had no room says nothing; the volumes that fill the pool say that it worked before. */
-async function assumeWhatToolsPromise(found: Record<FilesystemType, Ability>): Promise<void> {
+/** A probe without enough space proves nothing; existing volumes show that it worked before, so rely on the tools. */
+async function assumeSupportedByTools(found: Record<FilesystemType, Ability>): Promise<void> {
   for (const type of FILESYSTEM_TYPES) if (!found[type].yes && (await isOnPath(`mkfs.${type}`))) found[type] = YES
 }
 
-async function tryFilesystem(dir: string, type: FilesystemType, trial: Trial): Promise<void> {
+async function tryFilesystem(dir: string, type: FilesystemType, tools: ProbeTools): Promise<void> {
   const file = join(dir, type)
   const mountpoint = join(dir, `${type}-mounted`)
-  await trial.files.extend(file, minimumBytes(type))
-  const device = await trial.loops.attach(file)
+  await tools.files.extend(file, minimumBytes(type))
+  const device = await tools.loops.attach(file)
   try {
-    await trial.filesystems.make(device, type, { keepReservation: false })
+    await tools.filesystems.format(device, type, { keepReservation: false })
     await mkdir(mountpoint)
-    await trial.mounts.mount(device, mountpoint, type)
+    await tools.mounts.mount(device, mountpoint, type)
   } finally {
-    await trial.mounts.unmount(mountpoint)
-    await trial.loops.detach(device, { file })
+    await tools.mounts.unmount(mountpoint)
+    await tools.loops.detach(device, { file })
   }
 }
 
@@ -178,8 +182,8 @@ async function isOnPath(program: string): Promise<boolean> {
   return false
 }
 
-/** Also what a probe that was killed half way left: its mounts, its devices, its files. */
-async function removeLeftovers(parent: string, prefix: string, { loops, mounts }: Trial): Promise<void> {
+/** Removes mounts, devices and files, also those of a probe that was killed. */
+async function removeLeftovers(parent: string, prefix: string, { loops, mounts }: ProbeTools): Promise<void> {
   const leftovers = (await readdir(parent)).filter((name) => name.startsWith(prefix))
   if (leftovers.length === 0) return
   const isOurs = (path: string) => leftovers.some((name) => path.includes(`/${name}/`))
@@ -201,7 +205,8 @@ export function parseCapabilities(status: string): HostFacts['capabilities'] {
 
 const YES: Ability = { yes: true }
 const no = (because: string): Ability => ({ yes: false, because })
-const NO_SYS_RESOURCE = 'the driver does not have CAP_SYS_RESOURCE, which the kernel demands for growing a mounted ext4'
+const NO_SYS_RESOURCE =
+  'the driver does not have CAP_SYS_RESOURCE, which the kernel requires for growing a mounted ext4'
 
 const anyOf = (abilities: readonly Ability[]): Ability => abilities.find((it) => it.yes) ?? abilities[0]!
 

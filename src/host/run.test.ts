@@ -7,30 +7,30 @@ import { createRun } from './run.ts'
 const run = createRun({ clock: systemClock() })
 
 describe('running a program', () => {
-  it('SYS-6 hands over arguments as they are: no shell sees them', async () => {
+  it('SYS-6 passes arguments without a shell', async () => {
     const hostile = ['$(id)', '; rm -rf /', 'a b', '*', '`id`']
     const { stdout } = await run('printf', ['%s\n', ...hostile])
     expect(stdout).toBe(`${hostile.join('\n')}\n`)
   })
 
-  it('SYS-6 gives it the input, and tells output, complaint and exit code apart', async () => {
+  it('SYS-6 passes stdin and returns stdout, stderr and the exit code', async () => {
     const script = 'cat; echo complaint >&2; exit 3'
     const result = await run('sh', ['-c', script], { input: 'the input', okCodes: [0, 3] })
     expect(result).toEqual({ stdout: 'the input', stderr: 'complaint\n', code: 3 })
   })
 
-  it('SYS-6 survives a program that ends without reading its input', async () => {
+  it('SYS-6 tolerates a program that exits without reading stdin', async () => {
     expect((await run('true', [], { input: 'x'.repeat(1_000_000) })).code).toBe(0)
   })
 
-  it('SYS-6 fails with the command, its exit code and its complaint on one line', async () => {
+  it('SYS-6 fails with the command, the exit code and stderr on one line', async () => {
     const failed = run('sh', ['-c', 'echo first >&2; echo second >&2; exit 4'])
     await expect(failed).rejects.toThrow(ProgramFailedError)
-    await expect(failed).rejects.toThrow(/^"sh -c .*" ended with 4: first; second$/)
+    await expect(failed).rejects.toThrow(/^"sh -c .*" exited with 4: first; second$/)
     await expect(failed).rejects.toMatchObject({ code: 4, program: 'sh' })
   })
 
-  it('SYS-6 names the package that brings a missing program', async () => {
+  it('SYS-6 names the package of a missing program', async () => {
     const noTools = createRun({ clock: systemClock() })
     const missing = noTools('mkfs.missing', [])
     await expect(missing).rejects.toThrow(MissingToolError)
@@ -39,15 +39,15 @@ describe('running a program', () => {
     )
   })
 
-  it('SYS-6 answers when the time is over, though the program has not ended', async () => {
+  it('SYS-6 fails at the timeout even if the program does not exit', async () => {
     const clock = manualClock()
     const late = createRun({ clock })('sleep', ['600'], { timeoutMs: 5_000 })
-    const answer = expect(late).rejects.toThrow('did not end within 5000 ms and was killed')
+    const answer = expect(late).rejects.toThrow('did not exit within 5000 ms and was killed')
     await clock.advance(5_000)
     await answer
   })
 
-  it('SYS-6 speaks English to programs whose messages are read', async () => {
+  it('SYS-6 sets LC_ALL=C', async () => {
     expect((await run('sh', ['-c', 'echo $LC_ALL'])).stdout).toBe('C\n')
   })
 })

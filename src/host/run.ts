@@ -1,14 +1,14 @@
-// Runs one program and waits for it: arguments as a list and no shell, its complaint in the error. A caller's deadline
-// never reaches it: a half-done resize is worse than a late one. Only its own, generous limit does.
+// Runs a program without a shell and waits for it; stderr becomes part of the error. The deadline of a CSI call does not
+// apply, because an interrupted resize is worse than a late one; programs have their own, generous timeout.
 import { spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { MissingToolError, ProgramFailedError } from './errors.ts'
 
 export interface RunOptions {
-  /** Written to its standard input, which is empty otherwise. */
+  /** Written to stdin; default: empty. */
   readonly input?: string
   readonly timeoutMs?: number
-  /** Exit codes that are an answer rather than a failure. */
+  /** Exit codes that are not errors. Default: 0. */
   readonly okCodes?: readonly number[]
 }
 
@@ -20,13 +20,13 @@ export interface RunResult {
 
 export type Run = (program: string, args: readonly string[], options?: RunOptions) => Promise<RunResult>
 
-/** The slowest step, growing a large ext4 on a busy disk, stays well below this. */
+/** The slowest operation, growing a large ext4 on a busy disk, takes much less. */
 const PROGRAM_TIMEOUT_MS = 10 * 60_000
 
-/** Programs here print a few lines; what comes after this is dropped. */
+/** Programs print a few lines; output beyond this is dropped. */
 const OUTPUT_LENGTH_MAX = 8 * 1024 * 1024
 
-/** Where administration programs live, which the PATH of an ordinary user leaves out. */
+/** Directories of administration programs, which the PATH of an ordinary user omits. */
 const ADMIN_PATHS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
 export const searchPath = () => [process.env.PATH, ...ADMIN_PATHS].filter(Boolean).join(':')
@@ -34,8 +34,8 @@ export const searchPath = () => [process.env.PATH, ...ADMIN_PATHS].filter(Boolea
 export function createRun({ clock }: { readonly clock: Clock }): Run {
   return (program, args, { input, timeoutMs = PROGRAM_TIMEOUT_MS, okCodes = [0] } = {}) =>
     new Promise((resolve, reject) => {
-      // A message is matched in places, so it must not be translated; and a removed working directory must not look
-      // like a missing program.
+      // LC_ALL=C, because error messages are matched and must not be translated. cwd is set, because with a deleted
+      // working directory spawn would fail with ENOENT, as for a missing program.
       const child = spawn(program, args, { cwd: '/', env: { PATH: searchPath(), LC_ALL: 'C' }, stdio: 'pipe' })
       const output = { stdout: '', stderr: '' }
       for (const stream of ['stdout', 'stderr'] as const) {
@@ -44,16 +44,16 @@ export function createRun({ clock }: { readonly clock: Clock }): Run {
           if (output[stream].length < OUTPUT_LENGTH_MAX) output[stream] += text
         })
       }
-      child.stdin.on('error', () => {}) // it may end without reading its input: its exit code tells what happened
+      child.stdin.on('error', () => {}) // the program may exit without reading stdin; its exit code decides
       child.stdin.end(input ?? '')
 
       const fail = (how: string, code?: number) =>
         reject(new ProgramFailedError([program, ...args], { how, code, stderr: output.stderr }))
 
-      // Answers at once: a program that waits for the kernel is not ended by any signal.
+      // Reject immediately: a program in uninterruptible sleep does not react to SIGKILL.
       const cancelTimeout = clock.after(timeoutMs, () => {
         child.kill('SIGKILL')
-        fail(`did not end within ${timeoutMs} ms and was killed`)
+        fail(`did not exit within ${timeoutMs} ms and was killed`)
       })
       child.once('error', (error: NodeJS.ErrnoException) => {
         cancelTimeout()
@@ -62,9 +62,9 @@ export function createRun({ clock }: { readonly clock: Clock }): Run {
       })
       child.once('close', (code, signal) => {
         cancelTimeout()
-        if (code === null) fail(`was ended by ${signal}`)
+        if (code === null) fail(`was killed by ${signal}`)
         else if (okCodes.includes(code)) resolve({ ...output, code })
-        else fail(`ended with ${code}`, code)
+        else fail(`exited with ${code}`, code)
       })
     })
 }

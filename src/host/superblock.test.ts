@@ -4,8 +4,8 @@ import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 
 const LARGEST_BLOCKS = 2 ** 40 // with blocks of 4 KiB this is 4 PiB: more than any pool
 
-describe('how large a file system believes it is', () => {
-  it('REX-1 reads xfs: big-endian blocks of any size', () => {
+describe('filesystemBytes', () => {
+  it('REX-1 reads the size of an xfs with any block size', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.constantFrom(1024, 4096), (blocks, blockBytes) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
@@ -17,7 +17,7 @@ describe('how large a file system believes it is', () => {
     )
   })
 
-  it('REX-1 reads ext4: the upper half of the block count only where the file system uses it', () => {
+  it('REX-1 reads the size of an ext4 with and without the 64bit feature', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.boolean(), (blocks, has64Bits) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
@@ -31,7 +31,7 @@ describe('how large a file system believes it is', () => {
     )
   })
 
-  it.each(['xfs', 'ext4'] as const)('REX-1 refuses to guess where there is no %s', (type) => {
+  it.each(['xfs', 'ext4'] as const)('REX-1 throws without a superblock of %s', (type) => {
     expect(() => filesystemBytes(Buffer.alloc(SUPERBLOCK_BYTES), type)).toThrow(`no ${type} superblock`)
   })
 })

@@ -1,13 +1,12 @@
-// How large a file system believes it is, from its superblock. Reading 2 KiB ourselves costs nothing; the tools that
-// print this are programs to start, one for each type.
+// Reads the size of a file system from its superblock, which is cheaper than running xfs_db or dumpe2fs.
 import type { FilesystemType } from './host.ts'
 
-/** The superblock of every type lies within this many bytes from the start. */
+/** The superblocks of all types are within this many bytes from the start. */
 export const SUPERBLOCK_BYTES = 2048
 
 export function filesystemBytes(start: Buffer, type: FilesystemType): number {
   const size = { xfs: xfsBytes, ext4: ext4Bytes }[type](start)
-  if (size === undefined) throw new Error(`There is no ${type} superblock where one was expected.`)
+  if (size === undefined) throw new Error(`The device has no ${type} superblock.`)
   return size
 }
 
@@ -21,7 +20,7 @@ function xfsBytes(start: Buffer): number | undefined {
 
 const EXT4_AT = 1024
 const EXT4_MAGIC = 0xef53
-const EXT4_64BIT = 0x80 // the upper half of the block count is only meant with this feature
+const EXT4_64BIT = 0x80 // with this feature the block count has an upper half
 
 function ext4Bytes(start: Buffer): number | undefined {
   const superblock = start.subarray(EXT4_AT)

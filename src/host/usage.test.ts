@@ -12,15 +12,15 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-describe('how full things are', () => {
-  it('PIO-8 adds up for a file system: used and available are within the total', async () => {
+describe('usage', () => {
+  it('PIO-8 of a file system has used and available within the total', async () => {
     const usage = await createUsage({ clock: manualClock() }).ofFilesystem(directory)
     expect(usage.totalBytes).toBeGreaterThan(0)
     expect(usage.usedBytes + usage.availableBytes).toBeLessThanOrEqual(usage.totalBytes)
     expect(usage.usedInodes + usage.availableInodes).toBe(usage.totalInodes)
   })
 
-  it('PIO-8 counts what lies in a directory and below: hard links once, symbolic links not followed', async () => {
+  it('PIO-8 of a directory counts hard links once and does not follow symbolic links', async () => {
     await mkdir(join(directory, 'deep', 'deeper'), { recursive: true })
     await writeFile(join(directory, 'deep', 'deeper', 'data'), Buffer.alloc(100_000, 1))
     await link(join(directory, 'deep', 'deeper', 'data'), join(directory, 'same data'))
@@ -33,13 +33,13 @@ describe('how full things are', () => {
     expect(usage.usedBytes).toBeGreaterThanOrEqual(100_000)
   })
 
-  it('PIO-8 stops at its bound and says that there is more', async () => {
+  it('PIO-8 of a large directory is reported as incomplete', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await writeFile(join(directory, name), name)
     const usage = createUsage({ clock: manualClock(), filesWalkedMax: 3 })
     expect(await usage.ofDirectory(directory)).toMatchObject({ files: 3, isComplete: false })
   })
 
-  it('PIO-8 walks once for all who ask, and again when the answer is old', async () => {
+  it('PIO-8 of a directory is shared by concurrent callers and cached for a short time', async () => {
     const clock = manualClock()
     const usage = createUsage({ clock })
     const [one, other] = await Promise.all([usage.ofDirectory(directory), usage.ofDirectory(directory)])
@@ -50,7 +50,7 @@ describe('how full things are', () => {
     expect((await usage.ofDirectory(directory)).files).toBe(1)
   })
 
-  it('PIO-8 does not keep a failure', async () => {
+  it('PIO-8 is not cached after a failure', async () => {
     const usage = createUsage({ clock: manualClock() })
     const late = join(directory, 'late')
     await expect(usage.ofDirectory(late)).rejects.toThrow('ENOENT')

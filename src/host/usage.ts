@@ -1,5 +1,5 @@
-// How full things are: a file system by asking it, a plain directory by walking it. A walk is bounded, done once for
-// all who ask, and its answer kept for a while.
+// Space usage of a file system (statfs) or of a directory (by walking it). Walks are bounded, shared by concurrent
+// callers, and cached for a short time.
 import type { BigIntStats } from 'node:fs'
 import { lstat, opendir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,14 +11,14 @@ export interface UsageDeps {
   readonly filesWalkedMax?: number
 }
 
-/** About three seconds of walking; beyond this the answer says that there is more. */
+/** About three seconds of walking; beyond this the result is incomplete. */
 const FILES_WALKED_MAX = 1_000_000
 
-/** How long an answer about a directory is good enough. */
-const KEPT_FOR_MS = 10_000
+/** How long a result is cached. */
+const RESULT_AGE_MS_MAX = 10_000
 
-/** Answers for more directories than this push out the oldest. */
-const KEPT_ANSWERS_MAX = 1_000
+/** Cached results; the oldest is evicted first. */
+const RESULTS_MAX = 1_000
 
 const STAT_BLOCK_BYTES = 512n
 
@@ -40,18 +40,18 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 
     ofDirectory(path): Promise<TreeUsage> {
       const known = kept.get(path)
-      if (known && clock.monotonicMs() - known.atMs < KEPT_FOR_MS) return known.answer
+      if (known && clock.monotonicMs() - known.atMs < RESULT_AGE_MS_MAX) return known.answer
       const answer = walk(path, filesWalkedMax)
-      kept.delete(path) // so that the new one is the youngest
+      kept.delete(path) // reinsert as the newest
       kept.set(path, { atMs: clock.monotonicMs(), answer })
-      if (kept.size > KEPT_ANSWERS_MAX) kept.delete(kept.keys().next().value!)
-      answer.catch(() => kept.delete(path)) // a failure is not an answer to keep
+      if (kept.size > RESULTS_MAX) kept.delete(kept.keys().next().value!)
+      answer.catch(() => kept.delete(path)) // do not cache failures
       return answer
     },
   }
 }
 
-/** Space really taken, hard links once, symbolic links as themselves, and no other file system that is mounted inside. */
+/** Counts allocated blocks; hard links once, symbolic links not followed, other mounted file systems skipped. */
 async function walk(root: string, filesMax: number): Promise<TreeUsage> {
   const top = await lstat(root, { bigint: true })
   const seenLinks = new Set<string>()
@@ -77,7 +77,7 @@ async function walk(root: string, filesMax: number): Promise<TreeUsage> {
   return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete }
 }
 
-/** Whatever is removed while we walk was simply not there; what its owner has closed to us is left out. */
+/** Ignores directories that are removed during the walk, and reports those without read permission. */
 async function* entriesOf(directory: string, onClosed: () => void): AsyncGenerator<{ readonly name: string }> {
   try {
     yield* await opendir(directory)

@@ -14,7 +14,7 @@ import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import type { CsiConnection } from '../csi/index.ts'
 import type { IoRates } from '../host/index.ts'
-import { keyedLock } from '../host/keyed-lock.ts'
+import { keyedLock } from '../base/keyed-lock.ts'
 import {
   backOff,
   type CacheSet,

@@ -1,12 +1,11 @@
-// What a volume is made of, as the services see it: the contract of the two backends. loop-backend.ts gives every
-// volume a device and a file system of its own; directory-backend.ts does what can be done without root.
-// A backend keeps no records: it is told what is wanted and makes it so, and every step may be repeated.
+// The Backend interface. loop-backend.ts gives every volume its own device and file system; directory-backend.ts works
+// without root. A backend keeps no records: it applies the records that it is given, and every step can be repeated.
 import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from '../../host/host.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
 import type {
   AccessType,
   ContentSource,
-  PresenceRecord,
+  MountRecord,
   Publication,
   SnapshotRecord,
   Staging,
@@ -17,13 +16,13 @@ export type BackendName = 'loop' | 'directory'
 
 export interface Backend {
   readonly name: BackendName
-  /** What it does not do, as sentences: shown to operators wherever they look. */
+  /** Features that it does not support on this machine, as sentences for the operator. */
   readonly shortcomings: readonly string[]
-  /** What volumes get whose class names no file system. */
+  /** The file system of volumes whose class specifies none. */
   readonly defaultFsType: FilesystemType
-  /** Whether space is taken from the pool when a reserved volume is made. */
-  readonly takesSpaceAtOnce: boolean
-  /** Whether a volume with a file system must be grown on the node too. */
+  /** Whether creating a reserved volume allocates its space in the pool. */
+  readonly allocatesOnCreate: boolean
+  /** Whether a volume with a file system also needs NodeExpandVolume. */
   readonly growsOnNode: boolean
   canServe(wanted: {
     readonly accessType: AccessType
@@ -33,38 +32,40 @@ export interface Backend {
   minimumBytes(wanted: { readonly accessTypes: readonly AccessType[]; readonly fsType: FilesystemType }): number
 
   readonly contents: Contents
-  readonly node: NodeHands
+  readonly node: NodeOperations
 }
 
-/** What lies in the pool. */
+/** The content of volumes and snapshots in the pool. */
 export interface Contents {
-  make(volume: VolumeRecord): Promise<void>
-  /** Fills the new volume from its source as it is at one moment, and gives it its own size. `staged`: where the source is. */
+  create(volume: VolumeRecord): Promise<void>
+  /** Creates the volume as a consistent copy of its source and extends it to its size. `staged`: where the source is staged. */
   copy(source: ContentSource, volume: VolumeRecord, staged: Staging | undefined): Promise<void>
-  /** A copy of the volume as it is at one moment, even while it is written to. */
-  cut(
+  /** Creates a consistent copy of the volume, even while it is in use. */
+  snapshot(
     volume: VolumeRecord,
     staged: Staging | undefined,
     snapshot: SnapshotRecord,
   ): Promise<{ readonly allocatedBytes: number }>
-  /** Never makes it smaller. Throws NoSpaceError and leaves it as it was if the pool has not that much. */
+  /** Never shrinks. Throws NoSpaceError and changes nothing if the pool does not have enough space. */
   grow(volume: VolumeRecord, toBytes: number): Promise<void>
   removeVolume(id: VolumeId): Promise<void>
   removeSnapshot(id: SnapshotId): Promise<void>
   allocatedBytes(id: VolumeId | SnapshotId): Promise<number>
-  /** Where its content is, if anything is there: also if no record knows it. */
+  /** The path of the content if it exists, with or without a record. */
   find(id: VolumeId | SnapshotId): Promise<string | undefined>
-  /** Why it must not be used, grown or copied: what was in it is gone, or a part of that. */
+  /** Why the volume must not be used, grown or copied: its content is missing or truncated. */
   damage(volume: VolumeRecord): Promise<string | undefined>
   snapshotDamage(snapshot: SnapshotRecord): Promise<string | undefined>
-  /** What a person should know is wrong with it: damage, or less. */
+  /** A problem to report in the volume condition: damage, or a less severe one. */
   problem(volume: VolumeRecord): Promise<string | undefined>
 }
 
-/** What is done with a volume on this node. */
-export interface NodeHands {
-  /** `save` writes a changed record before the step that relies on it. */
-  /** Limits that are left on what it uses are gone afterwards; those of the volume come with `limit`. */
+/** Operations on a volume on this node. */
+export interface NodeOperations {
+  /**
+   * Clears limits that a previous volume left on the device; limit() applies those of the volume.
+   * `save` persists a changed record before the step that relies on it.
+   */
   stage(
     volume: VolumeRecord,
     staging: Staging,
@@ -73,27 +74,27 @@ export interface NodeHands {
   unstage(volume: VolumeRecord, path: string): Promise<void>
   isStaged(volume: VolumeRecord, staging: Staging): Promise<boolean>
   publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void>
-  /** Undoes what is of this volume there; `recorded` is what was published there, as far as anyone remembers. */
+  /** Removes mounts of this volume at the path. `recorded`: the publication in the mount record, if any. */
   unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
-  /** Every path that would lose its data if the volume went, whether a record knows it or not. */
-  usedAt(volume: VolumeRecord, presence: PresenceRecord | undefined): Promise<readonly string[]>
+  /** All paths at which the volume is mounted, recorded or not. */
+  usedAt(volume: VolumeRecord, presence: MountRecord | undefined): Promise<readonly string[]>
   grow(volume: VolumeRecord, staging: Staging): Promise<Growth>
   usage(volume: VolumeRecord, at: { readonly path: string; readonly accessType: AccessType }): Promise<VolumeSpace>
-  /** Puts the volume's limits in force for these cgroups. Staged volumes only. */
+  /** Applies the limits of a staged volume to these cgroups. */
   limit(volume: VolumeRecord, cgroups: readonly string[]): Promise<Enforcement>
-  /** What it has been doing since it was staged, where that can be counted. */
+  /** IO since the volume was staged; undefined if it cannot be measured. */
   io(id: VolumeId): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   /**
-   * At start: finds what is really there, lets go of what nobody uses, and says what is left of each volume's presence.
-   * `volumes` are all that exist; whatever else of ours is attached belongs to nobody. `frozen` are those that were being
-   * copied when the driver ended, and that it may have left frozen.
+   * At startup: compares the mount records with the real mounts and devices, detaches unused devices, and returns the
+   * corrected records. `volumes`: all volumes; other devices of the pool are unused. `frozen`: volumes that were being copied
+   * when the driver stopped, and may still be frozen.
    */
-  rediscover(
+  recover(
     volumes: readonly VolumeRecord[],
-    presences: readonly PresenceRecord[],
+    presences: readonly MountRecord[],
     frozen: ReadonlySet<VolumeId>,
-  ): Promise<Rediscovered>
+  ): Promise<Recovered>
 }
 
 export interface VolumeSpace {
@@ -101,10 +102,10 @@ export interface VolumeSpace {
   readonly inodes?: { readonly total: number; readonly used: number; readonly available: number }
 }
 
-export interface Rediscovered {
-  readonly presences: readonly PresenceRecord[]
-  /** What was found and put right, as sentences for the log. */
+export interface Recovered {
+  readonly mountRecords: readonly MountRecord[]
+  /** Corrections that were made, for the log. */
   readonly notes: readonly string[]
-  /** What was found and left alone: a person should look. */
+  /** Findings that were not changed and need the attention of an operator. */
   readonly warnings: readonly string[]
 }

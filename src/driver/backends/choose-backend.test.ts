@@ -8,7 +8,7 @@ const unable = {
 } as const
 
 describe('the backend', () => {
-  it('SYS-6 is loop where the machine allows it and directory where not, with the reason', () => {
+  it('SYS-6 is loop if the machine supports it, otherwise directory with the reason', () => {
     expect(chooseBackend({ wanted: 'auto', holds: undefined, facts: able }).backend).toBe('loop')
     expect(chooseBackend({ wanted: 'auto', holds: undefined, facts: unable })).toEqual({
       backend: 'directory',
@@ -19,7 +19,7 @@ describe('the backend', () => {
     )
   })
 
-  it('SYS-6 stays what the volumes in the pool were made with', () => {
+  it('SYS-6 is that of the existing volumes in the pool', () => {
     expect(chooseBackend({ wanted: 'auto', holds: 'directory', facts: able }).backend).toBe('directory')
     expect(() => chooseBackend({ wanted: 'auto', holds: 'loop', facts: unable })).toThrow(
       /does not work here: no rights/,
@@ -27,7 +27,7 @@ describe('the backend', () => {
     expect(() => chooseBackend({ wanted: 'directory', holds: 'loop', facts: able })).toThrow(/Choose another pool/)
   })
 
-  it('SYS-6 a loop backend that was asked for and is not possible is refused', () => {
+  it('SYS-6 cannot be loop if the machine does not support it', () => {
     expect(() => chooseBackend({ wanted: 'loop', holds: undefined, facts: unable })).toThrow(/use --backend directory/)
   })
 })

@@ -1,19 +1,18 @@
-// Loop or directories: what the operator wants, what the pool holds already, and what the machine allows.
-
+// Chooses the backend from the flag, the existing content of the pool, and the abilities of the machine.
 import type { HostFacts } from '../../host/index.ts'
-import { stopped } from '../errors.ts'
+import { withFullStop } from '../errors.ts'
 import type { BackendName } from './backend.ts'
 
 export type BackendChoice = { readonly backend: BackendName; readonly because: string }
 
-/** Throws if what is wanted is not possible: a pool of images is never opened as a pool of directories. */
+/** Throws if the requested backend is not possible; a pool is never opened with another backend than its volumes have. */
 export function chooseBackend({
   wanted,
   holds,
   facts,
 }: {
   readonly wanted: 'auto' | BackendName
-  /** The backend that made the volumes in the pool, if there are any. */
+  /** The backend of the existing volumes in the pool, if there are any. */
   readonly holds: BackendName | undefined
   readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
 }): BackendChoice {
@@ -22,12 +21,12 @@ export function chooseBackend({
   const chosen = wanted === 'auto' ? (holds ?? (refusal === undefined ? 'loop' : 'directory')) : wanted
   if (holds && chosen !== holds) {
     throw new Error(
-      `The pool holds volumes of the ${holds} backend, so it cannot be used with --backend ${chosen}. Choose another pool.`,
+      `The pool contains volumes of the ${holds} backend, so it cannot be used with --backend ${chosen}. Choose another pool.`,
     )
   }
   if (chosen === 'loop' && refusal !== undefined) {
     throw new Error(
-      `The loop backend does not work here: ${stopped(refusal)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
+      `The loop backend does not work here: ${withFullStop(refusal)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
     )
   }
   if (chosen === 'loop') return { backend: 'loop', because: 'loop devices can be attached and mounted' }
@@ -35,6 +34,6 @@ export function chooseBackend({
   return {
     backend: 'directory',
     because:
-      wanted === 'auto' ? 'the pool holds volumes that were made so' : 'the driver runs with --backend directory',
+      wanted === 'auto' ? 'the pool contains volumes of this backend' : 'the driver runs with --backend directory',
   }
 }

@@ -1,45 +1,44 @@
-// Volumes as plain directories, for a driver that may neither mount nor attach: publishing is a symlink. Sizes are
-// promised and watched but not enforced, limits are kept but not enforced, and it says so wherever one can look.
+// Volumes as plain directories, for a driver that cannot mount or attach devices: publishing creates a symlink. Sizes and
+// IO limits are recorded but not enforced, which the manifest, the metrics and the volume condition report.
 import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
 import { type Files, NoSpaceError, ProgramFailedError, type Usage } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
-import { notNow, sentence, sizeText, stopped } from '../errors.ts'
+import { asSentence, failedPrecondition, sizeText, withFullStop } from '../errors.ts'
 import type { SnapshotId, VolumeId } from '../ids.ts'
-import { contentOf, ifThere } from '../pool/pool-layout.ts'
+import { contentOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Publication, VolumeRecord } from '../pool/records.ts'
 import { removeTree } from '../pool/remove-tree.ts'
-import type { Backend, Contents, NodeHands } from './backend.ts'
+import type { Backend, Contents, NodeOperations } from './backend.ts'
 
 export interface DirectoryBackendDeps {
   readonly files: Pick<Files, 'syncDirectory'>
   readonly usage: Usage
   readonly run: Run
   readonly pool: string
-  /** Why volumes have no devices here. */
+  /** Why the loop backend is not used. */
   readonly because: string
 }
 
 const VOLUME_BYTES_MIN = 1
-const NO_LIMITS = 'The volume is a directory, without a device that could be limited.'
+const NO_LIMITS = 'The volume is a directory and has no device that could be limited.'
 
 export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
     shortcomings: [
-      `Volumes are directories of the pool: ${stopped(deps.because)}`,
+      `Volumes are directories of the pool: ${withFullStop(deps.because)}`,
       'Their sizes are promised but not enforced.',
       `Limits are not enforced. ${NO_LIMITS}`,
       'No block volumes, no file system of their own, no read-only publishing.',
       'Snapshots and clones are copied file by file while the volume may be written to.',
     ],
     defaultFsType: 'xfs',
-    takesSpaceAtOnce: false,
+    allocatesOnCreate: false,
     growsOnNode: false,
     canServe({ accessType, isReadOnly }) {
       if (accessType === 'block')
-        return { yes: false, because: `Block volumes need the loop backend. ${sentence(deps.because)}` }
-      if (isReadOnly)
-        return { yes: false, because: `Nothing can be made read-only by a symlink. ${sentence(deps.because)}` }
+        return { yes: false, because: `Block volumes need the loop backend. ${asSentence(deps.because)}` }
+      if (isReadOnly) return { yes: false, because: `A symlink cannot be read-only. ${asSentence(deps.because)}` }
       return { yes: true }
     },
     minimumBytes: () => VOLUME_BYTES_MIN,
@@ -53,9 +52,9 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     await mkdir(contentOf(pool, id), { recursive: true, mode: 0o777 })
     await files.syncDirectory(contentOf(pool, id))
   }
-  /** Whole once it has its name, as a tree can be. */
+  /** Copies to `<to>.part` and renames it, so that `to` is complete once it exists. */
   const copyTree = async (from: string, to: string) => {
-    if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: there is something already. Move it away.`)
+    if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
     const part = `${to}.part`
     await removeTree(part)
     await mkdir(part)
@@ -73,7 +72,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     await rename(part, to)
     await files.syncDirectory(to)
   }
-  /** Gone under its own name at once, so that a crash leaves a leftover that is known as one. */
+  /** Renames to `<id>.gone` first, so that after a crash the remains are recognized as such. */
   const remove = async (id: VolumeId | SnapshotId) => {
     const path = contentOf(pool, id)
     if (await exists(path)) {
@@ -90,18 +89,18 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
   }
 
   return {
-    make: (volume) => make(volume.id),
+    create: (volume) => make(volume.id),
     copy: (source, volume) => copyTree(contentOf(pool, source.id), contentOf(pool, volume.id)),
-    async cut(volume, _staged, snapshot) {
+    async snapshot(volume, _staged, snapshot) {
       await copyTree(contentOf(pool, volume.id), contentOf(pool, snapshot.id))
       return { allocatedBytes: (await usage.ofDirectory(contentOf(pool, snapshot.id))).usedBytes }
     },
-    async grow() {}, // the promise in the record is all there is
+    async grow() {}, // the size is only in the record
     removeVolume: remove,
     removeSnapshot: remove,
     allocatedBytes: async (id) =>
       (await exists(contentOf(pool, id))) ? (await usage.ofDirectory(contentOf(pool, id))).usedBytes : 0,
-    find: (id) => ifThere(contentOf(pool, id)),
+    find: (id) => pathIfExists(contentOf(pool, id)),
     damage: ({ id }) => damage(id, 'volume'),
     snapshotDamage: ({ id }) => damage(id, 'snapshot'),
     async problem(volume) {
@@ -109,17 +108,17 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
       if (harm) return harm
       const { usedBytes } = await usage.ofDirectory(contentOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
-        return `It holds ${sizeText(usedBytes)}, more than the ${sizeText(volume.capacityBytes)} it was made for, which a directory cannot prevent.`
+        return `It contains ${sizeText(usedBytes)}, more than its size of ${sizeText(volume.capacityBytes)}, which a directory cannot prevent.`
       }
       return undefined
     },
   }
 }
 
-/** A large tree on a slow disk. */
+/** Enough for a large tree on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
-function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
+function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
   const isLinked = async (volume: VolumeRecord, { path }: Pick<Publication, 'path'>) =>
     (await readlink(path).catch(() => undefined)) === contentOf(pool, volume.id)
 
@@ -133,9 +132,9 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
     async publish(volume, _staging, publication) {
       if (await isLinked(volume, publication)) return
       await rmdir(publication.path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return // some callers make the last element themselves, others do not
-        throw notNow(
-          `The volume cannot be published at ${publication.path}: there is something other than an empty directory. Remove it, or name another path.`,
+        if (error.code === 'ENOENT') return // some callers create the last path element, others do not
+        throw failedPrecondition(
+          `The volume cannot be published at ${publication.path}: it is not an empty directory. Remove it, or use another path.`,
         )
       })
       await symlink(contentOf(pool, volume.id), publication.path)
@@ -160,7 +159,7 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
     },
     limit: async () => ({ is: 'not enforced', because: NO_LIMITS }),
     io: async () => undefined,
-    async rediscover(volumes, presences) {
+    async recover(volumes, presences) {
       const found = []
       for (const presence of presences) {
         const volume = volumes.find((each) => each.id === presence.id)
@@ -169,7 +168,7 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
         for (const each of presence.published) if (await isLinked(volume, each)) published.push(each)
         found.push({ ...presence, published })
       }
-      return { presences: found, notes: [], warnings: [] }
+      return { mountRecords: found, notes: [], warnings: [] }
     },
   }
 }

@@ -15,7 +15,7 @@ const backendWith = (filesystems: HostFacts['filesystems']) =>
   createLoopBackend({ host: {} as never, facts: factsWith(filesystems), pool: '/pool' })
 
 describe('the loop backend', () => {
-  it('SYS-6 without mkfs.xfs it says what to install, and volumes that name no file system get ext4', () => {
+  it('SYS-6 defaults to ext4 without mkfs.xfs, and names the missing program', () => {
     const backend = backendWith({ xfs: MISSING, ext4: YES })
     expect(backend.defaultFsType).toBe('ext4')
     expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING)
@@ -26,7 +26,7 @@ describe('the loop backend', () => {
     ])
   })
 
-  it('SYS-6 volumes get xfs where it is there', () => {
+  it('SYS-6 defaults to xfs', () => {
     expect(backendWith({ xfs: YES, ext4: YES }).defaultFsType).toBe('xfs')
   })
 
@@ -34,7 +34,7 @@ describe('the loop backend', () => {
     [1, 4_096],
     [4_096, 4_096],
     [4_097, 8_192],
-  ])('SYS-6 a promise of %d bytes needs a device of %d', (promised, device) =>
+  ])('SYS-6 a volume of %d bytes has a device of %d', (promised, device) =>
     expect(deviceBytesOf(promised)).toBe(device),
   )
 })

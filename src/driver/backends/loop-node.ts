@@ -1,59 +1,65 @@
-// A loop volume on this node: attach, repair what an earlier crash left, format if nothing was ever on it, mount, limit;
-// and all of it backwards. Which device a volume has is remembered here and found again at start: the kernel keeps
-// devices and mounts whoever made them.
+// Loop volumes on this node: attach, recover from an earlier crash, format if unused, mount, limit; and the reverse. The
+// device of each volume is kept in memory and found again at startup, because devices and mounts outlive the driver.
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Host, IoLimit, LoopDevice, Loops } from '../../host/host.ts'
 import { ProgramFailedError } from '../../host/index.ts'
-import { invalid, notNow, stopped } from '../errors.ts'
+import { failedPrecondition, invalid, withFullStop } from '../errors.ts'
 import type { VolumeId } from '../ids.ts'
 import { hasLimits, type RateLimits } from '../limits/rates.ts'
 import { imageOf, scratchIn, volumesIn } from '../pool/pool-layout.ts'
-import type { PresenceRecord, Publication, Staging, VolumeRecord } from '../pool/records.ts'
-import type { NodeHands, Rediscovered } from './backend.ts'
+import type { MountRecord, Publication, Staging, VolumeRecord } from '../pool/records.ts'
+import type { NodeOperations, Recovered } from './backend.ts'
 import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
-import { mustNotBeCovered, occupantOf, occupied, prepareTarget, removeTarget, unmountOurs } from './loop-places.ts'
+import {
+  inspectTarget,
+  occupied,
+  prepareTarget,
+  removeTarget,
+  requireNotCovered,
+  unmountOurs,
+} from './mount-targets.ts'
 
-type StageOptions = Parameters<NodeHands['stage']>[2]
+type StageOptions = Parameters<NodeOperations['stage']>[2]
 
-/** What a stage has done by itself, and undoes if it fails. */
+/** What a stage has done so far, to undo if it fails. */
 interface Attempt {
   hasMounted: boolean
 }
 
-export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
+export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations {
   const { loops, filesystems, mounts, limits, counters, usage } = host
-  /** Volumes that are staged here, and the writable device of each. */
+  /** Staged volume → its writable device. */
   const devices = new Map<VolumeId, string>()
 
   async function stage(volume: VolumeRecord, staging: Staging, options: StageOptions): Promise<void> {
     const image = imageOf(pool, volume.id)
     if (staging.accessType === 'mount') {
-      const there = await occupantOf(mounts, staging.path, () => devicesOver(loops, image))
+      const there = await inspectTarget(mounts, staging.path, () => devicesOver(loops, image))
       if (there.is === 'other') throw occupied(staging.path, there.entry, volume.id)
     }
     const device = await loops.attach(image)
     const attempt: Attempt = { hasMounted: false }
     try {
       if ((await loops.sizeBytes(device)) < deviceBytesOf(volume.capacityBytes)) await loops.refreshSize(device)
-      await together(
+      await waitForAll(
         counters.begin(device),
-        limits.apply(device, 'none', []), // whoever had this number before may have left some
+        limits.apply(device, 'none', []), // a previous volume with this loop number may have left some
         staging.accessType === 'mount'
           ? mountVolume(volume, device, staging, options, attempt)
-          : volume.isUnused && options.save(handedOut(volume)),
+          : volume.isUnused && options.save(markUsed(volume)),
       )
     } catch (error) {
-      // Whoever asked may never ask again: nothing of this attempt stays, and nothing else goes.
-      if (attempt.hasMounted) await mounts.unmount(staging.path, { uppermostOnly: true }).catch(() => {})
-      await letGo(device, image).catch(() => {})
+      // The caller may never retry: undo exactly what this attempt has done.
+      if (attempt.hasMounted) await mounts.unmount(staging.path, { topmostOnly: true }).catch(() => {})
+      await detachIfUnused(device, image).catch(() => {})
       throw error
     }
     devices.set(volume.id, device)
   }
 
-  /** Unless someone has it mounted. */
-  async function letGo(device: string, image: string): Promise<void> {
+  /** Detaches the device unless it is mounted. */
+  async function detachIfUnused(device: string, image: string): Promise<void> {
     if ((await mounts.mountsOf(device)).length === 0) await loops.detach(device, { file: image })
   }
 
@@ -69,16 +75,16 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     if (!isNew) {
       if (volume.needsNewUuid) {
         await filesystems.newUuid(device, fsType, scratchIn(pool, volume.id))
-        await options.save(handedOut(volume))
+        await options.save(markUsed(volume))
       }
-      // ext4 is grown before it is mounted, which works on every kernel; xfs can be grown only after.
+      // ext4 is grown before the mount, which needs no CAP_SYS_RESOURCE; xfs can be grown only after it.
       if (fsType === 'ext4' && (await isShort(device, 'ext4'))) await filesystems.grow(device, undefined, 'ext4')
     }
     const growAfterMount = !isNew && fsType === 'xfs' && (await isShort(device, 'xfs'))
     await mkdir(path, { recursive: true })
-    if (isNew) await options.save(handedOut(volume)) // before anyone can write to it
+    if (isNew) await options.save(markUsed(volume)) // before the mount, after which the user can write to it
     if (await mounts.isMountPoint(path))
-      await mounts.mount(device, path, fsType) // ours, from an attempt that was killed
+      await mounts.mount(device, path, fsType) // mounted by an attempt that was killed
     else {
       await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
         throw withoutFlags(error, volume, options.mountFlags)
@@ -88,23 +94,23 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     if (growAfterMount) await filesystems.grow(device, path, 'xfs')
   }
 
-  /** True if one was made now: only on a volume that nobody was ever given, whatever its first bytes look like. */
+  /** Formats a volume that has never been used, and returns whether it did. A used volume is never formatted. */
   async function ensureFilesystem(volume: VolumeRecord, device: string): Promise<boolean> {
     if (volume.isUnused) {
       const keepReservation = volume.provisioning === 'reserved'
-      await filesystems.make(device, volume.fsType, { keepReservation, wasInterrupted: true })
+      await filesystems.format(device, volume.fsType, { keepReservation, wasInterrupted: true })
       return true
     }
     const content = await filesystems.probe(device)
     if (content.is !== 'filesystem') {
-      const why = content.is === 'blank' ? 'no file system begins it' : content.because
-      throw notNow(
-        `Volume ${volume.id} cannot be mounted: ${stopped(why)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it.`,
+      const why = content.is === 'blank' ? 'it has no file system' : content.because
+      throw failedPrecondition(
+        `Volume ${volume.id} cannot be mounted: ${withFullStop(why)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it.`,
       )
     }
     if (content.type !== volume.fsType) {
-      throw notNow(
-        `Volume ${volume.id} holds ${content.type}, but it was made for ${volume.fsType}. Nothing was changed.`,
+      throw failedPrecondition(
+        `Volume ${volume.id} contains ${content.type}, but its record says ${volume.fsType}. Nothing was changed.`,
       )
     }
     return false
@@ -112,14 +118,14 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
 
   const isShort = async (device: string, type: VolumeRecord['fsType']) => {
     const deviceBytes = await loops.sizeBytes(device)
-    return deviceBytes - (await filesystems.sizeBytes(device, type)) >= GROWTH_WORTH_BYTES
+    return deviceBytes - (await filesystems.sizeBytes(device, type)) >= GROWTH_BYTES_MIN
   }
 
   async function unstage(volume: VolumeRecord, path: string): Promise<void> {
     const image = imageOf(pool, volume.id)
     const over = await devicesOver(loops, image)
-    await mustNotBeCovered(mounts, path, { id: volume.id, devices: over })
-    for (const device of over) await limits.clear(device) // dirty data must get out in time
+    await requireNotCovered(mounts, path, { id: volume.id, devices: over })
+    for (const device of over) await limits.clear(device) // so that dirty data is written quickly
     await unmountOurs(mounts, path, { id: volume.id, devices: over })
     for (const device of over) {
       counters.forget(device)
@@ -131,29 +137,29 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
   async function publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void> {
     const { path, isReadOnly, accessType } = publication
     const image = imageOf(pool, volume.id)
-    const there = await occupantOf(mounts, path, () => devicesOver(loops, image))
+    const there = await inspectTarget(mounts, path, () => devicesOver(loops, image))
     if (there.is === 'other') throw occupied(path, there.entry, volume.id)
     const isMade = there.is === 'nothing' && (await prepareTarget(path, accessType))
     try {
       if (accessType === 'block') {
-        // A read-only view of a device node does not stop writes; a read-only device does.
+        // A read-only bind mount of a device node does not prevent writes; a read-only device does.
         const device = isReadOnly ? await loops.attach(image, { readOnly: true }) : await deviceOf(volume)
         await mounts.bind(device, path)
       } else {
         await mounts.bind(staging.path, path, { readOnly: isReadOnly })
       }
     } catch (error) {
-      if (there.is === 'nothing') await takeBack(volume, path, isMade).catch(() => {})
+      if (there.is === 'nothing') await undoPublish(volume, path, isMade).catch(() => {})
       throw error
     }
   }
 
-  async function takeBack(volume: VolumeRecord, path: string, isMade: boolean): Promise<void> {
+  async function undoPublish(volume: VolumeRecord, path: string, isMade: boolean): Promise<void> {
     const over = await loopsOver(loops, imageOf(pool, volume.id))
     const devicesOfVolume = over.map(({ device }) => device)
     const { isFree } = await unmountOurs(mounts, path, { id: volume.id, devices: devicesOfVolume })
     if (isMade && isFree) await removeTarget(path)
-    for (const { device, file, isReadOnly } of over) if (isReadOnly) await letGo(device, file)
+    for (const { device, file, isReadOnly } of over) if (isReadOnly) await detachIfUnused(device, file)
   }
 
   async function unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void> {
@@ -165,14 +171,14 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     })
     if (isFree && (recorded || unmounted.length > 0)) await removeTarget(path)
     const views = over.filter(({ device, isReadOnly }) => isReadOnly && unmounted.includes(device))
-    for (const { device, file } of views) await letGo(device, file)
+    for (const { device, file } of views) await detachIfUnused(device, file)
   }
 
-  /** The volume's device, if it really is: a hand may have detached it, and its number may be another volume's now. */
+  /** The device of the volume, if still attached: an operator may have detached it, and its number may be reused. */
   async function attachedTo(id: VolumeId): Promise<string | undefined> {
     const device = devices.get(id)
     if (device === undefined) return undefined
-    if (await loops.isOver(device, imageOf(pool, id))) return device
+    if (await loops.isBackedBy(device, imageOf(pool, id))) return device
     counters.forget(device)
     devices.delete(id)
     return undefined
@@ -180,7 +186,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
 
   async function deviceOf({ id }: VolumeRecord): Promise<string> {
     const device = await attachedTo(id)
-    if (device === undefined) throw notNow(`Volume ${id} is not attached. Stage it first.`)
+    if (device === undefined) throw failedPrecondition(`Volume ${id} is not attached. Stage it first.`)
     return device
   }
 
@@ -194,7 +200,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const source = await mounts.sourceOf(path)
     if (source === undefined) return false
     if (source === (await attachedTo(volume.id))) return true
-    return accessType === 'block' && isReadOnly && loops.isOver(source, imageOf(pool, volume.id))
+    return accessType === 'block' && isReadOnly && loops.isBackedBy(source, imageOf(pool, volume.id))
   }
 
   return {
@@ -238,38 +244,40 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
       return device === undefined ? undefined : counters.read(device)
     },
 
-    rediscover: (volumes, presences, frozen) => rediscover({ host, pool, devices }, volumes, presences, frozen),
+    recover: (volumes, presences, frozen) => rediscover({ host, pool, devices }, volumes, presences, frozen),
   }
 }
 
-/** Until all have ended, so that nothing still runs when the first failure is dealt with. */
-async function together(...work: readonly unknown[]): Promise<void> {
+/** Waits for all, so that nothing is still running when a failure is handled. */
+async function waitForAll(...work: readonly unknown[]): Promise<void> {
   const failure = (await Promise.allSettled(work)).find((each) => each.status === 'rejected')
   if (failure) throw failure.reason
 }
 
-/** What is on it is its user's from now on, and is never formatted again. */
-const handedOut = (volume: VolumeRecord): VolumeRecord => ({ ...volume, isUnused: undefined, needsNewUuid: undefined })
+/** From now on the content belongs to the user and is never formatted again. */
+const markUsed = (volume: VolumeRecord): VolumeRecord => ({ ...volume, isUnused: undefined, needsNewUuid: undefined })
 
-/** Mount flags may be sensitive, so the command that failed is told without them. */
+/** Removes mount flags from the error, because they may be sensitive. */
 function withoutFlags(error: unknown, { id }: VolumeRecord, flags: readonly string[]): unknown {
   if (!(error instanceof ProgramFailedError) || flags.length === 0) return error
   const values = flags.flatMap((flag) => flag.split(',')).flatMap((flag) => flag.split('=').slice(1))
   const said = values.filter(Boolean).reduce((text, value) => text.replaceAll(value, '…'), error.stderr.trim())
-  // The device holds the file system it should, so what is wrong is most likely a flag.
-  return invalid(`Volume ${id} cannot be mounted with these mount flags: ${stopped(said)} Check its mount options.`)
+  // The device has the expected file system, so the cause is most likely a flag.
+  return invalid(
+    `Volume ${id} cannot be mounted with these mount flags: ${withFullStop(said)} Check its mount options.`,
+  )
 }
 
-/** The smallest growth a file system can make use of: below it, its size and its device's are as good as equal. */
-const GROWTH_WORTH_BYTES = 1_048_576
+/** Smaller differences between device and file system are not worth growing. */
+const GROWTH_BYTES_MIN = 1_048_576
 
-/** Every device over this file, also when the file was deleted under it. */
+/** All devices of this image, also if the file was deleted. */
 const loopsOver = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
   (await loops.list()).filter((loop) => loop.file === image)
 export const devicesOver = async (loops: Loops, image: string): Promise<string[]> =>
   (await loopsOver(loops, image)).map((loop) => loop.device)
 
-/** Reads and writes have a bucket each, in either version of cgroups. */
+/** Reads and writes are limited separately, in both versions of cgroups. */
 const ioLimitOf = ({ iops, throughputBytes }: RateLimits): IoLimit => ({
   ...(iops === undefined ? {} : { readIops: iops, writeIops: iops }),
   ...(throughputBytes === undefined ? {} : { readBps: throughputBytes, writeBps: throughputBytes }),
@@ -284,14 +292,14 @@ interface Discovery {
 async function rediscover(
   { host: { loops, mounts, limits, counters, filesystems }, pool, devices }: Discovery,
   volumes: readonly VolumeRecord[],
-  presences: readonly PresenceRecord[],
+  presences: readonly MountRecord[],
   frozen: ReadonlySet<VolumeId>,
-): Promise<Rediscovered> {
+): Promise<Recovered> {
   const notes: string[] = []
   const warnings: string[] = []
   const ours = (await loops.list()).filter((loop) => loop.file.startsWith(`${volumesIn(pool)}/`))
   const kept = new Set<string>()
-  const found: PresenceRecord[] = []
+  const found: MountRecord[] = []
 
   for (const presence of presences) {
     const volume = volumes.find((each) => each.id === presence.id)
@@ -302,7 +310,7 @@ async function rediscover(
       devices.set(volume.id, staged.device)
       kept.add(staged.device)
       await counters.begin(staged.device)
-      await limits.clear(staged.device) // also in cgroups that no one names anymore; the keeper writes them anew
+      await limits.clear(staged.device) // also in cgroups that are no longer used; the limit reconciler writes them again
       if (staged.staging.accessType === 'mount' && frozen.has(volume.id)) await filesystems.thaw(staged.staging.path)
     }
     const published: Publication[] = []
@@ -311,7 +319,7 @@ async function rediscover(
       if (source !== undefined && over.some((loop) => loop.device === source)) {
         kept.add(source)
         published.push(publication)
-      } else await removeTarget(publication.path).catch(() => {}) // its publish never came to an end
+      } else await removeTarget(publication.path).catch(() => {}) // its publish was not completed
     }
     found.push({ ...presence, staged: staged?.staging, published })
   }
@@ -321,17 +329,15 @@ async function rediscover(
     await limits.clear(loop.device)
     const mountedAt = (await mounts.mountsOf(loop.device)).map((mount) => mount.target)
     if (mountedAt.length > 0) {
-      warnings.push(
-        `${loop.device} over ${loop.file} is mounted at ${mountedAt.join(', ')}, which no record knows: left as it is`,
-      )
+      warnings.push(`${loop.device} (${loop.file}) is mounted at ${mountedAt.join(', ')}, which has no record`)
       continue
     }
     const detached = await loops.detach(loop.device, { file: loop.file })
     notes.push(
-      `${loop.device} over ${basename(loop.file)} was used by nothing and is ${detached.is === 'gone' ? 'detached' : 'going'}`,
+      `${loop.device} (${basename(loop.file)}) was unused and is ${detached.is === 'detached' ? 'detached' : 'being detached'}`,
     )
   }
-  return { presences: found, notes, warnings }
+  return { mountRecords: found, notes, warnings }
 
   async function stagedOn(staging: Staging, over: readonly LoopDevice[]) {
     const writable = over.filter((loop) => !loop.isReadOnly)

@@ -1,4 +1,4 @@
-// The controller service: which calls there are, and what the driver says of itself.
+// The Controller service: maps each call to its function, and declares the capabilities.
 import type { ServiceHandlers } from '../../csi/driver.ts'
 import { CsiError } from '../../csi/errors.ts'
 import type { Controller } from '../../csi/gen/csi_pb.js'
@@ -41,14 +41,14 @@ export const createControllerService = (driver: DriverContext): ServiceHandlers<
   async controllerGetCapabilities() {
     return { capabilities: CAPABILITIES.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
   },
-  controllerPublishVolume: notNeeded,
-  controllerUnpublishVolume: notNeeded,
+  controllerPublishVolume: notSupported,
+  controllerUnpublishVolume: notSupported,
 })
 
 /** A local volume is attached by staging it: CSIDriver says attachRequired: false. */
-async function notNeeded(): Promise<never> {
+async function notSupported(): Promise<never> {
   throw new CsiError(
     'UNIMPLEMENTED',
-    'Local volumes are attached when they are staged: there is nothing to publish at the controller.',
+    'Local volumes are attached when they are staged; ControllerPublishVolume is not needed.',
   )
 }

@@ -1,22 +1,22 @@
-// CreateVolume: the record first, then the file. Asked again for the same name it gives the same volume, whatever
-// happened in between; asked for something else under that name it refuses. A failed attempt leaves nothing.
+// CreateVolume: writes the record first, then creates the content. A repeated request returns the same volume, also after
+// a crash; a different request with the same name fails with ALREADY_EXISTS. A failed attempt is undone.
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
 import type { FilesystemType } from '../../host/host.ts'
 import { NoSpaceError } from '../../host/index.ts'
-import { type Wish, wishOn } from '../capabilities.ts'
-import { chooseBytes, misfit, type Range, rangeOf } from '../capacity.ts'
-import { type DriverContext, isHere, mustBeWhole, refuseUnrecorded, stagingOf } from '../context.ts'
+import { parseSupportedCapability, type RequestedCapability } from '../capabilities.ts'
+import { chooseBytes, type Range, rangeOf, sizeMismatch } from '../capacity.ts'
+import { type DriverContext, isThisNode, requireNoUnrecordedContent, requireUndamaged, stagingOf } from '../context.ts'
 import {
+  failedPrecondition,
+  insufficientSpace,
   invalid,
-  missing,
+  missingField,
   nameTaken,
-  noRoom,
-  noSnapshot,
-  notNow,
-  noVolume,
-  otherPlace,
+  notAccessible,
   quote,
   sizeText,
+  snapshotNotFound,
+  volumeNotFound,
 } from '../errors.ts'
 import { isSnapshotId, isVolumeId, volumeIdOf } from '../ids.ts'
 import { type ClassParameters, parseParameters } from '../parameters.ts'
@@ -26,10 +26,10 @@ import { volumeMessage } from './volume-message.ts'
 
 export async function createVolume(request: CreateVolumeRequest, driver: DriverContext) {
   checkName(request.name)
-  if (request.volumeCapabilities.length === 0) throw missing('volume_capabilities')
+  if (request.volumeCapabilities.length === 0) throw missingField('volume_capabilities')
   const wanted = readRequest(request, driver)
   const id = volumeIdOf(request.name)
-  if (wanted.source?.id === id) throw invalid('A volume cannot be made from itself.')
+  if (wanted.source?.id === id) throw invalid('A volume cannot be its own source.')
 
   return driver.locks.run({ exclusive: [id], shared: wanted.source ? [wanted.source.id] : [] }, async () => {
     const known = driver.volumes.get(id)
@@ -38,39 +38,41 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
       if (difference) throw nameTaken('volume', request.name, difference)
       return { volume: volumeMessage(known, driver) }
     }
-    if (known) await undo(known, driver) // an earlier attempt that failed, or a deletion that was not finished
+    if (known) await discardVolume(known, driver) // a failed attempt, or an unfinished deletion
     const volume = plan(request.name, wanted, driver)
-    if (!wanted.isPossibleHere) throw otherPlace(placeText(driver))
-    await refuseUnrecorded(driver, id)
-    if (wanted.source) await sourceMustBeWhole(wanted.source, driver)
-    await make(volume, driver)
+    if (!wanted.isPossibleHere) throw notAccessible(topologyText(driver))
+    await requireNoUnrecordedContent(driver, id)
+    if (wanted.source) await requireUndamagedSource(wanted.source, driver)
+    await create(volume, driver)
     return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
   })
 }
 
-/** What is asked for, with everything checked that can be checked without looking at the pool. */
-interface Wanted {
-  readonly wishes: readonly Wish[]
+/** The parsed request, with all checks that do not need the pool. */
+interface VolumeRequest {
+  readonly capabilities: readonly RequestedCapability[]
   readonly accessTypes: readonly AccessType[]
   readonly parameters: ClassParameters
-  /** Only if the class or a capability names one. */
+  /** Only if the class or a capability specifies one. */
   readonly fsType?: FilesystemType
   readonly range: Range
   readonly source?: ContentSource
   readonly isPossibleHere: boolean
 }
 
-function readRequest(request: CreateVolumeRequest, driver: DriverContext): Wanted {
+function readRequest(request: CreateVolumeRequest, driver: DriverContext): VolumeRequest {
   const parameters = parseParameters(request.parameters, request.mutableParameters)
-  const wishes = request.volumeCapabilities.map((each) => wishOn(driver.backend, each, parameters.fsType))
+  const capabilities = request.volumeCapabilities.map((each) =>
+    parseSupportedCapability(driver.backend, each, parameters.fsType),
+  )
   const source = sourceOf(request.volumeContentSource)
   return {
-    wishes,
-    accessTypes: [...new Set(wishes.map((wish) => wish.accessType))].sort(),
+    capabilities,
+    accessTypes: [...new Set(capabilities.map((capability) => capability.accessType))].sort(),
     parameters,
-    fsType: oneFsType([parameters.fsType, ...wishes.map((wish) => wish.fsType)]),
+    fsType: oneFsType([parameters.fsType, ...capabilities.map((capability) => capability.fsType)]),
     range: rangeOf(request.capacityRange),
-    ...(source ? { source } : {}),
+    source,
     isPossibleHere: isPossibleHere(request, driver),
   }
 }
@@ -78,69 +80,70 @@ function readRequest(request: CreateVolumeRequest, driver: DriverContext): Wante
 function oneFsType(named: readonly (FilesystemType | undefined)[]): FilesystemType | undefined {
   const types = [...new Set(named.filter((type) => type !== undefined))]
   if (types.length > 1)
-    throw invalid(`The class and the capabilities name different file systems: ${types.join(' and ')}.`)
+    throw invalid(`The class and the capabilities specify different file systems: ${types.join(' and ')}.`)
   return types[0]
 }
 
-/** An id that is not ours is an id of nothing, which is said when it is looked up. */
+/** Parses the content source; an id in another format cannot exist. */
 function sourceOf(source: VolumeContentSource | undefined): ContentSource | undefined {
   if (!source) return undefined
   switch (source.type.case) {
     case 'snapshot': {
       const id = source.type.value.snapshotId
-      if (id === '') throw missing('volume_content_source.snapshot.snapshot_id')
-      if (!isSnapshotId(id)) throw noSnapshot(id)
+      if (id === '') throw missingField('volume_content_source.snapshot.snapshot_id')
+      if (!isSnapshotId(id)) throw snapshotNotFound(id)
       return { kind: 'snapshot', id }
     }
     case 'volume': {
       const id = source.type.value.volumeId
-      if (id === '') throw missing('volume_content_source.volume.volume_id')
-      if (!isVolumeId(id)) throw noVolume(id)
+      if (id === '') throw missingField('volume_content_source.volume.volume_id')
+      if (!isVolumeId(id)) throw volumeNotFound(id)
       return { kind: 'volume', id }
     }
     case undefined:
-      throw missing('volume_content_source.type')
+      throw missingField('volume_content_source.type')
   }
 }
 
-/** One of the places the volume must be reachable from has to be this node. */
+/** Whether the requested topologies include this node. */
 function isPossibleHere({ accessibilityRequirements: places }: CreateVolumeRequest, driver: DriverContext): boolean {
   const listed = places?.requisite.length ? places.requisite : (places?.preferred ?? [])
-  return listed.length === 0 || listed.some(({ segments }) => isHere(driver, segments))
+  return listed.length === 0 || listed.some(({ segments }) => isThisNode(driver, segments))
 }
 
-const placeText = (driver: DriverContext) =>
+const topologyText = (driver: DriverContext) =>
   Object.entries(driver.topology)
     .map(([key, value]) => `${key}=${value}`)
     .join(', ')
 
-/** Why the volume that has this name is not what is wanted now. */
-function differenceOf(volume: VolumeRecord, wanted: Wanted): string | undefined {
+/** How the existing volume of this name differs from the request, if it does. */
+function differenceOf(volume: VolumeRecord, wanted: VolumeRequest): string | undefined {
   const { parameters, range, source, fsType } = wanted
-  const size = misfit(range, volume.capacityBytes)
+  const size = sizeMismatch(range, volume.capacityBytes)
   if (size) return size
   if (!wanted.accessTypes.every((type) => volume.accessTypes.includes(type)))
-    return 'it was made for another access type'
+    return 'it was created for another access type'
   if (wanted.accessTypes.includes('mount') && fsType && fsType !== volume.fsType)
     return `it has ${volume.fsType}, not ${fsType}`
   if (parameters.provisioning !== volume.provisioning) return `it is ${volume.provisioning}`
   if (parameters.overcommit !== volume.overcommit) return `its overcommit is ${volume.overcommit}`
   const { iops, throughputBytes } = volume.createdWith
   if (parameters.rates.iops !== iops || parameters.rates.throughputBytes !== throughputBytes) {
-    return 'it was made with other values of iops or throughput'
+    return 'it was created with other values of iops or throughput'
   }
-  if (source?.kind !== volume.source?.kind || source?.id !== volume.source?.id) return 'it was made from another source'
+  if (source?.kind !== volume.source?.kind || source?.id !== volume.source?.id)
+    return 'it was created from another source'
   return undefined
 }
 
-/** The record to begin with: the source exists, the size is possible. Room is taken later. */
-function plan(name: string, wanted: Wanted, driver: DriverContext): VolumeRecord {
+/** The initial record. Checks that the source exists and that the size is possible; space is allocated later. */
+function plan(name: string, wanted: VolumeRequest, driver: DriverContext): VolumeRecord {
   const { source, parameters } = wanted
   const origin = source && originOf(source, driver)
   const fsType = wanted.fsType ?? origin?.fsType ?? driver.backend.defaultFsType
   if (origin && !origin.isUnused && wanted.accessTypes.includes('mount') && fsType !== origin.fsType) {
     throw invalid(
-      `The source holds ${origin.fsType}, so the new volume cannot be ${fsType}. Use a class with fsType ${origin.fsType}.`,
+      `The source contains ${origin.fsType}, so the new volume cannot have ${fsType}. Use a class with fsType ${origin.fsType}.`,
     )
   }
   const minimumBytes = driver.backend.minimumBytes({ accessTypes: wanted.accessTypes, fsType })
@@ -168,63 +171,66 @@ function plan(name: string, wanted: Wanted, driver: DriverContext): VolumeRecord
   }
 }
 
-/** A caller that names no size wants the size of the source. */
+/** Without a requested size, a copy has the size of its source. */
 const atLeast = (range: Range, bytes: number): Range =>
   range.requiredBytes === 0 ? { ...range, requiredBytes: bytes } : range
 
 function originOf(source: ContentSource, driver: DriverContext) {
   if (source.kind === 'snapshot') {
     const snapshot = driver.snapshots.get(source.id)
-    if (snapshot?.state !== 'ready') throw noSnapshot(source.id)
+    if (snapshot?.state !== 'ready') throw snapshotNotFound(source.id)
     return { bytes: snapshot.sizeBytes, fsType: snapshot.fsType, isUnused: snapshot.isUnused === true }
   }
   const volume = driver.volumes.get(source.id)
-  if (!volume || volume.state === 'creating' || volume.state === 'deleting') throw noVolume(source.id)
+  if (!volume || volume.state === 'creating' || volume.state === 'deleting') throw volumeNotFound(source.id)
   return { bytes: volume.capacityBytes, fsType: volume.fsType, isUnused: volume.isUnused === true }
 }
 
-async function sourceMustBeWhole({ kind, id }: ContentSource, driver: DriverContext): Promise<void> {
-  if (kind === 'volume') return mustBeWhole(driver, driver.volumes.get(id)!, 'cloned')
+async function requireUndamagedSource({ kind, id }: ContentSource, driver: DriverContext): Promise<void> {
+  if (kind === 'volume') return requireUndamaged(driver, driver.volumes.get(id)!, 'cloned')
   const damage = await driver.backend.contents.snapshotDamage(driver.snapshots.get(id)!)
-  if (damage) throw notNow(`Snapshot ${id} cannot be restored. ${damage}`)
+  if (damage) throw failedPrecondition(`Snapshot ${id} cannot be restored. ${damage}`)
 }
 
-async function make(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+async function create(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   const { pool, volumes, log } = driver
-  await pool.take(volume.id, volume)
+  await pool.allocate(volume.id, volume)
   try {
     await volumes.save(volume)
-    await fill(volume, driver)
+    await createContent(volume, driver)
     const ready: VolumeRecord = { ...volume, state: 'ready' }
-    // A blank volume that a crash of the machine makes "creating" again is simply made again.
-    await (volume.source ? volumes.save(ready) : volumes.saveLightly(ready))
+    // If a crash of the machine reverts a blank volume to "creating", it is created again at startup.
+    await (volume.source ? volumes.save(ready) : volumes.saveWithoutSync(ready))
   } catch (error) {
-    await undo(volume, driver).catch((undoing: Error) => {
+    await discardVolume(volume, driver).catch((undoing: Error) => {
       log.error(
         { volume: volume.id, because: undoing.message },
-        'a volume that could not be made could not be removed; the next start will',
+        'creating a volume failed and its remains could not be removed; they are removed at the next start',
       )
     })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.room(volume)
-      throw noRoom({ wantedBytes: volume.capacityBytes, availableBytes, pool: pool.directory })
+      const { availableBytes } = await pool.available(volume)
+      throw insufficientSpace({ wantedBytes: volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }
-  log.info({ volume: volume.id, name: quote(volume.name), capacityBytes: volume.capacityBytes }, 'volume made')
+  log.info({ volume: volume.id, name: quote(volume.name), capacityBytes: volume.capacityBytes }, 'volume created')
 }
 
-async function fill(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+async function createContent(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   const { contents } = driver.backend
   const { source } = volume
-  if (!source) return contents.make(volume)
+  if (!source) return contents.create(volume)
   return contents.copy(source, volume, source.kind === 'volume' ? await stagingOf(driver, source.id) : undefined)
 }
 
-/** Safe at any point of making one, and of deleting one. */
-export async function undo(volume: VolumeRecord, { backend, volumes, presences, pool }: DriverContext): Promise<void> {
+/** Removes content and records. Safe at any point of a creation or a deletion. */
+export async function discardVolume(
+  volume: VolumeRecord,
+  { backend, volumes, mountRecords, pool }: DriverContext,
+): Promise<void> {
   await backend.contents.removeVolume(volume.id)
-  await presences.remove(volume.id)
+  await mountRecords.remove(volume.id)
   await volumes.remove(volume.id)
   pool.release(volume.id)
 }

@@ -1,35 +1,36 @@
-// ControllerExpandVolume: a larger promise, a longer file, a longer device. The file system follows on the node.
+// ControllerExpandVolume: grows the image and its device. NodeExpandVolume grows the file system.
 import { CsiError } from '../../csi/errors.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { NoSpaceError } from '../../host/index.ts'
-import { wishOn } from '../capabilities.ts'
+import { parseSupportedCapability } from '../capabilities.ts'
 import { rangeOf } from '../capacity.ts'
-import { type DriverContext, mustBeWhole, volumeOf } from '../context.ts'
-import { invalid, missing, noRoom, outOfRange, sizeText } from '../errors.ts'
+import { type DriverContext, requireUndamaged, volumeOf } from '../context.ts'
+import { insufficientSpace, invalid, missingField, outOfRange, sizeText } from '../errors.ts'
 import type { VolumeRecord } from '../pool/records.ts'
 
 export async function expandVolume(request: ControllerExpandVolumeRequest, driver: DriverContext) {
-  if (request.volumeId === '') throw missing('volume_id')
-  if (!request.capacityRange) throw missing('capacity_range')
+  if (request.volumeId === '') throw missingField('volume_id')
+  if (!request.capacityRange) throw missingField('capacity_range')
   const range = rangeOf(request.capacityRange)
-  if (range.requiredBytes === 0 && range.limitBytes === 0) throw missing('capacity_range.required_bytes')
+  if (range.requiredBytes === 0 && range.limitBytes === 0) throw missingField('capacity_range.required_bytes')
   const id = volumeOf(driver, request.volumeId).id
 
   return driver.locks.run({ exclusive: [id] }, async () => {
     const volume = volumeOf(driver, id)
-    const wish = request.volumeCapability && wishOn(driver.backend, request.volumeCapability, volume.fsType)
-    if (wish && !volume.accessTypes.includes(wish.accessType)) {
-      throw invalid(`Volume ${id} was not made for access type ${wish.accessType}.`)
+    const capability =
+      request.volumeCapability && parseSupportedCapability(driver.backend, request.volumeCapability, volume.fsType)
+    if (capability && !volume.accessTypes.includes(capability.accessType)) {
+      throw invalid(`Volume ${id} was not created for access type ${capability.accessType}.`)
     }
     if (range.limitBytes > 0 && volume.capacityBytes > range.limitBytes) {
       throw outOfRange(
-        `Volume ${id} has ${sizeText(volume.capacityBytes)} already, and volumes never shrink to ${sizeText(range.limitBytes)}.`,
+        `Volume ${id} has ${sizeText(volume.capacityBytes)}, and volumes never shrink to ${sizeText(range.limitBytes)}.`,
       )
     }
-    await mustBeWhole(driver, volume, 'expanded')
+    await requireUndamaged(driver, volume, 'expanded')
     const grown =
-      range.requiredBytes > volume.capacityBytes ? await growOrRefuse(volume, range.requiredBytes, driver) : volume
-    const isBlock = wish ? wish.accessType === 'block' : !volume.accessTypes.includes('mount')
+      range.requiredBytes > volume.capacityBytes ? await growOrFail(volume, range.requiredBytes, driver) : volume
+    const isBlock = capability ? capability.accessType === 'block' : !volume.accessTypes.includes('mount')
     return {
       capacityBytes: BigInt(grown.capacityBytes),
       nodeExpansionRequired: driver.backend.growsOnNode && !isBlock,
@@ -38,10 +39,10 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
 }
 
 /**
- * No room is a final no here. RESOURCE_EXHAUSTED leaves open what has become of the volume, and resizers then hold on to
- * the size: a request that was lowered to one that fits would never reach us.
+ * Reports a full pool as OUT_OF_RANGE, which is final. After RESOURCE_EXHAUSTED the outcome counts as uncertain, and
+ * resizers keep requesting the same size, so a lowered request would never arrive.
  */
-async function growOrRefuse(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   try {
     return await grow(volume, toBytes, driver)
   } catch (error) {
@@ -50,24 +51,24 @@ async function growOrRefuse(volume: VolumeRecord, toBytes: number, driver: Drive
   }
 }
 
-/** The intent is on the disk before the file grows: reconcile.ts carries on from it. */
+/** Records the intent before the image grows, so that pool/reconcile.ts can finish after a crash. */
 export async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   const { pool, volumes, backend, log } = driver
-  await pool.take(volume.id, { ...volume, capacityBytes: toBytes })
+  await pool.allocate(volume.id, { ...volume, capacityBytes: toBytes })
   try {
     await volumes.save({ ...volume, state: 'growing', growingToBytes: toBytes })
     await backend.contents.grow(volume, toBytes)
   } catch (error) {
-    pool.note(volume.id, volume)
+    pool.record(volume.id, volume)
     await volumes.save({ ...volume, state: 'ready', growingToBytes: undefined })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.room(volume)
-      throw noRoom({ wantedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
+      const { availableBytes } = await pool.available(volume)
+      throw insufficientSpace({ wantedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }
   const grown: VolumeRecord = { ...volume, state: 'ready', capacityBytes: toBytes, growingToBytes: undefined }
   await volumes.save(grown)
-  log.info({ volume: volume.id, fromBytes: volume.capacityBytes, toBytes }, 'volume grown')
+  log.info({ volume: volume.id, fromBytes: volume.capacityBytes, toBytes }, 'volume expanded')
   return grown
 }

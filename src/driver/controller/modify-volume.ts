@@ -1,12 +1,12 @@
-// ControllerModifyVolume: new rates. All keys are checked before any is taken; controller and node are one process
-// here, so a staged volume feels them at once.
+// ControllerModifyVolume: changes the IO limits. All keys are validated before any is applied. Controller and node are one
+// process, so the limits of a staged volume change immediately.
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
-import { missing } from '../errors.ts'
+import { missingField } from '../errors.ts'
 import { changeRates, parseMutableParameters } from '../parameters.ts'
 
 export async function modifyVolume(request: ControllerModifyVolumeRequest, driver: DriverContext) {
-  if (request.volumeId === '') throw missing('volume_id')
+  if (request.volumeId === '') throw missingField('volume_id')
   const { id } = volumeOf(driver, request.volumeId)
   const change = parseMutableParameters(request.mutableParameters)
   return driver.locks.run({ exclusive: [id] }, async () => {

@@ -1,15 +1,15 @@
-// Names that callers choose for volumes and snapshots.
-import { invalid, missing } from '../errors.ts'
+// Validates the names of volumes and snapshots.
+import { invalid, missingField } from '../errors.ts'
 
 const NAME_LENGTH_MAX = 128
 
-/** Any text the protocol allows; it is only ever hashed and shown. */
+/** Allows any text that the CSI specification allows; names are only hashed and displayed. */
 export function checkName(name: string): void {
-  if (name === '') throw missing('name')
+  if (name === '') throw missingField('name')
   if ([...name].length > NAME_LENGTH_MAX)
-    throw invalid(`The name has more than ${NAME_LENGTH_MAX} characters. Use a shorter one.`)
+    throw invalid(`The name has more than ${NAME_LENGTH_MAX} characters. Use a shorter name.`)
   if (UNUSABLE.test(name)) throw invalid('The name contains control characters. Use a name without them.')
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the protocol forbids
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the CSI specification forbids these
 const UNUSABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/

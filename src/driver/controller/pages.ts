@@ -1,19 +1,19 @@
-// Lists in pages. A token is the last id given, so a list goes on correctly when things come and go meanwhile.
-import { badToken, invalid } from '../errors.ts'
+// Pagination of lists. A token is the last id of the previous page, so it stays valid when items are added or deleted.
+import { invalid, invalidToken } from '../errors.ts'
 
 export interface PageRequest {
   readonly maxEntries: number
   readonly startingToken: string
 }
 
-/** `items` in the order of their ids. */
+/** `items` must be sorted by id. */
 export function pageOf<T extends { readonly id: string }>(
   items: readonly T[],
   { maxEntries, startingToken }: PageRequest,
   isId: (text: string) => boolean,
 ): { readonly items: readonly T[]; readonly nextToken: string } {
   if (maxEntries < 0) throw invalid('max_entries must not be negative.')
-  if (startingToken !== '' && !isId(startingToken)) throw badToken(startingToken)
+  if (startingToken !== '' && !isId(startingToken)) throw invalidToken(startingToken)
   const rest = startingToken === '' ? items : items.filter((item) => item.id > startingToken)
   const page = maxEntries === 0 ? rest : rest.slice(0, maxEntries)
   return { items: page, nextToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' }

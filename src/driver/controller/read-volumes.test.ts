@@ -17,20 +17,20 @@ const facts = {
 
 const driver = {
   backend: createLoopBackend({ host: {} as Host, facts, pool: '/pool' }),
-  pool: createPool({ directory: '/pool', sizeBytes: 2e9, freeBytes: async () => 4e9, takesSpaceAtOnce: true }),
+  pool: createPool({ directory: '/pool', sizeBytes: 2e9, freeBytes: async () => 4e9, allocatesOnCreate: true }),
 } as unknown as DriverContext
 const capacityOf = async (parameters: Record<string, string>) =>
   (await getCapacity({ parameters, volumeCapabilities: [] } as unknown as GetCapacityRequest, driver)).availableCapacity
 
-it('PROV-19 a class whose file system cannot be made here has no capacity, whether capabilities are named or not', async () => {
+it('PROV-19 reports no capacity for a class whose file system is not available', async () => {
   expect(await capacityOf({ fsType: 'ext4' })).toBe(0n)
   expect(await capacityOf({ fsType: 'xfs' })).toBe(2_000_000_000n)
   expect(await capacityOf({})).toBe(2_000_000_000n)
 })
 
-it('PROV-19 parameters of the class that are for the system around the driver take no capacity away', async () => {
+it('PROV-19 ignores reserved csi.storage.k8s.io parameters of a class', async () => {
   const secret = { 'csi.storage.k8s.io/provisioner-secret-name': 'a' }
   expect(await capacityOf({ 'csi.storage.k8s.io/fstype': 'xfs', ...secret })).toBe(2_000_000_000n)
-  expect(await capacityOf({ 'csi.storage.k8s.io/fstype': 'ext4' }), 'it cannot be made here').toBe(0n)
-  expect(await capacityOf({ colour: 'red' }), 'the driver would refuse it').toBe(0n)
+  expect(await capacityOf({ 'csi.storage.k8s.io/fstype': 'ext4' }), 'not available').toBe(0n)
+  expect(await capacityOf({ colour: 'red' }), 'CreateVolume would fail').toBe(0n)
 })

@@ -1,5 +1,4 @@
-// Snapshots: full copies of a volume as it was at one moment, which share blocks with it where the pool can. They
-// outlive their volume.
+// Snapshots: consistent copies of a volume, as reflinks if the pool's file system supports them. They outlive the volume.
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type {
   CreateSnapshotRequest,
@@ -8,19 +7,20 @@ import type {
   ListSnapshotsRequest,
 } from '../../csi/gen/csi_pb.js'
 import { NoSpaceError } from '../../host/index.ts'
-import { type DriverContext, mustBeWhole, refuseUnrecorded, stagingOf, volumeOf } from '../context.ts'
-import { invalid, missing, nameTaken, noRoom, noSnapshot, quote } from '../errors.ts'
+import { type DriverContext, requireNoUnrecordedContent, requireUndamaged, stagingOf, volumeOf } from '../context.ts'
+import { insufficientSpace, invalid, missingField, nameTaken, quote, snapshotNotFound } from '../errors.ts'
 import { isSnapshotId, snapshotIdOf } from '../ids.ts'
-import { AS_WRITTEN } from '../pool/pool.ts'
+import { ON_DEMAND } from '../pool/pool.ts'
 import { RECORD_FORMAT, type SnapshotRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
 import { pageOf } from './pages.ts'
 
 export async function createSnapshot(request: CreateSnapshotRequest, driver: DriverContext) {
   checkName(request.name)
-  if (request.sourceVolumeId === '') throw missing('source_volume_id')
+  if (request.sourceVolumeId === '') throw missingField('source_volume_id')
   const unknown = Object.keys(request.parameters)[0]
-  if (unknown !== undefined) throw invalid(`There is no snapshot parameter ${quote(unknown)}. This driver knows none.`)
+  if (unknown !== undefined)
+    throw invalid(`Unknown snapshot parameter ${quote(unknown)}. This driver has no snapshot parameters.`)
   const id = snapshotIdOf(request.name)
   const known = driver.snapshots.get(id)
   if (known?.state === 'ready') return answerKnown(known, request, driver)
@@ -29,10 +29,10 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
   return driver.locks.run({ exclusive: [id], shared: [source.id] }, async () => {
     const known = driver.snapshots.get(id)
     if (known?.state === 'ready') return answerKnown(known, request, driver)
-    if (known) await undo(known, driver)
-    await refuseUnrecorded(driver, id)
+    if (known) await discardSnapshot(known, driver)
+    await requireNoUnrecordedContent(driver, id)
     const volume = volumeOf(driver, source.id)
-    await mustBeWhole(driver, volume, 'copied')
+    await requireUndamaged(driver, volume, 'copied')
     const snapshot: SnapshotRecord = {
       format: RECORD_FORMAT,
       id,
@@ -46,11 +46,11 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
       createdAtMs: driver.clock.nowMs(),
       ...(volume.isUnused ? { isUnused: true } : {}),
     }
-    return { snapshot: await snapshotMessage(await cut(snapshot, driver), driver) }
+    return { snapshot: await snapshotMessage(await create(snapshot, driver), driver) }
   })
 }
 
-/** A snapshot that is there answers also when its volume is gone. */
+/** An existing snapshot is returned even if its volume has been deleted. */
 async function answerKnown(
   known: SnapshotRecord,
   { name, sourceVolumeId }: CreateSnapshotRequest,
@@ -61,50 +61,53 @@ async function answerKnown(
   return { snapshot: await snapshotMessage(known, driver) }
 }
 
-async function cut(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
+async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
   const { backend, snapshots, pool, log } = driver
   const volume = volumeOf(driver, snapshot.sourceVolumeId)
   const staged = await stagingOf(driver, volume.id)
   try {
     await snapshots.save(snapshot)
-    const { allocatedBytes } = await backend.contents.cut(volume, staged, snapshot)
-    await pool.take(snapshot.id, { ...AS_WRITTEN, capacityBytes: allocatedBytes })
+    const { allocatedBytes } = await backend.contents.snapshot(volume, staged, snapshot)
+    await pool.allocate(snapshot.id, { ...ON_DEMAND, capacityBytes: allocatedBytes })
     const ready: SnapshotRecord = { ...snapshot, state: 'ready', allocatedBytes }
     await snapshots.save(ready)
-    log.info({ snapshot: ready.id, volume: volume.id, allocatedBytes }, 'snapshot made')
+    log.info({ snapshot: ready.id, volume: volume.id, allocatedBytes }, 'snapshot created')
     return ready
   } catch (error) {
-    await undo(snapshot, driver).catch((undoing: Error) => {
+    await discardSnapshot(snapshot, driver).catch((undoing: Error) => {
       log.error(
         { snapshot: snapshot.id, because: undoing.message },
-        'a snapshot that could not be made could not be removed; the next start will',
+        'creating a snapshot failed and its remains could not be removed; they are removed at the next start',
       )
     })
     if (error instanceof NoSpaceError) {
-      const { availableBytes } = await pool.room(AS_WRITTEN)
-      throw noRoom({ wantedBytes: snapshot.sizeBytes, availableBytes, pool: pool.directory })
+      const { availableBytes } = await pool.available(ON_DEMAND)
+      throw insufficientSpace({ wantedBytes: snapshot.sizeBytes, availableBytes, pool: pool.directory })
     }
     throw error
   }
 }
 
-export async function undo(snapshot: SnapshotRecord, { backend, snapshots, pool }: DriverContext): Promise<void> {
+export async function discardSnapshot(
+  snapshot: SnapshotRecord,
+  { backend, snapshots, pool }: DriverContext,
+): Promise<void> {
   await backend.contents.removeSnapshot(snapshot.id)
   await snapshots.remove(snapshot.id)
   pool.release(snapshot.id)
 }
 
 export async function deleteSnapshot({ snapshotId }: DeleteSnapshotRequest, driver: DriverContext) {
-  if (snapshotId === '') throw missing('snapshot_id')
-  if (!isSnapshotId(snapshotId)) return {} // never ours
+  if (snapshotId === '') throw missingField('snapshot_id')
+  if (!isSnapshotId(snapshotId)) return {} // not an id of this driver
   return driver.locks.run({ exclusive: [snapshotId] }, async () => {
     const snapshot = driver.snapshots.get(snapshotId)
     if (!snapshot) {
-      await refuseUnrecorded(driver, snapshotId)
-      return {} // gone already
+      await requireNoUnrecordedContent(driver, snapshotId)
+      return {} // already deleted
     }
     await driver.snapshots.save({ ...snapshot, state: 'deleting' })
-    await undo(snapshot, driver)
+    await discardSnapshot(snapshot, driver)
     driver.log.info({ snapshot: snapshotId }, 'snapshot deleted')
     return {}
   })
@@ -112,8 +115,8 @@ export async function deleteSnapshot({ snapshotId }: DeleteSnapshotRequest, driv
 
 export async function listSnapshots(request: ListSnapshotsRequest, driver: DriverContext) {
   const { snapshotId, sourceVolumeId } = request
-  const cutOnes = driver.snapshots.list().filter(({ state }) => state !== 'creating')
-  const wanted = cutOnes.filter(
+  const created = driver.snapshots.list().filter(({ state }) => state !== 'creating')
+  const wanted = created.filter(
     (snapshot) =>
       (snapshotId === '' || snapshot.id === snapshotId) &&
       (sourceVolumeId === '' || snapshot.sourceVolumeId === sourceVolumeId),
@@ -125,13 +128,13 @@ export async function listSnapshots(request: ListSnapshotsRequest, driver: Drive
 }
 
 export async function getSnapshot({ snapshotId }: GetSnapshotRequest, driver: DriverContext) {
-  if (snapshotId === '') throw missing('snapshot_id')
+  if (snapshotId === '') throw missingField('snapshot_id')
   const snapshot = isSnapshotId(snapshotId) ? driver.snapshots.get(snapshotId) : undefined
-  if (!snapshot || snapshot.state === 'creating') throw noSnapshot(snapshotId)
+  if (!snapshot || snapshot.state === 'creating') throw snapshotNotFound(snapshotId)
   return { snapshot: await snapshotMessage(snapshot, driver) }
 }
 
-/** One whose content is gone is not ready: nothing can be made from it. */
+/** A damaged snapshot is not ready to use. */
 const snapshotMessage = async (snapshot: SnapshotRecord, { backend }: DriverContext) => ({
   snapshotId: snapshot.id,
   sourceVolumeId: snapshot.sourceVolumeId,

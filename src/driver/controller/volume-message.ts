@@ -1,8 +1,7 @@
-// A volume and its condition, as the protocol writes them.
-
+// The CSI messages Volume and VolumeCondition of a volume record.
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { DriverContext } from '../context.ts'
-import { stopped } from '../errors.ts'
+import { withFullStop } from '../errors.ts'
 import { hasLimits } from '../limits/rates.ts'
 import type { VolumeRecord } from '../pool/records.ts'
 
@@ -22,10 +21,10 @@ export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
     : {}),
 })
 
-/** For people: what is wrong with the volume, or what it does not do though it was asked to. */
+/** Problems of the volume, and limits that are not enforced. */
 export async function conditionOf(volume: VolumeRecord, driver: DriverContext) {
   if (volume.state === 'deleting') {
-    return { abnormal: true, message: 'Its deletion has begun and is not finished. It can only be deleted again.' }
+    return { abnormal: true, message: 'Its deletion has started and is not complete. Delete it again.' }
   }
   const problem = await driver.backend.contents.problem(volume)
   if (problem) return { abnormal: true, message: problem }
@@ -42,7 +41,7 @@ function limitText(volume: VolumeRecord, driver: DriverContext): string {
   const enforcement = driver.limits.enforcement(volume.id)
   if (!enforcement) return `The volume is healthy. Its limits of ${limits.join(' and ')} apply when it is staged.`
   if (enforcement.is === 'not enforced') {
-    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${stopped(enforcement.because)}`
+    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${withFullStop(enforcement.because)}`
   }
   const escapes = enforcement.escapes.length > 0 ? ` (${enforcement.escapes.join('; ')})` : ''
   return `The volume is healthy. Its limits of ${limits.join(' and ')} are enforced${escapes}.`

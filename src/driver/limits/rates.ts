@@ -1,17 +1,17 @@
-// How many IO operations and how many bytes per second a volume may do, as people write it in class parameters.
+// Parses IO limits in class parameters:
 //   iops        500
 //   throughput  100 (MiB/s) · 50Mi · 50MiB/s · 1000M · 1GB/s
-// Zero lifts a limit.
+// Zero removes a limit.
 import { invalid, quote } from '../errors.ts'
 
-/** What a volume may do; an absent value is no limit. Each counts for reading and for writing alone. */
+/** Limits of a volume; an omitted value is not limited. Reads and writes are limited separately. */
 export interface RateLimits {
   readonly iops?: number
   readonly throughputBytes?: number
 }
 
-const IOPS_MAX = 2 ** 32 - 1 // what the kernel's counters hold
-/** A page a second: with less, not even one request would pass in time. */
+const IOPS_MAX = 2 ** 32 - 1 // maximum of the kernel
+/** One page per second; with less, a single request would take too long. */
 const THROUGHPUT_BYTES_MIN = 4_096
 const MIB = 1_048_576
 

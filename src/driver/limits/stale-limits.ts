@@ -1,5 +1,5 @@
-// Limits stay with a loop number after its device is gone, and would slow down whatever gets the number next. At start
-// those of numbers that have no file are cleared.
+// Clears the IO limits of loop numbers without a backing file at startup. Limits stay with a loop number after a detach
+// and would slow down the next device with that number.
 import { readFile } from 'node:fs/promises'
 import type { IoLimits } from '../../host/host.ts'
 import { allCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'

@@ -12,19 +12,19 @@ const THERE = [
 ]
 
 describe('cgroups of workloads', () => {
-  it('PIO-10 a pod is found by its uid, as either cgroup driver writes it, with its containers', async () => {
+  it('PIO-10 are found by pod uid for both cgroup drivers, with containers', async () => {
     const cgroups = createWorkloadCgroups({ patterns: [], list: async () => THERE })
     expect(await cgroups.find([UID])).toEqual([THERE[2], THERE[3], THERE[5]])
   })
 
-  it('PIO-10 a pattern names many; a plain path is taken as it is, and nothing is listed for it', async () => {
+  it('PIO-10 are found by pattern; a plain path is used without listing cgroups', async () => {
     const globs = createWorkloadCgroups({ patterns: ['/kubepods/*/pod*/**'], list: async () => THERE })
     expect(await globs.find([])).toEqual([THERE[3], THERE[4]])
     const exact = createWorkloadCgroups({ patterns: ['/tenants/a'], list: () => Promise.reject(new Error('listed')) })
     expect(await exact.find([])).toEqual(['/tenants/a'])
   })
 
-  it('PIO-10 a uid that is none finds nothing', async () => {
+  it('PIO-10 are not found by an invalid uid', async () => {
     const cgroups = createWorkloadCgroups({ patterns: [], list: async () => THERE })
     expect(await cgroups.find(['', '../..', 'other'])).toEqual([])
   })

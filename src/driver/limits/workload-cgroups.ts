@@ -1,6 +1,6 @@
-// Which cgroups the users of a volume are in. The protocol does not say, so there are two ways to know: patterns the
-// operator gives (`/kubepods/**`), and the pod's uid where the node agent passes it on, which is part of the cgroup's
-// name. Others may name cgroups through the limit keeper.
+// Finds the cgroups of a volume's users. CSI does not provide them, so they come from patterns that the operator
+// configures (`/kubepods/**`) and from the pod uid, if the node agent passes it, which is part of the cgroup name.
+// Cgroups can also be set explicitly (limit-reconciler.ts).
 
 export interface WorkloadCgroups {
   /** As paths in the hierarchy. */
@@ -9,7 +9,7 @@ export interface WorkloadCgroups {
 
 export interface WorkloadCgroupsDeps {
   readonly patterns: readonly string[]
-  /** Every cgroup there is; asked only when there is something to look for. */
+  /** Lists all cgroups; called only if there is something to find. */
   list(): Promise<readonly string[]>
 }
 
@@ -28,7 +28,7 @@ export function createWorkloadCgroups({ patterns, list }: WorkloadCgroupsDeps): 
   }
 }
 
-/** `*` stands for any part of one name, `**` for any number of names. */
+/** `*` matches any part of one path element, `**` any number of elements. */
 export function globOf(pattern: string): RegExp {
   const parts = pattern.split(/(\*\*|\*)/).map((part) => {
     if (part === '**') return '.*'
@@ -40,5 +40,5 @@ export function globOf(pattern: string): RegExp {
 
 const isUid = (text: string) => /^[A-Za-z0-9-]{8,64}$/.test(text)
 
-/** `pod<uid>`, or as systemd names it: `kubepods-burstable-pod<uid>.slice`. */
+/** `pod<uid>`, or with the systemd cgroup driver `kubepods-burstable-pod<uid>.slice`. */
 const isPodPart = (part: string, name: string) => part === name || part.endsWith(`-${name}.slice`)

@@ -1,11 +1,11 @@
-// The node service: which calls there are, and what the driver says of this node.
+// The Node service: maps each call to its function, and declares the capabilities and the topology of the node.
 import type { ServiceHandlers } from '../../csi/driver.ts'
 import type { Node } from '../../csi/gen/csi_pb.js'
 import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
 import type { DriverContext } from '../context.ts'
 import { publishVolume, unpublishVolume } from './publish.ts'
 import { stageVolume, unstageVolume } from './stage.ts'
-import { expandOnNode, volumeStats } from './use.ts'
+import { expandOnNode, volumeStats } from './stats-and-expand.ts'
 
 const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_STATS, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER]
 

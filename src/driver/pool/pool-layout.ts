@@ -1,27 +1,27 @@
-// Where things lie in a pool. Names are made from ids alone.
+// The layout of a pool. File names are derived only from ids.
 //   volumes/<id>.img, snapshots/<id>.img     loop backend
 //   volumes/<id>/,    snapshots/<id>/        directory backend
-//   .stowage/                                what the driver remembers
+//   .stowage/                                records and other state of the driver
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
 
 export const volumesIn = (pool: string) => join(pool, 'volumes')
 export const snapshotsIn = (pool: string) => join(pool, 'snapshots')
-export const memoryIn = (pool: string) => join(pool, '.stowage')
-/** Where a copied file system is mounted once, to give it an identity of its own. */
-export const scratchIn = (pool: string, id: VolumeId) => join(memoryIn(pool), 'scratch', id)
+export const stateIn = (pool: string) => join(pool, '.stowage')
+/** Where a copied file system is mounted once to give it a new UUID. */
+export const scratchIn = (pool: string, id: VolumeId) => join(stateIn(pool), 'scratch', id)
 
 export const contentOf = (pool: string, id: VolumeId | SnapshotId): string =>
   join(isVolumeId(id) ? volumesIn(pool) : snapshotsIn(pool), id)
 export const imageOf = (pool: string, id: VolumeId | SnapshotId): string => `${contentOf(pool, id)}${IMAGE}`
 
 const IMAGE = '.img'
-/** A copy that is not finished yet, or a tree that is on its way out. */
+/** An unfinished copy, or a directory that is being deleted. */
 const UNFINISHED = ['.part', '.gone']
 
-/** The path, if anything is there. */
-export async function ifThere(path: string): Promise<string | undefined> {
+/** The path if it exists, otherwise undefined. */
+export async function pathIfExists(path: string): Promise<string | undefined> {
   try {
     await lstat(path)
     return path
@@ -31,19 +31,19 @@ export async function ifThere(path: string): Promise<string | undefined> {
   }
 }
 
-export interface Stranger {
+export interface UnrecordedContent {
   readonly path: string
-  /** If it is named as a volume or a snapshot is: then a record of it was lost. */
+  /** Set if the name is that of a volume or snapshot: then its record was lost. */
   readonly id?: VolumeId | SnapshotId
 }
 
-/** What lies in the pool beside what the records know: leftovers of ours that may go, and things that are not ours. */
-export async function strangersIn(
+/** Content of the pool without a record: remains of unfinished operations, which can be deleted, and everything else. */
+export async function findUnrecorded(
   pool: string,
   isKnown: (id: string) => boolean,
-): Promise<{ readonly leftovers: readonly string[]; readonly unknown: readonly Stranger[] }> {
+): Promise<{ readonly leftovers: readonly string[]; readonly unknown: readonly UnrecordedContent[] }> {
   const leftovers: string[] = []
-  const unknown: Stranger[] = []
+  const unknown: UnrecordedContent[] = []
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
       const unfinished = UNFINISHED.find((ending) => file.endsWith(ending))
@@ -59,8 +59,8 @@ export async function strangersIn(
   return { leftovers, unknown }
 }
 
-/** By what lies in the pool: which backend it was made with, for when nothing else tells. */
-export async function backendSeenIn(pool: string): Promise<'loop' | 'directory' | undefined> {
+/** Detects the backend from the content of the pool, if the marker file is missing. */
+export async function detectBackend(pool: string): Promise<'loop' | 'directory' | undefined> {
   for (const directory of [volumesIn(pool), snapshotsIn(pool)]) {
     for (const file of await readdir(directory)) {
       const isImage = file.endsWith(IMAGE)

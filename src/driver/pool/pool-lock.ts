@@ -1,5 +1,5 @@
-// One driver per pool. The lock is a socket without a file, named after the pool: the kernel lets only one process
-// have it, and takes it back whenever and however that process ends.
+// Ensures one driver per pool with an abstract Unix socket named after the pool: only one process can listen on it, and
+// the kernel releases it when the process exits.
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 

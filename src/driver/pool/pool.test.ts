@@ -1,69 +1,71 @@
 import { array, assert, asyncProperty, constantFrom, integer, record } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../../csi/errors.ts'
-import { AS_WRITTEN, createPool, type Share } from './pool.ts'
+import { createPool, ON_DEMAND, type SpacePolicy } from './pool.ts'
 
 const GIB = 1_073_741_824
-const RESERVED: Share = { provisioning: 'reserved', overcommit: 1 }
-const thin = (overcommit: number): Share => ({ provisioning: 'thin', overcommit })
+const RESERVED: SpacePolicy = { provisioning: 'reserved', overcommit: 1 }
+const thin = (overcommit: number): SpacePolicy => ({ provisioning: 'thin', overcommit })
 
-const aPool = ({ sizeBytes = 10 * GIB, freeBytes = 100 * GIB, takesSpaceAtOnce = true } = {}) =>
-  createPool({ directory: '/pool', sizeBytes, freeBytes: async () => freeBytes, takesSpaceAtOnce })
+const aPool = ({ sizeBytes = 10 * GIB, freeBytes = 100 * GIB, allocatesOnCreate = true } = {}) =>
+  createPool({ directory: '/pool', sizeBytes, freeBytes: async () => freeBytes, allocatesOnCreate })
 
 describe('the pool', () => {
-  it('PROV-19 shows each class the room that is left for it', async () => {
+  it('PROV-19 reports the available space for each class', async () => {
     const pool = aPool()
-    await pool.take('a', { ...RESERVED, capacityBytes: 4 * GIB })
-    expect(await pool.room(RESERVED)).toEqual({ availableBytes: 6 * GIB, maximumBytes: 6 * GIB })
-    expect((await pool.room(thin(2))).availableBytes).toBe(12 * GIB)
-    await pool.take('b', { ...thin(2), capacityBytes: 8 * GIB })
-    expect((await pool.room(RESERVED)).availableBytes).toBe(2 * GIB)
+    await pool.allocate('a', { ...RESERVED, capacityBytes: 4 * GIB })
+    expect(await pool.available(RESERVED)).toEqual({ availableBytes: 6 * GIB, maximumBytes: 6 * GIB })
+    expect((await pool.available(thin(2))).availableBytes).toBe(12 * GIB)
+    await pool.allocate('b', { ...thin(2), capacityBytes: 8 * GIB })
+    expect((await pool.available(RESERVED)).availableBytes).toBe(2 * GIB)
     pool.release('a')
-    expect((await pool.room(RESERVED)).availableBytes).toBe(6 * GIB)
+    expect((await pool.available(RESERVED)).availableBytes).toBe(6 * GIB)
     pool.release('a')
     expect(pool.promisedBytes).toBe(4 * GIB)
   })
 
-  it('PROV-19 a reserved volume also needs its space on the disk now; a thin one only a disk that is not full', async () => {
+  it('PROV-19 limits reserved volumes to the free disk space, and thin ones only if the disk is full', async () => {
     const pool = aPool({ freeBytes: GIB })
-    expect((await pool.room(RESERVED)).availableBytes).toBe(GIB - 64 * 1_048_576)
-    expect((await pool.room(thin(1))).availableBytes).toBe(10 * GIB)
-    expect((await aPool({ freeBytes: 1_048_576 }).room(thin(4))).availableBytes).toBe(0)
-    expect((await aPool({ freeBytes: GIB, takesSpaceAtOnce: false }).room(RESERVED)).availableBytes).toBe(10 * GIB)
+    expect((await pool.available(RESERVED)).availableBytes).toBe(GIB - 64 * 1_048_576)
+    expect((await pool.available(thin(1))).availableBytes).toBe(10 * GIB)
+    expect((await aPool({ freeBytes: 1_048_576 }).available(thin(4))).availableBytes).toBe(0)
+    expect((await aPool({ freeBytes: GIB, allocatesOnCreate: false }).available(RESERVED)).availableBytes).toBe(
+      10 * GIB,
+    )
   })
 
-  it('REX-1 growing needs room only for what is added', async () => {
+  it('REX-1 needs only the additional space to grow a volume', async () => {
     const pool = aPool()
-    await pool.take('a', { ...RESERVED, capacityBytes: 6 * GIB })
-    await pool.take('a', { ...RESERVED, capacityBytes: 10 * GIB })
-    expect((await pool.room(RESERVED)).availableBytes).toBe(0)
+    await pool.allocate('a', { ...RESERVED, capacityBytes: 6 * GIB })
+    await pool.allocate('a', { ...RESERVED, capacityBytes: 10 * GIB })
+    expect((await pool.available(RESERVED)).availableBytes).toBe(0)
   })
 
-  it('PROV-19 says what can never fit and what does not fit now', async () => {
+  it('PROV-19 distinguishes requests that never fit from those that do not fit now', async () => {
     const pool = aPool()
-    await expect(pool.take('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({
+    await expect(pool.allocate('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({
       codeName: 'OUT_OF_RANGE',
     })
-    await pool.take('a', { ...RESERVED, capacityBytes: 9 * GIB })
-    await expect(pool.take('b', { ...AS_WRITTEN, capacityBytes: 2 * GIB })).rejects.toMatchObject({
+    await pool.allocate('a', { ...RESERVED, capacityBytes: 9 * GIB })
+    await expect(pool.allocate('b', { ...ON_DEMAND, capacityBytes: 2 * GIB })).rejects.toMatchObject({
       codeName: 'RESOURCE_EXHAUSTED',
       message:
         '2Gi do not fit into the pool /pool: 1Gi are available. Delete volumes or snapshots, or enlarge the pool.',
     })
   })
 
-  it('PROV-19 whatever is asked for at once, no more is promised than there is', async () => {
-    const wish = record({
+  it('PROV-19 never promises more than its size for concurrent requests', async () => {
+    const request = record({
       id: constantFrom('a', 'b', 'c', 'd', 'e'),
       capacityBytes: integer({ min: 1, max: 12 * GIB }),
       share: constantFrom(RESERVED, thin(1), thin(1.5), thin(3)),
     })
     await assert(
-      asyncProperty(array(wish, { maxLength: 20 }), async (wishes) => {
+      asyncProperty(array(request, { maxLength: 20 }), async (requests) => {
         const pool = aPool()
-        const take = ({ id, share, capacityBytes }: (typeof wishes)[number]) =>
-          pool.take(id, { ...share, capacityBytes }).catch((error) => expect(error).toBeInstanceOf(CsiError))
-        await Promise.all(wishes.map(take))
+        const take = ({ id, share, capacityBytes }: (typeof requests)[number]) =>
+          pool.allocate(id, { ...share, capacityBytes }).catch((error) => expect(error).toBeInstanceOf(CsiError))
+        await Promise.all(requests.map(take))
         expect(pool.promisedBytes).toBeLessThanOrEqual(pool.sizeBytes)
       }),
     )

@@ -38,10 +38,10 @@ describe('record files', () => {
       log: silentLog,
     })
 
-  it.each([true, false])('SYS-6 what was saved is there after a restart (durable: %s)', async (isDurable) => {
+  it.each([true, false])('SYS-6 survive a restart (durable: %s)', async (isDurable) => {
     const records = await open(isDurable)
     await records.save(aRecord('b'))
-    await records.saveLightly(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
+    await records.saveWithoutSync(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
     await records.save(aRecord('gone'))
     await records.remove(volumeIdOf('gone'))
     const again = await open(isDurable)
@@ -51,7 +51,7 @@ describe('record files', () => {
     expect(again.get(volumeIdOf('gone'))).toBeUndefined()
   })
 
-  it('SYS-6 a list is in the order of ids and shows every change', async () => {
+  it('SYS-6 are listed by id with every change', async () => {
     const records = await open()
     for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
     expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
@@ -59,7 +59,7 @@ describe('record files', () => {
     expect(records.list()).toContainEqual(aRecord('y', { capacityBytes: 5 }))
   })
 
-  it('SYS-6 a file that was being written when the driver died says nothing', async () => {
+  it('SYS-6 ignore an unfinished write after a crash', async () => {
     await (await open()).save(aRecord('a'))
     await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json.tmp`), '{"half":')
     expect((await open()).list()).toEqual([aRecord('a')])
@@ -74,7 +74,7 @@ describe('record files', () => {
     ['in an unknown state', (text: string) => text.replace('"ready"', '"odd"')],
     ['of a negative size', (text: string) => text.replace('1000000', '-1')],
     ['a list', () => '[]'],
-  ])('SYS-6 a record that is %s is set aside, whole', async (_, damage) => {
+  ])('SYS-6 that are %s are set aside unchanged', async (_, damage) => {
     await (await open()).save(aRecord('a'))
     const file = join(dir, 'volumes', `${volumeIdOf('a')}.json`)
     const damaged = damage(await readFile(file, 'utf8'))
@@ -87,7 +87,7 @@ describe('record files', () => {
     expect(await readFile(aside, 'utf8')).toBe(damaged)
   })
 
-  it('SYS-6 what is set aside never takes the place of what was set aside before', async () => {
+  it('SYS-6 that are set aside never overwrite each other', async () => {
     await open()
     for (const text of ['first', 'second']) {
       await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
@@ -98,7 +98,7 @@ describe('record files', () => {
     expect(texts).toEqual(['first', 'second'])
   })
 
-  it('SYS-6 a record that finds the disk full gives up the reserve, and says so if that is not enough', async () => {
+  it('SYS-6 release the reserve on a full disk, and fail if that is not enough', async () => {
     const directory = join(dir, 'volumes')
     let released = 0
     const reserve = { release: async () => void released++, renew: async () => {} }

@@ -1,5 +1,5 @@
-// Records as files in one directory, `<id>.json` each, kept in memory beside them: reads never touch the disk.
-// A file that cannot be understood is set aside under its name, with a log line, and never guessed at.
+// Records as JSON files `<id>.json` in one directory, with a copy in memory: reads never access the disk.
+// An invalid file is moved to the set-aside directory and logged; its content is never guessed.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ensureDirectory, writePrivateFile } from '../../base/files.ts'
@@ -10,14 +10,14 @@ import type { Reserve } from './reserve.ts'
 
 export interface Records<R> {
   get(id: string): R | undefined
-  /** In the order of their ids. */
+  /** Sorted by id. */
   list(): readonly R[]
-  /** Once it returns the record is there after a crash of the driver and, if the files are durable, of the machine. */
+  /** Once it resolves, the record survives a crash of the driver and, if the files are durable, of the machine. */
   save(record: R): Promise<void>
-  /** As save, but a crash of the machine may bring the record before it back: for what can be concluded from that too. */
-  saveLightly(record: R): Promise<void>
+  /** Like save, but a crash of the machine may restore the previous record; for changes that recovery can repeat. */
+  saveWithoutSync(record: R): Promise<void>
   remove(id: string): Promise<void>
-  /** Where a record of this id was moved that could not be understood. */
+  /** The path of an invalid record of this id that was set aside, if any. */
   setAside(id: string): Promise<string | undefined>
 }
 
@@ -25,9 +25,9 @@ export interface RecordFilesOptions<R> {
   readonly directory: string
   readonly setAsideDirectory: string
   readonly parse: Parse<R>
-  /** False for what a reboot undoes anyway: then nothing waits for the disk. */
+  /** False for records that a reboot invalidates anyway: then no write is synced. */
   readonly isDurable: boolean
-  /** Given up when the disk is full. */
+  /** Released when the disk is full. */
   readonly reserve?: Reserve
   readonly log: Logger
 }
@@ -51,7 +51,7 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       })
     } catch (error) {
       await rm(`${path}.tmp`, { force: true })
-      throw isFull(error) ? noRoomForRecord(path) : error
+      throw isFull(error) ? noSpaceForRecord(path) : error
     }
     records.set(record.id, record)
     sorted = undefined
@@ -64,13 +64,13 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       return sorted
     },
     save: (record) => saveWith(isDurable ? writePrivateFile : replaceFile, record),
-    saveLightly: (record) => saveWith(replaceFile, record),
+    saveWithoutSync: (record) => saveWith(replaceFile, record),
     async remove(id) {
       await rm(fileOf(id), { force: true })
       if (isDurable) await syncDirectory(directory)
       records.delete(id)
       sorted = undefined
-      await reserve?.renew() // what the record was of is gone too, and has made room
+      await reserve?.renew() // the content is deleted too, so there is space again
     },
     async setAside(id) {
       const names = await readdir(setAsideDirectory).catch(() => [])
@@ -86,7 +86,7 @@ const ENDING = '.json'
 
 const isFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 
-const noRoomForRecord = (path: string) =>
+const noSpaceForRecord = (path: string) =>
   new NoSpaceError(
     `The record ${path} cannot be written: the disk is full. Delete volumes or snapshots, or give the disk more space.`,
   )
@@ -101,12 +101,12 @@ async function readAll<R extends { readonly id: string }>({
   for (const file of await readdir(directory)) {
     const path = join(directory, file)
     if (file.endsWith('.tmp')) {
-      await rm(path, { force: true }) // never took its name: what it was to say did not happen
+      await rm(path, { force: true }) // an unfinished write
       continue
     }
     const id = file.endsWith(ENDING) ? file.slice(0, -ENDING.length) : file
     const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      log.error({ file: path, because: error.message }, 'a record cannot be read; it is left where it is')
+      log.error({ file: path, because: error.message }, 'cannot read a record; it is not changed')
       return undefined
     })
     if (text === undefined) continue
@@ -115,14 +115,14 @@ async function readAll<R extends { readonly id: string }>({
       const to = await moveAside(path, setAsideDirectory)
       log.error(
         { file: path, movedTo: to, because: record.problem },
-        'a record cannot be understood and was set aside; what it described stays in the pool untouched',
+        'a record is invalid and was set aside; the content that it describes stays in the pool unchanged',
       )
     } else records.set(record.id, record)
   }
   return records
 }
 
-/** Named after the directory it was in, since a volume and its presence have one name; and never over an older one. */
+/** Prefixes the name with its directory, because volume and mount records have the same name, and never overwrites a file. */
 export async function moveAside(path: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true })
   const taken = new Set(await readdir(directory))

@@ -1,6 +1,6 @@
-// What the driver remembers: one small file per volume, per snapshot, and per volume that is in use on this node.
-// Records of volumes and snapshots are on the disk before the change they announce, so that after any crash the next
-// start knows what was begun. Reading them back is record-files.ts; finishing what was begun is reconcile.ts.
+// The driver's records: one file per volume, per snapshot, and per volume that is mounted on this node. Records of volumes
+// and snapshots are durable before the change that they announce, so that recovery knows about unfinished operations.
+// Files are record-files.ts; recovery is reconcile.ts.
 import { createHash } from 'node:crypto'
 import type { FilesystemType } from '../../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
@@ -10,32 +10,32 @@ export const RECORD_FORMAT = 1
 
 export type AccessType = 'mount' | 'block'
 
-/** What is written before each step; a record is only ever in one of these. */
+/** Written before the operation starts. */
 export const VOLUME_STATES = ['creating', 'ready', 'growing', 'deleting'] as const
 export const SNAPSHOT_STATES = ['creating', 'ready', 'deleting'] as const
 
 export interface VolumeRecord {
   readonly format: typeof RECORD_FORMAT
   readonly id: VolumeId
-  /** As the caller chose it. Never part of a path. */
+  /** The name in the request. Never part of a path. */
   readonly name: string
   readonly state: (typeof VOLUME_STATES)[number]
-  /** What was promised, exactly as asked. While growing: still the old promise. */
+  /** Exactly the requested size. While growing, still the old size. */
   readonly capacityBytes: number
   readonly growingToBytes?: number
   readonly provisioning: 'reserved' | 'thin'
   readonly overcommit: number
   readonly accessTypes: readonly AccessType[]
-  /** What it is formatted with when it is first mounted. */
+  /** The volume is formatted with it when it is first mounted. */
   readonly fsType: FilesystemType
-  /** The rates in its create call: a repeat of that call is compared with these. */
+  /** The limits in the CreateVolume request, to compare a repeated one with. */
   readonly createdWith: RateLimits
-  /** The rates now. */
+  /** The current limits. */
   readonly limits: RateLimits
   readonly source?: ContentSource
-  /** A copy that may still carry the file system identity of what it was copied from. */
+  /** A copy that may still have the file system UUID of its source. */
   readonly needsNewUuid?: boolean
-  /** Nobody has been given it yet: what is on the device, if anything, is half of a file system of ours. */
+  /** Never staged: anything on the device is an unfinished format by the driver. */
   readonly isUnused?: boolean
 }
 
@@ -49,19 +49,19 @@ export interface SnapshotRecord {
   readonly name: string
   readonly state: (typeof SNAPSHOT_STATES)[number]
   readonly sourceVolumeId: VolumeId
-  /** The size of the volume when it was cut: a volume made from it is at least as large. */
+  /** The size of the source volume: the minimum size of a volume restored from the snapshot. */
   readonly sizeBytes: number
-  /** What it takes from the pool; known once it is cut. */
+  /** Space in the pool; known once the snapshot is ready. */
   readonly allocatedBytes: number
   readonly fsType: FilesystemType
   readonly accessTypes: readonly AccessType[]
   readonly createdAtMs: number
-  /** Its volume had not been used yet, so there is no file system in it. */
+  /** The source volume had never been staged, so the snapshot has no file system. */
   readonly isUnused?: boolean
 }
 
-/** Where a volume is on this node. Survives the driver but not the machine, as the mounts do. */
-export interface PresenceRecord {
+/** Where a volume is staged and published on this node. Like the mounts, valid until the machine restarts. */
+export interface MountRecord {
   readonly format: typeof RECORD_FORMAT
   readonly id: VolumeId
   readonly staged?: Staging
@@ -72,7 +72,7 @@ export interface Staging {
   readonly path: string
   readonly accessType: AccessType
   readonly accessMode: string
-  /** A digest: mount flags may be sensitive, and are only ever compared. */
+  /** A digest, because mount flags may be sensitive and are only compared. */
   readonly flagsDigest: string
 }
 
@@ -81,14 +81,14 @@ export interface Publication {
   readonly accessType: AccessType
   readonly accessMode: string
   readonly isReadOnly: boolean
-  /** Tells which cgroups the volume's users are in. */
+  /** Identifies the cgroups of the volume's user. */
   readonly podUid?: string
 }
 
 export const digestOfFlags = (flags: readonly string[]): string =>
   flags.length === 0 ? '' : createHash('sha256').update(flags.join('\0')).digest('hex').slice(0, 32)
 
-/** The parsed record, or what is wrong with it. `id` is what the file is called: a record must say the same. */
+/** Returns the record or the problem with it. `id` is from the file name and must match the record. */
 export type Parse<R> = (value: unknown, id: string) => R | { readonly problem: string }
 
 export const parseVolumeRecord: Parse<VolumeRecord> = (value, id) =>
@@ -125,8 +125,8 @@ export const parseSnapshotRecord: Parse<SnapshotRecord> = (value, id) =>
     isUnused: optional(isFlag),
   })
 
-export const parsePresenceRecord: Parse<PresenceRecord> = (value, id) =>
-  checked<PresenceRecord>(value, {
+export const parseMountRecord: Parse<MountRecord> = (value, id) =>
+  checked<MountRecord>(value, {
     format: (it) => it === RECORD_FORMAT,
     id: (it) => it === id && isVolumeId(id),
     staged: optional((it) => isMap(it) && isText(it.path) && isAccessType(it.accessType) && isText(it.flagsDigest)),
@@ -138,7 +138,7 @@ type Check = (value: unknown) => boolean
 function checked<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
   if (!isMap(value)) return { problem: 'it is not a JSON object' }
   for (const [key, check] of Object.entries<Check>(checks)) {
-    if (!check(value[key])) return { problem: `its ${key} is ${value[key] === undefined ? 'missing' : 'not usable'}` }
+    if (!check(value[key])) return { problem: `its ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
   }
   return value as R
 }

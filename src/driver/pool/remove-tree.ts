@@ -1,5 +1,5 @@
-// Removes a tree of ours whatever its users did to its permissions: without root a directory that is closed to its own
-// owner cannot be emptied, until it is opened again.
+// Removes a directory tree whatever the permissions in it. Without root, a directory without write permission for its
+// owner cannot be emptied until its mode is changed.
 import { chmod, lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -13,7 +13,7 @@ export async function removeTree(path: string): Promise<void> {
   }
 }
 
-/** Top down: what is in a closed directory is seen only once it is open. */
+/** Top down, because the content of a directory is readable only after its mode is changed. */
 async function openDirectories(root: string): Promise<void> {
   const left = [root]
   for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {

@@ -1,17 +1,17 @@
-// A little of the disk, kept for records: without it a full pool could not even be told that a volume is to be deleted.
-// It is given up when a record finds no room, and taken again once there is some.
+// Disk space reserved for records: without it, a full disk would prevent even the deletion of volumes, which writes a
+// record first. Released when a record cannot be written, and allocated again once there is space.
 import { open, rm, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 export interface Reserve {
   release(): Promise<void>
-  /** Does nothing where it is there, or where there is no room for it. */
+  /** Allocates the reserve again. No-op if it exists or the disk is too full. */
   renew(): Promise<void>
 }
 
 const RESERVE_BYTES = 1_048_576
 
-/** With less than this left, others need it more. */
+/** With less free space than this the reserve is not renewed. */
 const RENEW_ABOVE_BYTES = 16 * RESERVE_BYTES
 
 export async function openReserve(path: string): Promise<Reserve> {
@@ -25,11 +25,11 @@ export async function openReserve(path: string): Promise<Reserve> {
       await fill(path)
       isThere = true
     } catch {
-      await rm(path, { force: true }) // half of one would keep the rest of the disk full
+      await rm(path, { force: true }) // do not keep a partial reserve
     }
   }
 
-  // One that an earlier run left is as good as a new one, and on a full disk it is the only one to be had.
+  // Reuse the reserve of an earlier process: on a full disk no new one can be allocated.
   isThere = await holdsSpace(path)
   await renew()
   return {
@@ -44,7 +44,7 @@ export async function openReserve(path: string): Promise<Reserve> {
 async function fill(path: string): Promise<void> {
   const file = await open(path, 'w', 0o600)
   try {
-    await file.writeFile(Buffer.alloc(RESERVE_BYTES, 0xff)) // zeros might take no space
+    await file.writeFile(Buffer.alloc(RESERVE_BYTES, 0xff)) // zeros might be stored as a hole
     await file.sync()
   } finally {
     await file.close()

@@ -1,5 +1,5 @@
-// Limits as numbers the kernel takes. It wraps an operation rate of 2^32 to zero, which means none, so values are cut
-// to what it can hold.
+// Formats limits for the kernel. Values are capped, because the kernel wraps an iops value of 2^32 to zero, which means
+// no limit.
 import { strict as assert } from 'node:assert'
 import type { IoLimit } from '../host.ts'
 
@@ -9,7 +9,7 @@ export type LimitKey = (typeof LIMIT_KEYS)[number]
 const IOPS_MAX = 2n ** 32n - 1n
 const BPS_MAX = 2n ** 63n - 1n
 
-/** In decimal, at least 1 and at most what fits; undefined where there is no limit. */
+/** A decimal integer from 1 to the maximum; undefined if there is no limit. */
 export function limitValue(limit: IoLimit, key: LimitKey): string | undefined {
   const wanted = limit[key]
   if (wanted === undefined) return undefined

@@ -38,7 +38,7 @@ describe('limits of cgroup v1', () => {
     makeCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((it) => [it, '']))),
   )
 
-  it('PIO-10 stand in the workload’s cgroup and in the root, where write-back runs; not in between', async () => {
+  it('PIO-10 are written to the cgroup of the workload and to the root, where write-back runs', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], escapes: [] })
     for (const cgroup of ['', 'pods/a/']) {
@@ -49,49 +49,49 @@ describe('limits of cgroup v1', () => {
     expect(await textOf('pods/blkio.throttle.write_iops_device')).toBe('')
   })
 
-  it('PIO-10 say that several cgroups do not share one limit', async () => {
+  it('PIO-10 report that several cgroups do not share one limit', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/pods/b/'])
     expect(enforcement).toMatchObject({
       is: 'enforced',
-      escapes: ['each of the 2 cgroups has the whole limit to itself'],
+      escapes: ['each of the 2 cgroups has the full limit'],
     })
   })
 
-  it('PIO-10 leave the cgroups that no longer use the volume', async () => {
+  it('PIO-10 are removed from cgroups that no longer use the volume', async () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
-    expect((await applied.inForce(DEVICE)).map((it) => it.cgroup)).toEqual(['/', '/pods/b'])
+    expect((await applied.appliedLimits(DEVICE)).map((it) => it.cgroup)).toEqual(['/', '/pods/b'])
   })
 
-  it('PIO-10 are taken away as a whole, also those of an earlier life', async () => {
+  it('PIO-10 are cleared completely, also those of an earlier driver process', async () => {
     await writeFile(join(root, 'pods/blkio.throttle.write_bps_device'), '7:3 500\n')
     const applied = limits()
-    expect(await applied.inForce(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
+    expect(await applied.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await applied.clear(DEVICE)
-    expect(await applied.inForce(DEVICE)).toEqual([])
+    expect(await applied.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are not claimed where no workload is known, or its cgroup is gone', async () => {
+  it('PIO-10 are reported as not enforced without a workload cgroup', async () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
       is: 'not enforced',
       because: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
     })
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
       is: 'not enforced',
-      because: expect.stringContaining('there is no cgroup /pods/gone'),
+      because: expect.stringContaining('cgroup /pods/gone does not exist'),
     })
   })
 
-  it('PIO-10 none is a wish that is always fulfilled', async () => {
+  it('PIO-10 can always be removed', async () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     expect(await applied.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], escapes: [] })
-    expect(await applied.inForce(DEVICE)).toEqual([])
+    expect(await applied.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 of other devices are no concern', () => {
+  it('PIO-10 are parsed for each device', () => {
     expect(parseV1Lines('7:0 100\n7:3 0\n8:16 4294967295\n')).toEqual(
       new Map([
         ['7:0', 100],
@@ -113,22 +113,22 @@ describe('limits of cgroup v2', () => {
     })
   })
 
-  it('PIO-10 are one line in the nearest cgroup that holds all workloads: one bucket for the volume', async () => {
+  it('PIO-10 are written to the deepest cgroup that contains all workloads', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a', '/pods/b'])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], escapes: [] })
     expect(await textOf('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
     expect(await textOf('pods/a/io.max')).toBe('')
   })
 
-  it('PIO-10 stand in each cgroup where these meet only at the root', async () => {
+  it('PIO-10 are written to each cgroup if the root is their only common ancestor', async () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/system'])).toEqual({
       is: 'enforced',
       cgroups: ['/pods/a', '/system'],
-      escapes: ['each of the 2 cgroups has the whole limit to itself'],
+      escapes: ['each of the 2 cgroups has the full limit'],
     })
   })
 
-  it('PIO-10 get the controller handed down where it was not', async () => {
+  it('PIO-10 enable the controller in all ancestors', async () => {
     for (const cgroup of ['pods', 'pods/a']) await writeFile(join(root, cgroup, 'cgroup.controllers'), 'memory')
     await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     expect(await textOf('cgroup.subtree_control')).toBe('+io')
@@ -136,16 +136,16 @@ describe('limits of cgroup v2', () => {
     expect(await textOf('pods/a/cgroup.subtree_control'), 'a leaf keeps its processes').toBe('')
   })
 
-  it('PIO-10 move with the workloads and leave nothing behind', async () => {
+  it('PIO-10 move with the workloads', async () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await applied.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
-    expect(await applied.inForce(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
+    expect(await applied.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
     await applied.clear(DEVICE)
-    expect(await applied.inForce(DEVICE)).toEqual([])
+    expect(await applied.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are not claimed for the root cgroup, which cannot hold one', async () => {
+  it('PIO-10 are reported as not enforced for the root cgroup', async () => {
     expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
     expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
       is: 'not enforced',
@@ -153,7 +153,7 @@ describe('limits of cgroup v2', () => {
     })
   })
 
-  it('PIO-10 read back as they were written', () => {
+  it('PIO-10 round-trip through io.max', () => {
     const rate = fc.option(fc.integer({ min: 1, max: 2 ** 32 - 1 }), { nil: undefined })
     const limit = fc.record({ readIops: rate, writeIops: rate, readBps: rate, writeBps: rate })
     fc.assert(
@@ -165,7 +165,7 @@ describe('limits of cgroup v2', () => {
     )
   })
 
-  it('PIO-10 meet at a cgroup that holds all of them, and at none deeper', () => {
+  it('PIO-10 have a common ancestor that contains all cgroups, and no deeper one does', () => {
     const name = fc.constantFrom('a', 'b', 'c')
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`)
     const holds = (cgroup: string, other: string) =>
@@ -181,7 +181,7 @@ describe('limits of cgroup v2', () => {
 })
 
 describe('no limits', () => {
-  it('PIO-10 are told, not pretended', async () => {
+  it('PIO-10 are reported as not enforced', async () => {
     const limits = createNoLimits('there is no controller')
     expect(await limits.apply(DEVICE, { readIops: 1 }, ['/a'])).toEqual({
       is: 'not enforced',
@@ -192,13 +192,13 @@ describe('no limits', () => {
 })
 
 describe('values', () => {
-  it('PIO-10 are cut to what the kernel can hold instead of wrapping to no limit at all', () => {
+  it('PIO-10 are capped at the maximum of the kernel', () => {
     expect(limitValue({ readIops: 2 ** 32 }, 'readIops')).toBe('4294967295')
     expect(limitValue({ writeBps: 2 ** 64 }, 'writeBps')).toBe('9223372036854775807')
     expect(limitValue({ writeBps: 0.4 }, 'writeBps')).toBe('1')
   })
 
-  it('PIO-10 are whole, positive and within range, whatever positive number is asked for', () => {
+  it('PIO-10 are positive integers within range for any positive number', () => {
     fc.assert(
       fc.property(
         fc.double({ min: 0, minExcluded: true, noNaN: true, noDefaultInfinity: true }),
@@ -211,12 +211,12 @@ describe('values', () => {
     )
   })
 
-  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 of %s are a mistake of ours', (value) => {
+  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 of %s fail an assertion', (value) => {
     expect(() => limitValue({ readBps: value }, 'readBps')).toThrow('must be a positive number')
   })
 })
 
-describe('finding how to limit', () => {
+describe('findLimits', () => {
   const mountInfo = () => join(root, 'mountinfo')
 
   it('PIO-10 prefers v2 with the io controller', async () => {
@@ -229,7 +229,7 @@ describe('finding how to limit', () => {
     expect(await findLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/two` })
   })
 
-  it('PIO-10 takes blkio where v2 is mounted without io', async () => {
+  it('PIO-10 uses blkio if v2 is mounted without the io controller', async () => {
     await makeCgroups(['/two'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
     await makeCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
@@ -239,7 +239,7 @@ describe('finding how to limit', () => {
     expect(await findLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/one` })
   })
 
-  it('PIO-10 says why there is neither', async () => {
+  it('PIO-10 explains why neither is available', async () => {
     await writeFile(mountInfo(), `31 1 0:2 / ${root} rw - cgroup2 cgroup2 rw\n`)
     expect(await findLimits(mountInfo())).toEqual({
       version: 'none',
@@ -248,7 +248,7 @@ describe('finding how to limit', () => {
   })
 })
 
-it('SYS-10 a cgroup path never leads out of the hierarchy', () => {
+it('SYS-10 keeps cgroup paths inside the hierarchy', () => {
   expect(cgroupPath('../../etc')).toBe('/etc')
   expect(cgroupPath('pods/../../x/')).toBe('/x')
   expect(cgroupPath('/')).toBe('/')

@@ -1,4 +1,4 @@
-// No limits: for a machine without a controller we can write to. It says so, whatever is asked of it.
+// IoLimits for a machine without a writable IO controller: reports every limit as not enforced.
 import type { IoLimits } from '../host.ts'
 
 export const createNoLimits = (because: string): IoLimits => ({
@@ -6,5 +6,5 @@ export const createNoLimits = (because: string): IoLimits => ({
   apply: async (_device, limit) =>
     limit === 'none' ? { is: 'enforced', cgroups: [], escapes: [] } : { is: 'not enforced', because },
   clear: async () => {},
-  inForce: async () => [],
+  appliedLimits: async () => [],
 })

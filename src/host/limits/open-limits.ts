@@ -1,4 +1,4 @@
-// Finds how IO can be limited here: io.max where cgroup v2 has the io controller, blkio of v1 otherwise, or not at all.
+// Detects how IO can be limited on this machine: io.max of cgroup v2, blkio of cgroup v1, or not at all.
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,14 +32,14 @@ export async function findLimits(mountInfo = '/proc/self/mountinfo'): Promise<Li
   for (const { target: root } of entries.filter((entry) => entry.type === 'cgroup2')) {
     const controllers = (await readCgroupFile(root, '/', 'cgroup.controllers')).trim().split(/\s+/)
     if (!controllers.includes('io')) reasons.push(`the cgroup v2 hierarchy at ${root} does not have the io controller`)
-    else if (!(await isWritable(join(root, 'cgroup.subtree_control')))) reasons.push(`${root} cannot be written to`)
+    else if (!(await isWritable(join(root, 'cgroup.subtree_control')))) reasons.push(`${root} is not writable`)
     else return { version: 'v2', root }
   }
 
   const isBlkio = entries.filter((entry) => entry.type === 'cgroup' && entry.superOptions.includes('blkio'))
   for (const { target: root } of isBlkio) {
     if (await isWritable(join(root, 'blkio.throttle.write_bps_device'))) return { version: 'v1', root }
-    reasons.push(`the blkio hierarchy at ${root} cannot be written to`)
+    reasons.push(`the blkio hierarchy at ${root} is not writable`)
   }
 
   if (isBlkio.length === 0) reasons.push('no cgroup v1 hierarchy with blkio is mounted')

@@ -1,11 +1,11 @@
-// Limits through the blkio controller of cgroup v1. It is flat: a line counts only for processes in that very cgroup,
-// so every workload's cgroup gets one. The root gets one too: write-back of buffered data runs there, and lines are
-// per device, so no one else is slowed down.
+// IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in
+// the cgroup, so it is written to the cgroup of every workload. It is also written to the root, where write-back of
+// buffered data runs; limits are per device, so other workloads are not affected.
 import { deviceNumberOf, noSuchDevice } from '../device-number.ts'
-import type { Enforcement, IoLimit, IoLimits, LimitInForce } from '../host.ts'
+import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
 import { allCgroups, cgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'
 import { isUnlimited, LIMIT_KEYS, type LimitKey, limitValue } from './limit-values.ts'
-import { type Placed, placeLines } from './place-lines.ts'
+import { type WrittenLines, writeLines } from './write-lines.ts'
 
 export interface LimitsDeps {
   /** Where the hierarchy is mounted. */
@@ -20,15 +20,15 @@ const FILE_OF: Readonly<Record<LimitKey, string>> = {
   writeBps: 'blkio.throttle.write_bps_device',
 }
 
-const REMOVES_THE_LINE = '0'
+const UNLIMITED = '0'
 
 export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
-  const appliedTo = new Map<string, readonly string[]>() // for each device with lines, the cgroups that hold them
+  const appliedTo = new Map<string, readonly string[]>() // device → cgroups that hold its limits
 
-  /** True if the cgroup is there and now says exactly this about the device. */
+  /** Sets exactly these limits of the device. Returns false if the cgroup does not exist. */
   async function setLines(number: string, cgroup: string, limit: IoLimit): Promise<boolean> {
     for (const key of LIMIT_KEYS) {
-      const line = `${number} ${limitValue(limit, key) ?? REMOVES_THE_LINE}`
+      const line = `${number} ${limitValue(limit, key) ?? UNLIMITED}`
       if (!(await writeCgroupFile(root, cgroup, FILE_OF[key], line))) return false
     }
     return true
@@ -43,10 +43,10 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
     return limit
   }
 
-  async function inForce(device: string): Promise<LimitInForce[]> {
+  async function appliedLimits(device: string): Promise<AppliedLimit[]> {
     const number = await deviceNumber(device).catch(noSuchDevice)
     if (number === undefined) return []
-    const found: LimitInForce[] = []
+    const found: AppliedLimit[] = []
     for (const cgroup of await allCgroups(root)) {
       const limit = await readLines(number, cgroup)
       if (!isUnlimited(limit)) found.push({ cgroup, limit })
@@ -62,40 +62,41 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
       const limit = wanted === 'none' ? {} : wanted
       const workloads = [...new Set(cgroups.map(cgroupPath))]
       const before = appliedTo.get(device) ?? []
-      const placed = await placeLines(new Set(['/', ...workloads]), (cgroup) => setLines(number, cgroup, limit))
-      await placeLines(
-        before.filter((cgroup) => !placed.holders.includes(cgroup)),
+      const placed = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(number, cgroup, limit))
+      await writeLines(
+        before.filter((cgroup) => !placed.cgroups.includes(cgroup)),
         (cgroup) => setLines(number, cgroup, {}),
       )
       if (isUnlimited(limit)) {
         appliedTo.delete(device)
         return { is: 'enforced', cgroups: [], escapes: [] }
       }
-      appliedTo.set(device, placed.holders)
+      appliedTo.set(device, placed.cgroups)
       return enforcementOf(placed, workloads)
     },
 
     async clear(device) {
       appliedTo.delete(device)
-      for (const { cgroup } of await inForce(device)) await setLines(await deviceNumber(device), cgroup, {})
+      for (const { cgroup } of await appliedLimits(device)) await setLines(await deviceNumber(device), cgroup, {})
     },
 
-    inForce,
+    appliedLimits,
   }
 }
 
-function enforcementOf({ holders, refusals }: Placed, workloads: readonly string[]): Enforcement {
-  const limited = workloads.filter((cgroup) => holders.includes(cgroup))
+function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly string[]): Enforcement {
+  const limited = workloads.filter((cgroup) => cgroups.includes(cgroup))
   if (limited.length > 0) {
-    const separate = limited.length === 1 ? [] : [`each of the ${limited.length} cgroups has the whole limit to itself`]
-    return { is: 'enforced', cgroups: holders, escapes: [...separate, ...refusals] }
+    const separate = limited.length === 1 ? [] : [`each of the ${limited.length} cgroups has the full limit`]
+    return { is: 'enforced', cgroups: cgroups, escapes: [...separate, ...errors] }
   }
-  const missing = workloads.length === 0 ? 'no workload cgroup is known' : `there is no cgroup ${workloads.join(', ')}`
-  const why = refusals.length > 0 ? refusals.join(', and ') : missing
+  const missing =
+    workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`
+  const why = errors.length > 0 ? errors.join(', and ') : missing
   return { is: 'not enforced', because: `${why}; with cgroup v1 only write-back and the root cgroup are limited` }
 }
 
-/** `7:0 1048576` lines; a value of 0 is none. */
+/** Parses lines like `7:0 1048576`; a value of 0 means no limit. */
 export function parseV1Lines(text: string): Map<string, number> {
   const values = new Map<string, number>()
   for (const line of text.split('\n')) {

@@ -10,7 +10,7 @@ import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
-import type { KeyedLock } from '../../host/keyed-lock.ts'
+import type { KeyedLock } from '../../base/keyed-lock.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { readCredentials } from '../../volumes/credentials.ts'

@@ -7,7 +7,7 @@ import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import { keyedLock } from '../../host/keyed-lock.ts'
+import { keyedLock } from '../../base/keyed-lock.ts'
 
 /** A driver as it sees this node. */
 export interface DriverOnNode {

@@ -1,62 +1,62 @@
-// Keeps the limits of staged volumes in force. Which cgroups a volume's users are in becomes known late and changes:
-// containers start after their volumes are mounted. So the cgroups are looked up again at every scan, and a limit is
-// written where it is not yet. What could not be enforced is remembered, for metrics and conditions.
+// Enforces the IO limits of staged volumes. The cgroups of a volume's users become known late and change, because
+// containers start after their volumes are mounted; so a periodic scan looks them up again and writes missing limits.
+// The last result per volume is kept for metrics and volume conditions.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Enforcement } from '../../host/host.ts'
-import type { NodeHands } from '../backends/backend.ts'
+import type { NodeOperations } from '../backends/backend.ts'
 import type { VolumeId } from '../ids.ts'
 import type { Locks } from '../locks.ts'
 import type { Records } from '../pool/record-files.ts'
-import type { PresenceRecord, VolumeRecord } from '../pool/records.ts'
+import type { MountRecord, VolumeRecord } from '../pool/records.ts'
 import { hasLimits } from './rates.ts'
 import type { WorkloadCgroups } from './workload-cgroups.ts'
 
-export interface LimitKeeper {
-  /** Puts the record's limits in force now. Called with the volume's lock held. */
+export interface LimitReconciler {
+  /** Applies the limits of the record. The caller holds the lock of the volume. */
   enforce(volume: VolumeRecord): Promise<Enforcement>
-  /** After it was unstaged. */
+  /** Call it after the volume is unstaged. */
   forget(id: VolumeId): void
-  /** How the last attempt went; nothing for a volume without limits, or not staged. */
+  /** The result of the last attempt; undefined for a volume that has no limits or is not staged. */
   enforcement(id: VolumeId): Enforcement | undefined
-  /** For whoever knows the workloads better than flags and pod ids do. */
+  /** Sets cgroups explicitly, in addition to those found by patterns and pod uids. */
   setWorkloadCgroups(id: VolumeId, paths: readonly string[]): Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
 
-export interface LimitKeeperDeps {
-  readonly node: Pick<NodeHands, 'limit'>
+export interface LimitReconcilerDeps {
+  readonly node: Pick<NodeOperations, 'limit'>
   readonly volumes: Records<VolumeRecord>
-  readonly presences: Records<PresenceRecord>
+  readonly mountRecords: Records<MountRecord>
   readonly locks: Locks
   readonly cgroups: WorkloadCgroups
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** How long a new container may run before its limits are found: a compromise with walking the cgroup tree. */
+/** How long a new container may run without limits; a compromise with the cost of walking the cgroup tree. */
 const SCAN_MS = 2_000
 
-export function createLimitKeeper({
+export function createLimitReconciler({
   node,
   volumes,
-  presences,
+  mountRecords,
   locks,
   cgroups,
   clock,
   log,
-}: LimitKeeperDeps): LimitKeeper {
+}: LimitReconcilerDeps): LimitReconciler {
   const outcomes = new Map<VolumeId, Outcome>()
   const named = new Map<VolumeId, readonly string[]>()
 
   const cgroupsOf = async (id: VolumeId) => {
-    const podUids = (presences.get(id)?.published ?? []).flatMap(({ podUid }) => podUid ?? [])
+    const podUids = (mountRecords.get(id)?.published ?? []).flatMap(({ podUid }) => podUid ?? [])
     return [...new Set([...(named.get(id) ?? []), ...(await cgroups.find(podUids))])].sort()
   }
 
   async function enforce(volume: VolumeRecord): Promise<Enforcement> {
     const found = await cgroupsOf(volume.id)
-    // A volume without its limits is better than none: what is not enforced is told, and tried again.
+    // A volume without limits is better than no volume: report the failure and retry at the next scan.
     const enforcement = await node
       .limit(volume, found)
       .catch((error: Error): Enforcement => ({ is: 'not enforced', because: error.message }))
@@ -69,15 +69,18 @@ export function createLimitKeeper({
     return enforcement
   }
 
-  /** Only where users have come or gone: a limit that is in force is left alone. */
+  /** Applies limits only where the cgroups have changed. */
   async function scan(): Promise<void> {
     for (const [id, outcome] of [...outcomes]) {
       const volume = volumes.get(id)
-      if (!volume || locks.isHeld(id) || holds(outcome, await cgroupsOf(id))) continue
+      if (!volume || locks.isHeld(id) || isUpToDate(outcome, await cgroupsOf(id))) continue
       await locks
         .run({ exclusive: [id] }, () => enforce(volume))
         .catch((error: Error) => {
-          log.warn({ volume: id, because: error.message }, 'limits could not be renewed; trying again at the next scan')
+          log.warn(
+            { volume: id, because: error.message },
+            'cannot update the limits of a volume; retrying at the next scan',
+          )
         })
     }
   }
@@ -104,12 +107,12 @@ export function createLimitKeeper({
 
 interface Outcome {
   readonly enforcement: Enforcement
-  /** For whom it was tried. */
+  /** The cgroups of the last attempt. */
   readonly cgroups: readonly string[]
 }
 
-/** Whether these are still the users it was tried for, and all of them are limited: a cgroup may be named before it is there. */
-function holds({ enforcement, cgroups }: Outcome, now: readonly string[]): boolean {
+/** Whether the cgroups are unchanged and all of them are limited; an explicitly set cgroup may not exist yet. */
+function isUpToDate({ enforcement, cgroups }: Outcome, now: readonly string[]): boolean {
   if (now.join('\n') !== cgroups.join('\n')) return false
   if (enforcement.is === 'not enforced') return now.length === 0
   return now.every((cgroup) =>

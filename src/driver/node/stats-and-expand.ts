@@ -1,18 +1,18 @@
-// NodeGetVolumeStats and NodeExpandVolume: about a volume at a path where it really is.
+// NodeGetVolumeStats and NodeExpandVolume, for a path at which the volume is staged or published.
 import type { NodeExpandVolumeRequest, NodeGetVolumeStatsRequest } from '../../csi/gen/csi_pb.js'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
 import { rangeOf } from '../capacity.ts'
 import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
 import { conditionOf } from '../controller/volume-message.ts'
-import { missing, notAtPath, notNow, outOfRange, sizeText, stopped } from '../errors.ts'
+import { failedPrecondition, missingField, notAtPath, outOfRange, sizeText, withFullStop } from '../errors.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { cleanPath } from './paths.ts'
 
 export async function volumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {
-  if (request.volumeId === '') throw missing('volume_id')
-  if (request.volumePath === '') throw missing('volume_path')
+  if (request.volumeId === '') throw missingField('volume_id')
+  if (request.volumePath === '') throw missingField('volume_path')
   const volume = volumeOf(driver, request.volumeId)
-  const place = await placeAt(volume, request.volumePath, driver)
+  const place = await requireAtPath(volume, request.volumePath, driver)
   const { bytes, inodes } = await driver.backend.node.usage(volume, place)
   return {
     usage: [usageOf(Unit.BYTES, bytes), ...(inodes ? [usageOf(Unit.INODES, inodes)] : [])],
@@ -28,14 +28,14 @@ const usageOf = (unit: Unit, { total, used, available }: { total: number; used?:
 })
 
 export async function expandOnNode(request: NodeExpandVolumeRequest, driver: DriverContext) {
-  if (request.volumeId === '') throw missing('volume_id')
-  if (request.volumePath === '') throw missing('volume_path')
+  if (request.volumeId === '') throw missingField('volume_id')
+  if (request.volumePath === '') throw missingField('volume_path')
   const { id } = volumeOf(driver, request.volumeId)
   const range = rangeOf(request.capacityRange)
 
   return driver.locks.run({ exclusive: [id] }, async () => {
     const volume = volumeOf(driver, id)
-    await placeAt(volume, request.volumePath, driver)
+    await requireAtPath(volume, request.volumePath, driver)
     const staged = await stagingOf(driver, id)
     if (!staged) throw notAtPath(id, request.volumePath)
     if (range.requiredBytes > volume.capacityBytes) {
@@ -45,16 +45,16 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
     }
     const growth = await driver.backend.node.grow(volume, staged)
     if (growth.is !== 'grown') {
-      throw notNow(
-        `The file system of volume ${id} cannot grow while it is in use, and will when it is next staged: ${stopped(growth.because)}`,
+      throw failedPrecondition(
+        `The file system of volume ${id} cannot grow while it is in use; it grows when it is next staged: ${withFullStop(growth.because)}`,
       )
     }
     return { capacityBytes: BigInt(volume.capacityBytes) }
   })
 }
 
-/** Where the volume is staged or published under exactly this path; NOT_FOUND otherwise, also for a path that is none. */
-async function placeAt(
+/** The staging or publication at this path; throws NOT_FOUND if there is none. */
+async function requireAtPath(
   volume: VolumeRecord,
   given: string,
   driver: DriverContext,
@@ -62,7 +62,7 @@ async function placeAt(
   const path = cleanPath(given)
   const staged = await stagingOf(driver, volume.id)
   if (staged?.path === path) return staged
-  const published = driver.presences.get(volume.id)?.published.find((each) => each.path === path)
+  const published = driver.mountRecords.get(volume.id)?.published.find((each) => each.path === path)
   if (published && (await driver.backend.node.isPublished(volume, published))) return published
   throw notAtPath(volume.id, given)
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { keyedLock } from './keyed-lock.ts'
 
-describe('a lock for each key', () => {
-  it('SYS-6 lets one in at a time, in the order of asking, also after a failure', async () => {
+describe('keyedLock', () => {
+  it('SYS-6 runs calls with the same key one at a time, in order, also after a failure', async () => {
     const withLock = keyedLock()
     const seen: string[] = []
     const step = (name: string) => async () => {
@@ -16,7 +16,7 @@ describe('a lock for each key', () => {
     expect(all.map((it) => it.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
-  it('SYS-6 does not make different keys wait for each other', async () => {
+  it('SYS-6 runs different keys concurrently', async () => {
     const withLock = keyedLock()
     let open = () => {}
     const blocked = withLock('a', () => new Promise<void>((resolve) => (open = resolve)))

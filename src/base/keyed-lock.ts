@@ -1,0 +1,16 @@
+// A mutex per key: calls with the same key run one at a time in FIFO order; different keys run concurrently.
+
+export type KeyedLock = <T>(key: string, work: () => Promise<T>) => Promise<T>
+
+export function keyedLock(): KeyedLock {
+  const tails = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const own = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    tails.set(key, own)
+    const leave = () => {
+      if (tails.get(key) === own) tails.delete(key)
+    }
+    own.then(leave, leave)
+    return own
+  }
+}

@@ -1,0 +1,31 @@
+// Writes the limit lines of a device into several cgroups. A cgroup that no longer exists is skipped. If the kernel rejects
+// a line, the error is reported and the other cgroups are still written: a volume is mounted even if it cannot be limited.
+
+export interface WrittenLines {
+  /** The cgroups that hold the line now. */
+  readonly cgroups: readonly string[]
+  /** One clause for each cgroup whose line the kernel rejected. */
+  readonly errors: readonly string[]
+}
+
+/** `write` returns false if the cgroup does not exist. */
+export async function writeLines(
+  cgroups: Iterable<string>,
+  write: (cgroup: string) => Promise<boolean>,
+): Promise<WrittenLines> {
+  const written: string[] = []
+  const errors: string[] = []
+  for (const cgroup of cgroups) {
+    try {
+      if (await write(cgroup)) written.push(cgroup)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === undefined || !KERNEL_ERRORS.includes(code)) throw error
+      errors.push(`the kernel rejected the limit in cgroup ${cgroup} (${code})`)
+    }
+  }
+  return { cgroups: written, errors }
+}
+
+/** No permission, a read-only hierarchy, or (v2) a cgroup with processes that cannot delegate controllers. */
+const KERNEL_ERRORS = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL', 'EOPNOTSUPP']
