@@ -69,7 +69,7 @@ function contract(backend: BackendName): void {
 
     it('PROV-19 rejects an unknown parameter, lists the known ones, and creates nothing', async () => {
       expect(await outcomeOf(trial.create('odd', { parameters: { speed: 'fast' } }))).toBe(
-        'INVALID_ARGUMENT: There is no class parameter "speed". This driver knows: fsType, provisioning, overcommit, ' +
+        'INVALID_ARGUMENT: Unknown class parameter "speed". Supported: fsType, provisioning, overcommit, ' +
           'iops, throughput, provisioned-iops-on-create, provisioned-throughput-on-create.',
       )
       expect(await volumes()).toEqual([])

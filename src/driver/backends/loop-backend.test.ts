@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { HostFacts } from '../../host/index.ts'
-import { createLoopBackend, deviceBytesOf } from './loop-backend.ts'
+import { createLoopBackend } from './loop-backend.ts'
+import { deviceBytesOf } from './loop-devices.ts'
 
 const YES = { yes: true } as const
 const MISSING = { yes: false, because: 'The program "mkfs.xfs" is not installed on this node.' } as const

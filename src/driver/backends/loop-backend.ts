@@ -7,18 +7,14 @@ import { MINIMUM_FREE_BYTES } from '../pool/pool.ts'
 import { imageOf, pathIfExists } from '../pool/pool-layout.ts'
 import type { Staging, VolumeRecord } from '../pool/records.ts'
 import type { Backend, Contents } from './backend.ts'
-import { createLoopNode, devicesOver } from './loop-node.ts'
+import { deviceBytesOf, devicesOf } from './loop-devices.ts'
+import { createLoopNode } from './loop-node.ts'
 
 export interface LoopBackendDeps {
   readonly host: Host
   readonly facts: HostFacts
   readonly pool: string
 }
-
-/** Device sizes are multiples of a page; the reported capacity is exact. */
-export const DEVICE_BYTES_UNIT = 4_096
-export const deviceBytesOf = (capacityBytes: number): number =>
-  Math.ceil(capacityBytes / DEVICE_BYTES_UNIT) * DEVICE_BYTES_UNIT
 
 /** Smaller requests are almost certainly mistakes. */
 const BLOCK_BYTES_MIN = 1_048_576
@@ -78,7 +74,7 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
   const copyAtOneMoment = async (from: string, to: string, staged: Staging | undefined) => {
     if (staged?.accessType === 'mount') return filesystems.whileFrozen(staged.path, () => copy(from, to))
     // Data written to a raw device may still be in the page cache.
-    if (staged) for (const device of await devicesOver(loops, from)) await files.syncFile(device)
+    if (staged) for (const device of await devicesOf(loops, from)) await files.syncFile(device)
     return copy(from, to)
   }
 
@@ -100,12 +96,12 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
       const harm = await damage(volume)
       if (harm) throw failedPrecondition(`Volume ${volume.id} cannot grow. ${harm}`)
       await resize(volume, toBytes)
-      for (const device of await devicesOver(loops, imageOf(pool, volume.id))) await loops.refreshSize(device)
+      for (const device of await devicesOf(loops, imageOf(pool, volume.id))) await loops.refreshSize(device)
     },
 
     async removeVolume(id) {
       const image = imageOf(pool, id)
-      for (const device of await devicesOver(loops, image)) await loops.detach(device, { file: image })
+      for (const device of await devicesOf(loops, image)) await loops.detach(device, { file: image })
       await files.remove(`${image}.part`)
       await files.remove(image)
     },

@@ -2,7 +2,7 @@
 // device of each volume is kept in memory and found again at startup, because devices and mounts outlive the driver.
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { Host, IoLimit, LoopDevice, Loops } from '../../host/host.ts'
+import type { Host, IoLimit, LoopDevice } from '../../host/host.ts'
 import { ProgramFailedError } from '../../host/index.ts'
 import { failedPrecondition, invalid, withFullStop } from '../errors.ts'
 import type { VolumeId } from '../ids.ts'
@@ -10,7 +10,8 @@ import { hasLimits, type RateLimits } from '../limits/rates.ts'
 import { imageOf, scratchIn, volumesIn } from '../pool/pool-layout.ts'
 import type { MountRecord, Publication, Staging, VolumeRecord } from '../pool/records.ts'
 import type { NodeOperations, Recovered } from './backend.ts'
-import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
+import type { LoopBackendDeps } from './loop-backend.ts'
+import { deviceBytesOf, devicesOf, loopsOf } from './loop-devices.ts'
 import {
   inspectTarget,
   occupied,
@@ -35,7 +36,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   async function stage(volume: VolumeRecord, staging: Staging, options: StageOptions): Promise<void> {
     const image = imageOf(pool, volume.id)
     if (staging.accessType === 'mount') {
-      const there = await inspectTarget(mounts, staging.path, () => devicesOver(loops, image))
+      const there = await inspectTarget(mounts, staging.path, () => devicesOf(loops, image))
       if (there.is === 'other') throw occupied(staging.path, there.entry, volume.id)
     }
     const device = await loops.attach(image)
@@ -123,7 +124,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
 
   async function unstage(volume: VolumeRecord, path: string): Promise<void> {
     const image = imageOf(pool, volume.id)
-    const over = await devicesOver(loops, image)
+    const over = await devicesOf(loops, image)
     await requireNotCovered(mounts, path, { id: volume.id, devices: over })
     for (const device of over) await limits.clear(device) // so that dirty data is written quickly
     await unmountOurs(mounts, path, { id: volume.id, devices: over })
@@ -137,7 +138,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   async function publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void> {
     const { path, isReadOnly, accessType } = publication
     const image = imageOf(pool, volume.id)
-    const there = await inspectTarget(mounts, path, () => devicesOver(loops, image))
+    const there = await inspectTarget(mounts, path, () => devicesOf(loops, image))
     if (there.is === 'other') throw occupied(path, there.entry, volume.id)
     const isMade = there.is === 'nothing' && (await prepareTarget(path, accessType))
     try {
@@ -155,7 +156,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   }
 
   async function undoPublish(volume: VolumeRecord, path: string, isMade: boolean): Promise<void> {
-    const over = await loopsOver(loops, imageOf(pool, volume.id))
+    const over = await loopsOf(loops, imageOf(pool, volume.id))
     const devicesOfVolume = over.map(({ device }) => device)
     const { isFree } = await unmountOurs(mounts, path, { id: volume.id, devices: devicesOfVolume })
     if (isMade && isFree) await removeTarget(path)
@@ -163,7 +164,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
   }
 
   async function unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void> {
-    const over = await loopsOver(loops, imageOf(pool, volume.id))
+    const over = await loopsOf(loops, imageOf(pool, volume.id))
     const { unmounted, isFree } = await unmountOurs(mounts, path, {
       id: volume.id,
       devices: over.map(({ device }) => device),
@@ -213,7 +214,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
 
     async usedAt(volume) {
       const entries = []
-      for (const device of await devicesOver(loops, imageOf(pool, volume.id)))
+      for (const device of await devicesOf(loops, imageOf(pool, volume.id)))
         entries.push(...(await mounts.mountsOf(device)))
       return entries.map((entry) => entry.target)
     },
@@ -270,12 +271,6 @@ function withoutFlags(error: unknown, { id }: VolumeRecord, flags: readonly stri
 
 /** Smaller differences between device and file system are not worth growing. */
 const GROWTH_BYTES_MIN = 1_048_576
-
-/** All devices of this image, also if the file was deleted. */
-const loopsOver = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
-  (await loops.list()).filter((loop) => loop.file === image)
-export const devicesOver = async (loops: Loops, image: string): Promise<string[]> =>
-  (await loopsOver(loops, image)).map((loop) => loop.device)
 
 /** Reads and writes are limited separately, in both versions of cgroups. */
 const ioLimitOf = ({ iops, throughputBytes }: RateLimits): IoLimit => ({

@@ -1,0 +1,13 @@
+// The loop devices of volume images: their size, and how to find them.
+import type { LoopDevice, Loops } from '../../host/host.ts'
+
+/** Device sizes are multiples of a page; the reported capacity is exact. */
+const DEVICE_BYTES_UNIT = 4_096
+export const deviceBytesOf = (capacityBytes: number): number =>
+  Math.ceil(capacityBytes / DEVICE_BYTES_UNIT) * DEVICE_BYTES_UNIT
+
+/** All devices of this image, also if the file was deleted. */
+export const loopsOf = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
+  (await loops.list()).filter((loop) => loop.file === image)
+export const devicesOf = async (loops: Loops, image: string): Promise<string[]> =>
+  (await loopsOf(loops, image)).map((loop) => loop.device)
