@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import {
   capabilityOf,
   type DriverFixture,
+  type DriverFixtureOptions,
   MIB,
   outcomeOf,
   startDriverFixture,
-  type DriverFixtureOptions,
 } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool/pool-layout.ts'

@@ -107,13 +107,13 @@ describe('a driver behind a socket', () => {
     await fixture.serve({
       controller: {
         createVolume: async ({ secrets }) => {
-          throw new CsiError('UNAUTHENTICATED', `user ${secrets.user} with ${secrets.password} refused`)
+          throw new CsiError('UNAUTHENTICATED', `user ${secrets.user} with ${secrets.password} rejected`)
         },
       },
     })
     const secrets = { user: 'anna', password: 'anna.secret' }
     const error = await failureOf(fixture.driver.controller.createVolume({ name: 'a', secrets }))
-    expect(error.message).toBe('user *** with *** refused')
+    expect(error.message).toBe('user *** with *** rejected')
   })
 
   it('SYS-6 that is not running fails calls with the socket path and advice', async () => {
@@ -192,7 +192,7 @@ describe('a driver behind a socket', () => {
         createVolume: (_, { signal }) => {
           called.resolve(signal)
           return new Promise((_, reject) =>
-            signal.addEventListener('abort', () => reject(new CsiError('ABORTED', 'nobody waits'))),
+            signal.addEventListener('abort', () => reject(new CsiError('ABORTED', 'cancelled by the caller'))),
           )
         },
       },

@@ -54,9 +54,6 @@ export const notAccessible = (here: string) =>
     `The requested topology does not include this node: volumes are created only for ${here}.`,
   )
 
-export const failed = (what: string, cause: unknown) =>
-  new CsiError('INTERNAL', `${what}: ${cause instanceof Error ? cause.message : String(cause)}`)
-
 /** `300Mi` for 314572800; `777 bytes` if it is not a multiple of a larger unit. */
 export function sizeText(bytes: number): string {
   const text = formatQuantity(quantityFromBytes(Math.floor(bytes)))

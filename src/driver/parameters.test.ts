@@ -41,15 +41,15 @@ describe('class parameters', () => {
 
   it.each(['', '-1', '1.5', '10 Mi', 'fast', '1Ti', '999999999999999Gi', '1B', '0x10', '5/m'])(
     'PIO-10 reject throughput %j',
-    (text) => expect(refusal(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
+    (text) => expect(rejection(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
   )
 
   it.each(['', '-1', '1.5', '4294967296', '1e3', 'many'])('PIO-10 reject iops %j', (text) => {
-    expect(refusal(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
+    expect(rejection(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
   })
 
   it('VAC-5 reject an immutable key with the list of mutable ones', () => {
-    expect(refusal(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
+    expect(rejection(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
       'Unknown mutable parameter "fsType". Supported: iops, throughput.',
     )
   })
@@ -63,9 +63,9 @@ describe('class parameters', () => {
     expect(parseParameters({ throughput: '100' }, { throughput: '100Mi' }).rates).toEqual({
       throughputBytes: 100 * MIB,
     })
-    expect(refusal(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
+    expect(rejection(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
     const twice = { iops: '1', 'provisioned-iops-on-create': '2' }
-    expect(refusal(() => parseParameters(twice, {}))).toContain('contradict')
+    expect(rejection(() => parseParameters(twice, {}))).toContain('contradict')
   })
 
   it('PIO-10 keep omitted limits on a change, and zero removes a limit', () => {
@@ -82,7 +82,7 @@ describe('class parameters', () => {
       'overcommit "0.5": expected a ratio from 1 to 100, such as 2 or 1.5.',
     ],
   ])('PROV-19 reject %j', (parameters, message) => {
-    expect(refusal(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
+    expect(rejection(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
   })
 
   it('SYS-6 are parsed or rejected with INVALID_ARGUMENT for any input', () => {
@@ -101,7 +101,7 @@ describe('class parameters', () => {
   })
 })
 
-function refusal(attempt: () => unknown): string {
+function rejection(attempt: () => unknown): string {
   try {
     attempt()
   } catch (error) {

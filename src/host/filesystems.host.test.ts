@@ -88,8 +88,8 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
       const other = type === 'xfs' ? 'ext4' : 'xfs'
       const { device } = await fixture.device('volume', minimumBytes('xfs'))
       await filesystems.format(device, other, { keepReservation: false })
-      const anew = filesystems.format(device, type, { keepReservation: false, wasInterrupted: true })
-      await expect(anew).rejects.toThrow(NotBlankError)
+      const formatting = filesystems.format(device, type, { keepReservation: false, wasInterrupted: true })
+      await expect(formatting).rejects.toThrow(NotBlankError)
     })
 
     it('SYS-6 is thawed even if the work on the frozen file system fails', async () => {

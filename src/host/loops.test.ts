@@ -29,7 +29,7 @@ function fakeTools(answer: (command: string) => string | Promise<string>) {
   return { commands, run }
 }
 
-const refuse = (stderr: string): never => {
+const fail = (stderr: string): never => {
   throw new ProgramFailedError(['losetup'], { code: 1, stderr, how: 'exited with 1' })
 }
 
@@ -81,8 +81,8 @@ describe('attach', () => {
 
   it('SYS-6 uses the device that losetup attached before direct IO failed', async () => {
     const { run, commands } = fakeTools((command) => {
-      if (command.includes('--direct-io')) refuse('losetup: /dev/loop4: set direct io failed: Invalid argument')
-      return command.includes('--list') ? loopListOf([{ device: '/dev/loop4', ro: false }]) : refuse('a second one')
+      if (command.includes('--direct-io')) fail('losetup: /dev/loop4: set direct io failed: Invalid argument')
+      return command.includes('--list') ? loopListOf([{ device: '/dev/loop4', ro: false }]) : fail('a second one')
     })
     expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toHaveLength(2)
@@ -90,7 +90,7 @@ describe('attach', () => {
 
   it('SYS-6 attaches a writable device in addition to a read-only one', async () => {
     const { run, commands } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
+      if (command.includes('--nooverlap')) fail('losetup: overlapping read-only loop device exists')
       return command.includes('--list') ? loopListOf([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
     })
     expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
@@ -99,21 +99,21 @@ describe('attach', () => {
 
   it('SYS-6 reuses the writable device if there is a read-only one too', async () => {
     const { run } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
+      if (command.includes('--nooverlap')) fail('losetup: overlapping read-only loop device exists')
       return command.includes('--list')
         ? loopListOf([
             { device: '/dev/loop1', ro: true },
             { device: '/dev/loop2', ro: false },
           ])
-        : refuse('a second one')
+        : fail('a second one')
     })
     expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
   })
 
   it('SYS-6 fails if another program has attached a part of the file for writing', async () => {
     const { run } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) refuse('losetup: overlapping loop device exists')
-      return command.includes('--list') ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }]) : refuse('no')
+      if (command.includes('--nooverlap')) fail('losetup: overlapping loop device exists')
+      return command.includes('--list') ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }]) : fail('no')
     })
     await expect(loopsWith(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
   })

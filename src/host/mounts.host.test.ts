@@ -95,7 +95,7 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     await fixture.host.filesystems.format(other, 'ext4', { keepReservation: false })
     await loops.detach(other, { file })
     const readOnly = await loops.attach(file, { readOnly: true })
-    const target = await fixture.directory('refused')
+    const target = await fixture.directory('target')
     await expect(mounts.mount(readOnly, target, 'ext4')).rejects.toThrow(/write-protected/)
     expect(await mounts.isMountPoint(target)).toBe(false)
   })

@@ -14,7 +14,7 @@ import { createLoops } from './loops.ts'
 import { createMounts } from './mounts.ts'
 import { createRun, searchPath } from './run.ts'
 
-export const TOOLS = [
+const TOOLS = [
   'mkfs.xfs',
   'mkfs.ext4',
   'xfs_growfs',

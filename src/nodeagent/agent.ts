@@ -10,11 +10,11 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
 import type { Clock, Random } from '../base/clock.ts'
+import { keyedLock } from '../base/keyed-lock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import type { CsiConnection } from '../csi/index.ts'
 import type { IoRates } from '../host/index.ts'
-import { keyedLock } from '../base/keyed-lock.ts'
 import {
   backOff,
   type CacheSet,

@@ -21,7 +21,7 @@ const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is reject
 export type Outcome =
   | ({ readonly is: 'written' } & Transacted)
   | ({ readonly is: 'unchanged' } & Transacted)
-  | { readonly is: 'refused'; readonly error: unknown }
+  | { readonly is: 'threw'; readonly error: unknown }
 
 export interface BatchOptions {
   readonly index: KeyIndex
@@ -80,7 +80,7 @@ export class Batch {
       writes = decide(this.#view)
       checkWrites(writes)
     } catch (error) {
-      return { is: 'refused', error }
+      return { is: 'threw', error }
     }
     const before = this.#revision
     const revisions = writes.map((write) => ('put' in write || this.#exists(write.delete) ? this.#add(write) : 0))

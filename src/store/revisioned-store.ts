@@ -434,6 +434,6 @@ class RevisionedStore implements Store {
 }
 
 function settle(transaction: PendingTransaction, outcome: Outcome): void {
-  if (outcome.is === 'refused') transaction.reject(outcome.error)
+  if (outcome.is === 'threw') transaction.reject(outcome.error)
   else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
 }

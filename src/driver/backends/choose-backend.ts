@@ -17,20 +17,20 @@ export function chooseBackend({
   readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
 }): BackendChoice {
   const { canLoop, canMount } = facts
-  const refusal = canLoop.yes ? (canMount.yes ? undefined : canMount.because) : canLoop.because
-  const chosen = wanted === 'auto' ? (holds ?? (refusal === undefined ? 'loop' : 'directory')) : wanted
+  const obstacle = canLoop.yes ? (canMount.yes ? undefined : canMount.because) : canLoop.because
+  const chosen = wanted === 'auto' ? (holds ?? (obstacle === undefined ? 'loop' : 'directory')) : wanted
   if (holds && chosen !== holds) {
     throw new Error(
       `The pool contains volumes of the ${holds} backend, so it cannot be used with --backend ${chosen}. Choose another pool.`,
     )
   }
-  if (chosen === 'loop' && refusal !== undefined) {
+  if (chosen === 'loop' && obstacle !== undefined) {
     throw new Error(
-      `The loop backend does not work here: ${withFullStop(refusal)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
+      `The loop backend does not work here: ${withFullStop(obstacle)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
     )
   }
   if (chosen === 'loop') return { backend: 'loop', because: 'loop devices can be attached and mounted' }
-  if (refusal !== undefined) return { backend: 'directory', because: refusal }
+  if (obstacle !== undefined) return { backend: 'directory', because: obstacle }
   return {
     backend: 'directory',
     because:

@@ -52,7 +52,7 @@ async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverC
 }
 
 /** Records the intent before the image grows, so that pool/reconcile.ts can finish after a crash. */
-export async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   const { pool, volumes, backend, log } = driver
   await pool.allocate(volume.id, { ...volume, capacityBytes: toBytes })
   try {

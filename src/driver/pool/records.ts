@@ -11,8 +11,8 @@ export const RECORD_FORMAT = 1
 export type AccessType = 'mount' | 'block'
 
 /** Written before the operation starts. */
-export const VOLUME_STATES = ['creating', 'ready', 'growing', 'deleting'] as const
-export const SNAPSHOT_STATES = ['creating', 'ready', 'deleting'] as const
+const VOLUME_STATES = ['creating', 'ready', 'growing', 'deleting'] as const
+const SNAPSHOT_STATES = ['creating', 'ready', 'deleting'] as const
 
 export interface VolumeRecord {
   readonly format: typeof RECORD_FORMAT

@@ -6,8 +6,8 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { Client } from '../../client/index.ts'
 import { keyedLock } from '../../base/keyed-lock.ts'
+import type { Client } from '../../client/index.ts'
 
 /** A driver as it sees this node. */
 export interface DriverOnNode {
