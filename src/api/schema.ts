@@ -1,5 +1,5 @@
 // The schema language in which every kind is declared once. One declaration yields its TypeScript type (Infer), strict
-// decoding (decode.ts), defaults (defaults.ts), merge rules (patch/merge-shape.ts, apply/place.ts), OpenAPI
+// decoding (decode.ts), defaults (defaults.ts), merge rules (patch/merge-shape.ts, apply/shape.ts), OpenAPI
 // (../apiserver/openapi) and the field numbers of protobuf (protobuf/).
 //
 // Fields differ in the handling of empty values, which is visible to clients:
@@ -89,7 +89,7 @@ export type InferFields<F> = { [K in RequiredKeys<F>]: FieldValue<F[K]> } & {
   [K in OptionalKeys<F>]?: FieldValue<F[K]>
 }
 
-/** A value whose Type or Place is known at run time only: code that handles one switches on `is`. */
+/** A value whose Type or Shape is known at run time only: code that handles one switches on `is`. */
 // biome-ignore lint/suspicious/noExplicitAny: narrowing by another variable's `is` cannot be expressed in TypeScript
 export type DeclaredValue = any
 

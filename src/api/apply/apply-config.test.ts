@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, type Config, disjointConfigs, machinePlace, nothing, Owned } from './apply.fixture.ts'
+import { anyConfig, type Config, disjointConfigs, machineShape, nothing, Owned } from './apply.fixture.ts'
 import { ConflictError } from './apply-config.ts'
 import { compare } from './compare.ts'
 import { pathsOf } from './field-set.ts'
@@ -31,10 +31,10 @@ describe('apply (properties)', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (first, config) => {
         const { object, entries } = nothing.applyAs('other', first).applyAs('me', config, { force: true })
-        const { removed, modified } = compare(machinePlace, config, object)
+        const { removed, modified } = compare(machineShape, config, object)
         expect({ removed, modified }).toEqual({ removed: {}, modified: {} })
         const mine = entries.find(({ manager }) => manager === 'me')?.fieldsV1 ?? {}
-        expect(mine).toEqual(appliedFields(machinePlace, config))
+        expect(mine).toEqual(appliedFields(machineShape, config))
       }),
     )
   })
@@ -90,7 +90,7 @@ describe('apply (properties)', () => {
         const conflicts = conflictsOf(() => before.applyAs('I', mine))
         const { entries } = before.applyAs('I', mine, { force: true })
         const kept = pathsOf(entries.find(({ manager }) => manager === 'they')?.fieldsV1 ?? {}).map(describePath)
-        const owned = pathsOf(appliedFields(machinePlace, theirs)).map(describePath)
+        const owned = pathsOf(appliedFields(machineShape, theirs)).map(describePath)
         expect(conflicts.sort()).toEqual(
           owned
             .filter((path) => !kept.includes(path))

@@ -6,13 +6,13 @@ import { difference, type FieldSet, intersection, isEmptySet, pathsOf, sameSet, 
 import { appliedFields } from './fields-of.ts'
 import { type Entry, entryOf, inOrder, isEntryOf, type Writer } from './managers.ts'
 import { mergeConfig } from './merge.ts'
-import type { ObjectPlace } from './place.ts'
 import { removeFields, withParents } from './remove.ts'
+import type { ObjectShape } from './shape.ts'
 import { takeAway } from './track-update.ts'
 import { withoutUntracked } from './untracked.ts'
 
 export interface ApplyOptions {
-  readonly place: ObjectPlace
+  readonly shape: ObjectShape
   readonly writer: Writer
   /** The current time in RFC 3339. */
   readonly time: string
@@ -45,17 +45,17 @@ export class ConflictError extends Error {
 type Value = Record<string, unknown>
 
 export function applyConfig(
-  { place, writer, time, force, complete }: ApplyOptions,
+  { shape, writer, time, force, complete }: ApplyOptions,
   { live, config, entries }: { live: Value; config: Value; entries: readonly Entry[] },
 ): Applied {
   const previous = entries.find((entry) => isEntryOf(entry, writer, 'Apply'))
   const others = entries.filter((entry) => entry !== previous)
-  const owned = withoutUntracked(appliedFields(place, config))
-  const merged = mergeConfig(place, live, config)
-  const kept = previous ? prune(place, merged, { previous: previous.fieldsV1, owned, others }) : merged
+  const owned = withoutUntracked(appliedFields(shape, config))
+  const merged = mergeConfig(shape, live, config)
+  const kept = previous ? prune(shape, merged, { previous: previous.fieldsV1, owned, others }) : merged
   const object = complete(kept)
 
-  const { removed, modified, added } = compare(place, live, object)
+  const { removed, modified, added } = compare(shape, live, object)
   const set = union(modified, added)
   const conflicts = conflictsOf(others, set)
   if (conflicts.length > 0 && !force) throw new ConflictError(conflicts)
@@ -75,18 +75,18 @@ const conflictsOf = (others: readonly Entry[], set: FieldSet): Conflict[] =>
  * including fields that another manager owns or that have no owner, so the result keeps those.
  */
 function prune(
-  place: ObjectPlace,
+  shape: ObjectShape,
   merged: Value,
   { previous, owned, others }: { previous: FieldSet; owned: FieldSet; others: readonly Entry[] },
 ): Value {
-  const full = (set: FieldSet) => withParents(place, set)
-  const fieldsIn = (object: Value) => full(appliedFields(place, object))
+  const full = (set: FieldSet) => withParents(shape, set)
+  const fieldsIn = (object: Value) => full(appliedFields(shape, object))
   const all = fieldsIn(merged)
   const claimed = others.reduce((set, entry) => union(set, entry.fieldsV1), owned)
 
-  const bare = removeFields(place, merged, full(previous))
+  const bare = removeFields(shape, merged, full(previous))
   const unclaimed = difference(all, union(fieldsIn(bare), full(claimed)))
-  const withClaimed = removeFields(place, merged, unclaimed)
+  const withClaimed = removeFields(shape, merged, unclaimed)
   const lost = difference(all, fieldsIn(withClaimed))
-  return removeFields(place, merged, intersection(lost, full(previous)))
+  return removeFields(shape, merged, intersection(lost, full(previous)))
 }

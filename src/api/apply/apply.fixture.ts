@@ -6,7 +6,7 @@ import { objectMeta } from '../kinds/shared/meta-schema.ts'
 import { type DeclaredValue, int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
 import { applyConfig } from './apply-config.ts'
 import type { Entry } from './managers.ts'
-import { objectPlace } from './place.ts'
+import { objectShape } from './shape.ts'
 import { trackCreate, trackUpdate } from './track-update.ts'
 
 const tool = object('test.Tool', '', { id: req(1, int32, ''), grip: opt(2, string, '', { default: 'right' }) })
@@ -30,7 +30,7 @@ const machine = object('test.Machine', '', {
   looseJoint: ptr(10, joint, '', { atomic: false }),
   engine: ptr(11, object('test.Engine', '', { fuel: opt(1, string, ''), power: opt(2, int32, '') }), ''),
 })
-export const machinePlace = objectPlace(machine)
+export const machineShape = objectShape(machine)
 
 export type Config = Record<string, DeclaredValue>
 
@@ -93,12 +93,12 @@ export class Owned {
 
   static createdBy(manager: string, object: Config): Owned {
     const whole = complete(object)
-    const write = { place: machinePlace, writer: writerOf(manager), time: timeOf(0) }
+    const write = { shape: machineShape, writer: writerOf(manager), time: timeOf(0) }
     return new Owned(whole, trackCreate(write, whole), 1)
   }
 
   applyAs(manager: string, config: Config, { force = false } = {}): Owned {
-    const options = { place: machinePlace, writer: writerOf(manager), time: timeOf(this.steps), force, complete }
+    const options = { shape: machineShape, writer: writerOf(manager), time: timeOf(this.steps), force, complete }
     const { object, entries } = applyConfig(options, { live: this.object, config, entries: this.entries })
     return new Owned(object, entries, this.steps + 1)
   }
@@ -106,7 +106,7 @@ export class Owned {
   updateAs(manager: string, object: Config, subresource = ''): Owned {
     const after = complete(object)
     const writer = { ...writerOf(manager), subresource }
-    const write = { place: machinePlace, writer, time: timeOf(this.steps) }
+    const write = { shape: machineShape, writer, time: timeOf(this.steps) }
     return new Owned(after, trackUpdate(write, this.entries, { before: this.object, after }), this.steps + 1)
   }
 

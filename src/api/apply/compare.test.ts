@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, machinePlace } from './apply.fixture.ts'
+import { anyConfig, machineShape } from './apply.fixture.ts'
 import { compare } from './compare.ts'
 
-const between = (before: object, after: object) => compare(machinePlace, before, after)
+const between = (before: object, after: object) => compare(machineShape, before, after)
 
 describe('compare', () => {
   it('finds no difference between equal objects', () => {

@@ -6,7 +6,7 @@ import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, insertNode, LEAF } from './field-set.ts'
 import { allFields } from './fields-of.ts'
 import { fieldElement, valueElement } from './path-element.ts'
-import type { ObjectPlace, Place } from './place.ts'
+import type { ObjectShape, Shape } from './shape.ts'
 
 export interface Comparison {
   readonly removed: FieldSet
@@ -14,9 +14,9 @@ export interface Comparison {
   readonly added: FieldSet
 }
 
-export function compare(place: ObjectPlace, before: object, after: object): Comparison {
+export function compare(shape: ObjectShape, before: object, after: object): Comparison {
   const found = { removed: {}, modified: {}, added: {} }
-  compareObjects(place, before as Value, after as Value, { ...found, path: [] })
+  compareObjects(shape, before as Value, after as Value, { ...found, path: [] })
   return found
 }
 
@@ -30,44 +30,44 @@ interface Walk {
   readonly path: string[]
 }
 
-function compareAt(place: Place, element: string, before: unknown, after: unknown, walk: Walk): void {
+function compareAt(shape: Shape, element: string, before: unknown, after: unknown, walk: Walk): void {
   if (before === after) return
   walk.path.push(element)
-  if (before === undefined) insertNode(walk.added, walk.path, allFields(place, after))
-  else if (after === undefined) insertNode(walk.removed, walk.path, allFields(place, before))
-  else compareBoth(place, before, after, walk)
+  if (before === undefined) insertNode(walk.added, walk.path, allFields(shape, after))
+  else if (after === undefined) insertNode(walk.removed, walk.path, allFields(shape, before))
+  else compareBoth(shape, before, after, walk)
   walk.path.pop()
 }
 
-function compareBoth(place: Place, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
-  switch (place.is) {
+function compareBoth(shape: Shape, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
+  switch (shape.is) {
     case 'leaf':
       if (!jsonEquals(before as JsonValue, after as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
       return
     case 'object':
-      compareObjects(place, before, after, walk)
+      compareObjects(shape, before, after, walk)
       return
     case 'map':
       for (const key of Object.keys(before)) {
-        compareAt(place.value, fieldElement(key), before[key], ownOf(after, key), walk)
+        compareAt(shape.value, fieldElement(key), before[key], ownOf(after, key), walk)
       }
       for (const key of Object.keys(after)) {
-        if (!Object.hasOwn(before, key)) compareAt(place.value, fieldElement(key), undefined, after[key], walk)
+        if (!Object.hasOwn(before, key)) compareAt(shape.value, fieldElement(key), undefined, after[key], walk)
       }
       return
     case 'set':
       compareKeyed({ is: 'leaf' }, indexed(before, valueElement), indexed(after, valueElement), walk)
       return
     case 'items':
-      compareKeyed(place.item, indexed(before, place.keyOf), indexed(after, place.keyOf), walk)
+      compareKeyed(shape.item, indexed(before, shape.keyOf), indexed(after, shape.keyOf), walk)
       return
   }
 }
 
 const NOTHING: Value = Object.freeze({})
 
-function compareObjects(place: ObjectPlace, before: Value, after: Value, walk: Walk): void {
-  for (const field of place.fields) {
+function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: Walk): void {
+  for (const field of shape.fields) {
     const { name, element } = field
     let was = before[name]
     let is = after[name]
@@ -76,29 +76,29 @@ function compareObjects(place: ObjectPlace, before: Value, after: Value, walk: W
       was ??= NOTHING
       is ??= NOTHING
     }
-    compareAt(field.place(), element, was, is, walk)
+    compareAt(field.shape(), element, was, is, walk)
   }
 }
 
 type Indexed = ReadonlyMap<string, readonly unknown[]>
 
-function compareKeyed(place: Place, before: Indexed, after: Indexed, walk: Walk): void {
+function compareKeyed(shape: Shape, before: Indexed, after: Indexed, walk: Walk): void {
   for (const [key, was] of before) {
     const is = after.get(key) ?? []
-    if (was.length <= 1 && is.length <= 1) compareAt(place, key, was[0], is[0], walk)
-    else compareRepeated(place, key, was, is, walk)
+    if (was.length <= 1 && is.length <= 1) compareAt(shape, key, was[0], is[0], walk)
+    else compareRepeated(shape, key, was, is, walk)
   }
   for (const [key, is] of after) {
     if (before.has(key)) continue
-    if (is.length === 1) compareAt(place, key, undefined, is[0], walk)
-    else compareRepeated(place, key, [], is, walk)
+    if (is.length === 1) compareAt(shape, key, undefined, is[0], walk)
+    else compareRepeated(shape, key, [], is, walk)
   }
 }
 
 /** Several items with the same key cannot be told apart: on that side they count as one leaf. */
-function compareRepeated(place: Place, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
+function compareRepeated(shape: Shape, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
   const path = [...walk.path, key]
-  const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(place, items[0]))
+  const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(shape, items[0]))
   if (was.length > 1 && is.length > 1) {
     if (!jsonEquals(was as JsonValue, is as JsonValue)) insertNode(walk.modified, path, LEAF)
     return

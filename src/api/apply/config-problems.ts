@@ -1,29 +1,29 @@
 // Finds what makes a well-typed configuration impossible to apply: list items with the same key, or without any key field.
 import type { DeclaredValue } from '../schema.ts'
 import { describePath, fieldElement, valueElement } from './path-element.ts'
-import type { Place } from './place.ts'
+import type { Shape } from './shape.ts'
 
 /** One message with its path per problem; empty if the configuration can be applied. */
-export function configProblems(place: Place, config: DeclaredValue, path: readonly string[] = []): string[] {
-  switch (place.is) {
+export function configProblems(shape: Shape, config: DeclaredValue, path: readonly string[] = []): string[] {
+  switch (shape.is) {
     case 'object':
-      return place.fields.flatMap(({ name, element, place: inner }) =>
+      return shape.fields.flatMap(({ name, element, shape: inner }) =>
         config[name] === undefined ? [] : configProblems(inner(), config[name], [...path, element]),
       )
     case 'map':
       return Object.keys(config).flatMap((key) =>
-        configProblems(place.value, config[key], [...path, fieldElement(key)]),
+        configProblems(shape.value, config[key], [...path, fieldElement(key)]),
       )
     case 'set':
       return repeated(config.map(valueElement), path)
     case 'items': {
-      const keys: string[] = config.map(place.keyOf)
+      const keys: string[] = config.map(shape.keyOf)
       const nameless = keys.includes('k:{}') ? [`${describePath(path)}: an item omits all key fields of the list`] : []
       return [
         ...nameless,
         ...repeated(keys, path),
         ...config.flatMap((item: DeclaredValue, index: number) =>
-          configProblems(place.item, item, [...path, keys[index]!]),
+          configProblems(shape.item, item, [...path, keys[index]!]),
         ),
       ]
     }

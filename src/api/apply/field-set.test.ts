@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, machinePlace } from './apply.fixture.ts'
+import { anyConfig, machineShape } from './apply.fixture.ts'
 import {
   difference,
   EMPTY,
@@ -18,7 +18,7 @@ import { decodeFieldsV1 } from './fields-v1.ts'
 const anySet: fc.Arbitrary<FieldSet> = fc
   .tuple(anyConfig, fc.boolean())
   .map(([config, every]) =>
-    every ? { 'f:spec': allFields(machinePlace, config) } : appliedFields(machinePlace, config),
+    every ? { 'f:spec': allFields(machineShape, config) } : appliedFields(machineShape, config),
   )
 
 describe('field sets', () => {

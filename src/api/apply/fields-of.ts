@@ -4,22 +4,22 @@
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
-import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
+import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
 
 type Value = Record<string, unknown>
 
-export const appliedFields = (place: ObjectPlace, config: Value): FieldSet => fieldsBelow(place, config, false)
+export const appliedFields = (shape: ObjectShape, config: Value): FieldSet => fieldsBelow(shape, config, false)
 
 /** As a node: the value itself and all fields in it. */
-export const allFields = (place: Place, value: unknown): FieldSet => nodeAt(place, value, true, true)!
+export const allFields = (shape: Shape, value: unknown): FieldSet => nodeAt(shape, value, true, true)!
 
 /** The fields that a new object adds. Objects that are always present, such as metadata, are not members themselves. */
-export function createdFields(place: ObjectPlace, object: Value): DraftSet {
+export function createdFields(shape: ObjectShape, object: Value): DraftSet {
   const below: DraftSet = {}
-  for (const field of place.fields) {
+  for (const field of shape.fields) {
     const value = object[field.name]
     if (value === undefined) continue
-    const inner = field.place()
+    const inner = field.shape()
     if (!field.isAlwaysThere || inner.is !== 'object') below[field.element] = allFields(inner, value)
     else {
       const fields = createdFields(inner, value as Value)
@@ -29,29 +29,29 @@ export function createdFields(place: ObjectPlace, object: Value): DraftSet {
   return below
 }
 
-function fieldsBelow(place: ObjectPlace, object: Value, everyNode: boolean, below: DraftSet = {}): DraftSet {
-  for (const field of place.fields) {
+function fieldsBelow(shape: ObjectShape, object: Value, everyNode: boolean, below: DraftSet = {}): DraftSet {
+  for (const field of shape.fields) {
     const value = object[field.name]
     if (value === undefined) continue
-    const node = nodeAt(field.place(), value, everyNode, everyNode)
+    const node = nodeAt(field.shape(), value, everyNode, everyNode)
     if (node) below[field.element] = node
   }
   return below
 }
 
 /** `counts`: the node is a member of the set even if it has children. */
-function nodeAt(place: Place, value: DeclaredValue, counts: boolean, everyNode: boolean): FieldSet | undefined {
-  switch (place.is) {
+function nodeAt(shape: Shape, value: DeclaredValue, counts: boolean, everyNode: boolean): FieldSet | undefined {
+  switch (shape.is) {
     case 'leaf':
       return LEAF
     case 'object':
       if (isEmptySet(value)) return LEAF
-      return closed(fieldsBelow(place, value, everyNode, opened(counts)))
+      return closed(fieldsBelow(shape, value, everyNode, opened(counts)))
     case 'map': {
       if (isEmptySet(value)) return LEAF
       const below = opened(counts)
       for (const key of Object.keys(value)) {
-        below[fieldElement(key)] = nodeAt(place.value, value[key], true, everyNode)!
+        below[fieldElement(key)] = nodeAt(shape.value, value[key], true, everyNode)!
       }
       return below
     }
@@ -61,15 +61,15 @@ function nodeAt(place: Place, value: DeclaredValue, counts: boolean, everyNode: 
       return closed(below)
     }
     case 'items':
-      return closed(itemsBelow(place, value, everyNode, opened(counts)))
+      return closed(itemsBelow(shape, value, everyNode, opened(counts)))
   }
 }
 
 /** Items with the same key cannot be told apart: together they are one leaf, owned as a whole. */
-function itemsBelow(place: ItemsPlace, items: readonly Value[], everyNode: boolean, below: DraftSet): DraftSet {
+function itemsBelow(shape: ItemsShape, items: readonly Value[], everyNode: boolean, below: DraftSet): DraftSet {
   for (const item of items) {
-    const key = place.keyOf(item)
-    below[key] = below[key] ? LEAF : nodeAt(place.item, item, true, everyNode)!
+    const key = shape.keyOf(item)
+    below[key] = below[key] ? LEAF : nodeAt(shape.item, item, true, everyNode)!
   }
   return below
 }

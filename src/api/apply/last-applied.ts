@@ -6,7 +6,7 @@ import type { DeclaredValue, ObjectType } from '../schema.ts'
 import { compare } from './compare.ts'
 import { difference, type FieldSet } from './field-set.ts'
 import { appliedFields } from './fields-of.ts'
-import { objectPlace } from './place.ts'
+import { objectShape } from './shape.ts'
 
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 /** The annotation is read and updated for this manager only; a client opts out by using another name. */
@@ -16,11 +16,11 @@ export const LAST_APPLIED_MANAGER = 'kubectl'
 export function lastAppliedFields(type: ObjectType, live: DeclaredValue, apiVersion: string): FieldSet | undefined {
   const config = parsed(live.metadata?.annotations?.[LAST_APPLIED])
   if (!config || config.apiVersion !== apiVersion) return undefined
-  const place = objectPlace(type)
+  const shape = objectShape(type)
   const object = partialOf(type, config)
   if (!object) return undefined
-  const { removed, modified } = compare(place, object, live)
-  return difference(difference(appliedFields(place, object), modified), removed)
+  const { removed, modified } = compare(shape, object, live)
+  return difference(difference(appliedFields(shape, object), modified), removed)
 }
 
 /** The annotation's new text: the configuration without the annotation itself. */

@@ -6,24 +6,24 @@
 import { setOwn } from '../json-value.ts'
 import type { DeclaredValue } from '../schema.ts'
 import { valueElement } from './path-element.ts'
-import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
+import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
 
 type Value = Record<string, unknown>
 
-export function mergeConfig(place: ObjectPlace, live: Value, config: Value): Value {
-  return mergeAt(place, live, config) as Value
+export function mergeConfig(shape: ObjectShape, live: Value, config: Value): Value {
+  return mergeAt(shape, live, config) as Value
 }
 
-function mergeAt(place: Place, live: DeclaredValue, config: DeclaredValue): unknown {
+function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unknown {
   if (live === undefined) return config
-  switch (place.is) {
+  switch (shape.is) {
     case 'leaf':
       return config
     case 'object': {
       const merged: Value = { ...live }
-      for (const field of place.fields) {
+      for (const field of shape.fields) {
         const value = config[field.name]
-        if (value !== undefined) merged[field.name] = mergeAt(field.place(), live[field.name], value)
+        if (value !== undefined) merged[field.name] = mergeAt(field.shape(), live[field.name], value)
       }
       return merged
     }
@@ -31,21 +31,21 @@ function mergeAt(place: Place, live: DeclaredValue, config: DeclaredValue): unkn
       const merged: Value = { ...live }
       for (const key of Object.keys(config)) {
         const before = Object.hasOwn(live, key) ? live[key] : undefined
-        setOwn(merged, key, mergeAt(place.value, before, config[key]))
+        setOwn(merged, key, mergeAt(shape.value, before, config[key]))
       }
       return merged
     }
     case 'set':
       return mergeItems(live, config, valueElement, (_, item) => item)
     case 'items':
-      return mergeItems(live, config, place.keyOf, (before, item) => mergeAt(place.item, before, item))
+      return mergeItems(live, config, shape.keyOf, (before, item) => mergeAt(shape.item, before, item))
   }
 }
 
 function mergeItems(
   live: readonly DeclaredValue[],
   config: readonly DeclaredValue[],
-  keyOf: ItemsPlace['keyOf'] | typeof valueElement,
+  keyOf: ItemsShape['keyOf'] | typeof valueElement,
   mergeItem: (before: unknown, item: unknown) => unknown,
 ): unknown[] {
   const key = keyOf as (item: unknown) => string

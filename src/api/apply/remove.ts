@@ -5,25 +5,25 @@ import { setOwn } from '../json-value.ts'
 import type { DeclaredValue } from '../schema.ts'
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
-import type { ObjectPlace, Place } from './place.ts'
+import type { ObjectShape, Shape } from './shape.ts'
 
 type Value = Record<string, unknown>
 
-export function removeFields(place: ObjectPlace, object: Value, set: FieldSet): Value {
-  return (removeAt(place, object, set) ?? {}) as Value
+export function removeFields(shape: ObjectShape, object: Value, set: FieldSet): Value {
+  return (removeAt(shape, object, set) ?? {}) as Value
 }
 
 /** The rest of the value, or undefined if nothing is left. */
-function removeAt(place: Place, value: DeclaredValue, set: FieldSet): unknown {
-  switch (place.is) {
+function removeAt(shape: Shape, value: DeclaredValue, set: FieldSet): unknown {
+  switch (shape.is) {
     case 'leaf':
       return undefined
     case 'object': {
       const left: Value = { ...value }
       for (const element in set) {
-        const field = place.byElement.get(element)
+        const field = shape.byElement.get(element)
         if (!field || left[field.name] === undefined) continue
-        const inner = isMember(set[element]!) ? undefined : removeAt(field.place(), left[field.name], set[element]!)
+        const inner = isMember(set[element]!) ? undefined : removeAt(field.shape(), left[field.name], set[element]!)
         if (inner === undefined) delete left[field.name]
         else left[field.name] = inner
       }
@@ -34,7 +34,7 @@ function removeAt(place: Place, value: DeclaredValue, set: FieldSet): unknown {
       for (const key of Object.keys(value)) {
         const node = set[fieldElement(key)]
         if (node && isMember(node)) continue
-        const inner = node ? removeAt(place.value, value[key], node) : value[key]
+        const inner = node ? removeAt(shape.value, value[key], node) : value[key]
         if (inner !== undefined) setOwn(left, key, inner)
       }
       return orNothing(left)
@@ -44,10 +44,10 @@ function removeAt(place: Place, value: DeclaredValue, set: FieldSet): unknown {
     case 'items':
       return orNothing(
         value.flatMap((item: DeclaredValue) => {
-          const node = set[place.keyOf(item)]
+          const node = set[shape.keyOf(item)]
           if (!node) return [item]
           if (isMember(node)) return []
-          const left = removeAt(place.item, item, node)
+          const left = removeAt(shape.item, item, node)
           return left === undefined ? [] : [left]
         }),
       )
@@ -57,7 +57,7 @@ function removeAt(place: Place, value: DeclaredValue, set: FieldSet): unknown {
 const orNothing = (left: object): object | undefined => (Object.keys(left).length > 0 ? left : undefined)
 
 /** The same set, with every object field above a member as a member too. */
-export function withParents(place: Place, set: FieldSet): FieldSet {
+export function withParents(shape: Shape, set: FieldSet): FieldSet {
   const full: Record<string, FieldSet> = {}
   for (const element in set) {
     const node = set[element]!
@@ -65,21 +65,21 @@ export function withParents(place: Place, set: FieldSet): FieldSet {
       full[ITSELF] = node
       continue
     }
-    const inner = placeBelow(place, element)
+    const inner = shapeBelow(shape, element)
     const below = inner ? withParents(inner, node) : node
-    full[element] = place.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...below } : below
+    full[element] = shape.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...below } : below
   }
   return full
 }
 
-function placeBelow(place: Place, element: string): Place | undefined {
-  switch (place.is) {
+function shapeBelow(shape: Shape, element: string): Shape | undefined {
+  switch (shape.is) {
     case 'object':
-      return place.byElement.get(element)?.place()
+      return shape.byElement.get(element)?.shape()
     case 'map':
-      return place.value
+      return shape.value
     case 'items':
-      return place.item
+      return shape.item
     default:
       return undefined
   }

@@ -13,29 +13,29 @@ import {
   type Writer,
   withFields,
 } from './managers.ts'
-import type { ObjectPlace } from './place.ts'
+import type { ObjectShape } from './shape.ts'
 import { withoutUntracked } from './untracked.ts'
 
 export interface TrackedWrite {
-  readonly place: ObjectPlace
+  readonly shape: ObjectShape
   readonly writer: Writer
   /** The current time in RFC 3339. */
   readonly time: string
 }
 
 export function trackCreate(write: TrackedWrite, object: object): Entry[] {
-  const fields = withoutUntracked(createdFields(write.place, object as Record<string, unknown>))
+  const fields = withoutUntracked(createdFields(write.shape, object as Record<string, unknown>))
   return isEmptySet(fields) ? [] : [entryOf(write.writer, 'Update', fields, write.time)]
 }
 
 /** The entries after the write; the same array if nothing changes. */
 export function trackUpdate(
-  { place, writer, time }: TrackedWrite,
+  { shape, writer, time }: TrackedWrite,
   entries: readonly Entry[],
   { before, after }: { before: object; after: object },
 ): readonly Entry[] {
   if (entries.length === 0) return entries
-  const { removed, modified, added } = compare(place, before, after)
+  const { removed, modified, added } = compare(shape, before, after)
   const left = takeAway(entries, removed)
   const set = union(modified, added)
   const mine = withoutUntracked(set)

@@ -87,7 +87,7 @@ function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: 
 const contextOf = (options: TryOptions): RuleContext => ({
   nowMs: Date.parse(options.now ?? '2026-01-02T03:04:05Z'),
   gates: parseFeatureGates(options.gates),
-  ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
+  expansionQuota: options.expansionQuota,
 })
 
 function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): WriteResult<T> {

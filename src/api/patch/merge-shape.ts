@@ -24,7 +24,7 @@ export function mergeShapeOf(type: ObjectType): MergeShape {
 
 function mergeFieldOf({ merge, type }: Field): MergeField {
   const inner = objectBelow(type)
-  return { ...(merge === undefined ? {} : { merge }), ...(inner ? { shape: mergeShapeOf(inner) } : {}) }
+  return { merge, shape: inner && mergeShapeOf(inner) }
 }
 
 /** The object type of a field, or of the items of its list. */

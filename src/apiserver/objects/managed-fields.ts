@@ -2,7 +2,7 @@
 // the draft after defaulting and before admission, so that fields added by admission have no owner.
 import {
   type Entry,
-  objectPlace,
+  objectShape,
   readEntries,
   type TrackedWrite,
   trackCreate,
@@ -20,7 +20,7 @@ import type { WriteTarget } from './write-verb.ts'
 const OWN_MANAGER = 'stowage'
 
 export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrite => ({
-  place: objectPlace(target.resource.kind.type),
+  shape: objectShape(target.resource.kind.type),
   writer: {
     manager: target.fieldManager ?? OWN_MANAGER,
     apiVersion: target.resource.apiVersion,

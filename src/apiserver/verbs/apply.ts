@@ -11,7 +11,7 @@ import {
   LAST_APPLIED_MANAGER,
   lastAppliedFields,
   lastAppliedText,
-  objectPlace,
+  objectShape,
   trackCreate,
 } from '../../api/apply/index.ts'
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
@@ -88,7 +88,7 @@ function decodeConfig(given: JsonObject, target: WriteTarget): AnyObject {
     const { object, unknown } = decode<AnyObject>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
     const problems = [
       ...unknown.map((path) => `.${path}: field not declared in schema`),
-      ...(unknown.length > 0 ? [] : configProblems(objectPlace(kind.type), object)),
+      ...(unknown.length > 0 ? [] : configProblems(objectShape(kind.type), object)),
     ]
     if (problems.length > 0) throw refuse(problems.join(', '))
     kind.normalize?.(object)

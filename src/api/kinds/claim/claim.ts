@@ -45,7 +45,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
         field: 'spec',
         attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
         anyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
-        ...(old?.spec?.resources ? { stored: old.spec.resources } : {}),
+        stored: old?.spec?.resources,
       },
       errors,
     )

@@ -41,7 +41,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
         volumeName: volume.metadata.name ?? '',
         attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
         io: gates.enabled('VolumeProvisionedIO') || Object.keys(old?.spec?.capacity ?? {}).some(isIoResource),
-        ...(old?.spec?.capacity ? { stored: old.spec.capacity } : {}),
+        stored: old?.spec?.capacity,
       },
       errors,
     )

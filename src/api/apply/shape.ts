@@ -6,83 +6,83 @@ import type { JsonValue } from '../json-value.ts'
 import type { Field, ObjectType, Type } from '../schema.ts'
 import { fieldElement, keyElement } from './path-element.ts'
 
-export type Place =
+export type Shape =
   | { readonly is: 'leaf' }
   | { readonly is: 'set' }
-  | { readonly is: 'map'; readonly value: Place }
-  | ItemsPlace
-  | ObjectPlace
+  | { readonly is: 'map'; readonly value: Shape }
+  | ItemsShape
+  | ObjectShape
 
-export interface ItemsPlace {
+export interface ItemsShape {
   readonly is: 'items'
-  readonly item: Place
+  readonly item: Shape
   keyOf(item: Record<string, unknown>): string
 }
 
-export interface ObjectPlace {
+export interface ObjectShape {
   readonly is: 'object'
-  readonly fields: readonly FieldPlace[]
-  readonly byElement: ReadonlyMap<string, FieldPlace>
+  readonly fields: readonly FieldShape[]
+  readonly byElement: ReadonlyMap<string, FieldShape>
 }
 
-interface FieldPlace {
+interface FieldShape {
   readonly name: string
   readonly element: string
   /** A function because types may be recursive. */
-  place(): Place
+  shape(): Shape
   /** The object is present even when empty, so only its fields can be added or removed. */
   readonly isAlwaysThere: boolean
 }
 
-const objects = new WeakMap<ObjectType, ObjectPlace>()
+const objects = new WeakMap<ObjectType, ObjectShape>()
 
-export function objectPlace(type: ObjectType): ObjectPlace {
+export function objectShape(type: ObjectType): ObjectShape {
   let known = objects.get(type)
   if (!known) {
-    const fields = Object.entries(type.fields).map(([name, field]) => fieldPlace(name, field))
+    const fields = Object.entries(type.fields).map(([name, field]) => fieldShape(name, field))
     known = { is: 'object', fields, byElement: new Map(fields.map((field) => [field.element, field])) }
     objects.set(type, known)
   }
   return known
 }
 
-function fieldPlace(name: string, field: Field): FieldPlace {
-  let place: Place | undefined
+function fieldShape(name: string, field: Field): FieldShape {
+  let shape: Shape | undefined
   return {
     name,
     element: fieldElement(name),
-    place: () => {
-      place ??= placeOf(field.type, field)
-      return place
+    shape: () => {
+      shape ??= shapeOf(field.type, field)
+      return shape
     },
     isAlwaysThere: field.type.is === 'object' && (field.required || !field.keepsEmpty),
   }
 }
 
-const LEAF_PLACE: Place = { is: 'leaf' }
+const LEAF_SHAPE: Shape = { is: 'leaf' }
 
-function placeOf(type: Type, { list, keys, atomic }: Pick<Field, 'list' | 'keys' | 'atomic'> = {}): Place {
-  if (atomic) return LEAF_PLACE
+function shapeOf(type: Type, { list, keys, atomic }: Pick<Field, 'list' | 'keys' | 'atomic'> = {}): Shape {
+  if (atomic) return LEAF_SHAPE
   switch (type.is) {
     case 'object':
-      return type.atomic && atomic !== false ? LEAF_PLACE : objectPlace(type)
+      return type.atomic && atomic !== false ? LEAF_SHAPE : objectShape(type)
     case 'map':
-      return { is: 'map', value: placeOf(type.value) }
+      return { is: 'map', value: shapeOf(type.value) }
     case 'list':
       if (list === 'set') return { is: 'set' }
-      if (list === 'map') return itemsPlace(type.item, keys ?? [])
-      return LEAF_PLACE
+      if (list === 'map') return itemsShape(type.item, keys ?? [])
+      return LEAF_SHAPE
     default:
-      return LEAF_PLACE
+      return LEAF_SHAPE
   }
 }
 
-function itemsPlace(item: Type, keys: readonly string[]): ItemsPlace {
+function itemsShape(item: Type, keys: readonly string[]): ItemsShape {
   const defaults = new Map(item.is === 'object' ? keys.map((key) => [key, item.fields[key]?.default]) : [])
   const sorted = [...keys].sort()
   return {
     is: 'items',
-    item: placeOf(item),
+    item: shapeOf(item),
     keyOf(one) {
       const found: [string, JsonValue][] = []
       for (const key of sorted) {
