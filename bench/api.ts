@@ -88,7 +88,7 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
   for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
-  const load = startRole<any, any>('load')
+  const load = startRole<RequestsJob | FanOutJob | TurnsJob, LoadResult & TurnsResult>('load') as Bench['load']
   const echo = startRole<EchoJob, number>('echo', { nodeFlags: AS_NPM_START })
   const echoPort = await echo.run({ do: 'listen', pki: servingPart(pki) })
   const endpoint = (port: number): Endpoint => ({ port, ca: pki.caCert, ...pki.admin })

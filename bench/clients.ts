@@ -71,6 +71,7 @@ async function startPair(
   profileDir: string | undefined,
 ): Promise<Pair> {
   const start = (name: string) =>
+    // biome-ignore lint/suspicious/noExplicitAny: the type of a result depends on its job, which a role cannot express
     startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc', ...profileFlags(profileDir, name)] })
   const [inProcess, overHttp] = [start('in-process'), start('over-http')]
   const to = await inProcess.run({ do: 'serve', ...server })

@@ -58,7 +58,7 @@ const CLASS = {
   metadata: { name: 'local' },
   provisioner: DRIVER_NAME,
   volumeBindingMode: 'WaitForFirstConsumer',
-}
+} as const
 const claimOf = (bytes: number) => ({
   metadata: { name: `claim-${NUMBER}` },
   spec: {
@@ -177,8 +177,8 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
   const driver = await startLocalDriver({ socket, pool: join(dir, 'pool'), backend, profileDir })
   const server = await startServer({ dataDir, profileDir, command: 'up', flags: ['--driver-socket', socket] })
   const client = httpClient({ connection: await kubeconfigConnection({ path: kubeconfig, clock }), clock })
-  await client.create<any>(csiDriverKind, CSI_DRIVER)
-  await client.create<any>(storageClassKind, CLASS)
+  await client.create(csiDriverKind, CSI_DRIVER)
+  await client.create(storageClassKind, CLASS)
   const maxPods = MEMORY_PODS + WARM_UP_PODS
   const agent = await startNode({ kubeconfig, rootDir: join(dir, 'node'), socket, maxPods, profileDir })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock })

@@ -296,6 +296,7 @@ const volumeOf = (className: string): RequestText => ({
 
 async function measureMemory({ dir, progress }: PartOptions): Promise<Figure[]> {
   progress(`caches of ${count(CACHED_PAIRS)} claims and their volumes`)
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a result depends on its job, which a role cannot express
   const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
   const [server, client] = [start(), start()]
   try {

@@ -183,7 +183,7 @@ async function startFollower(): Promise<Follower> {
   }
 }
 
-async function fillCache(kind: Kind = claimKind): Promise<Cache<any>> {
+async function fillCache(kind: Kind = claimKind): Promise<Cache<KubeObject>> {
   const { signal } = new AbortController()
   const cache = createCache({
     client,

@@ -2,6 +2,7 @@
 // claims, which otherwise would never be provisioned. If provisioning fails there it selects the same node again, with
 // backoff: the pod cannot go elsewhere.
 
+import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
@@ -57,8 +58,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
-        concerns: (claim) =>
-          tried.has(claim.metadata.uid ?? '') || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
+        concerns: (claim) => tried.has(claim.metadata.uid) || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
       }),
       source({
         cache: pods,
@@ -98,7 +98,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: 
 }
 
 /** The claim of an ephemeral volume must have been created for this pod. */
-const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<PersistentVolumeClaim>): boolean => {
+const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<Stored<PersistentVolumeClaim>>): boolean => {
   const named = podInfo(pod).claims.find((one) => one.key === key)
   return named !== undefined && !pod.metadata.deletionTimestamp && (!named.isEphemeral || isOwnedBy(claim, pod))
 }

@@ -1,6 +1,7 @@
 // Updates the cluster state and the queue from the watched objects, and emits a cluster event for every change: first the
 // cluster state, then the plugins, then the queueing hints, so that no pod is evaluated on the state before the change.
 
+import type { KubeObject, Stored } from '../api/kind.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
@@ -32,7 +33,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
         emit({ on: 'node', next, old })
       },
       deleted(old) {
-        cluster.removeNode(old.metadata.name ?? '')
+        cluster.removeNode(old.metadata.name)
         emit({ on: 'node', old })
       },
     }),
@@ -55,11 +56,13 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
     }),
   ]
 
-  function emitting<T>(toEvent: (change: { next?: Readonly<T>; old?: Readonly<T> }) => ClusterEvent) {
+  function emitting<T extends KubeObject>(
+    toEvent: (change: { next?: Readonly<Stored<T>>; old?: Readonly<Stored<T>> }) => ClusterEvent,
+  ) {
     return {
-      added: (next: Readonly<T>) => emit(toEvent({ next })),
-      updated: (next: Readonly<T>, old: Readonly<T>) => emit(toEvent({ next, old })),
-      deleted: (old: Readonly<T>) => emit(toEvent({ old })),
+      added: (next: Readonly<Stored<T>>) => emit(toEvent({ next })),
+      updated: (next: Readonly<Stored<T>>, old: Readonly<Stored<T>>) => emit(toEvent({ next, old })),
+      deleted: (old: Readonly<Stored<T>>) => emit(toEvent({ old })),
     }
   }
 

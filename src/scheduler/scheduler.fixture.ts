@@ -3,6 +3,7 @@
 // are written by the test, as late as the test likes.
 import { setMaxListeners } from 'node:events'
 import { parseFeatureGates } from '../api/feature-gates.ts'
+import type { Kind, KubeObject } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
@@ -21,6 +22,7 @@ import { createBindingControllers } from '../controllers/binding/index.ts'
 import { createEphemeralController } from '../controllers/ephemeral/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
 import { createProvisioningControllers, type Provisioner } from '../controllers/provisioning/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { createCacheSet, type EventRecorder } from '../runtime/index.ts'
 import { createScheduler, type Scheduler, type SchedulerOptions } from './scheduler.ts'
 
@@ -117,7 +119,8 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
   const random = seededRandom()
   const common = { clock, random, log: silentLog, events }
 
-  function run(parts: (deps: any) => { run(signal: AbortSignal): Promise<void> }[], own: Client) {
+  type Deps = ControllerDeps & { readonly events: EventRecorder }
+  function run(parts: (deps: Deps) => { run(signal: AbortSignal): Promise<void> }[], own: Client) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const caches = createCacheSet({ client: own, clock, random })
@@ -135,7 +138,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       scheduler = createScheduler({
         ...deps,
         ...schedulerOptions,
-        ...(gates ? { gates: parseFeatureGates(gates) } : {}),
+        gates: gates ? parseFeatureGates(gates) : undefined,
       })
       return [scheduler]
     }, wrapClient(client))
@@ -153,7 +156,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     : async () => {}
 
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  const create = (kind: any, object: any) => client.create<any>(kind, object)
+  const create = <T extends KubeObject>(kind: Kind<T>, object: object) => client.create(kind, object as T)
   const own: SchedulerFixture = {
     server,
     client,

@@ -29,7 +29,7 @@ describe('the scheduler', () => {
     expect(fixture.scheduler.attempts).toBe(1)
     expect(await fixture.nodeOf('foreign')).toBe(undefined)
     expect(await fixture.nodeOf('gated')).toBe(undefined)
-    await fixture.client.patch<any>(
+    await fixture.client.patch(
       podKind,
       { namespace: 'default', name: 'gated' },
       { type: 'merge', body: { spec: { schedulingGates: null } } },
@@ -97,9 +97,9 @@ describe('the scheduler', () => {
     fixture = await startSchedulerFixture({
       wrapClient: (client) => ({
         ...client,
-        create: async (...args: any[]) => {
+        create: async (...args) => {
           if (isDown) throw new ApiError(503, 'ServiceUnavailable', 'the server is down')
-          return (client.create as any)(...args)
+          return client.create(...args)
         },
       }),
     })
@@ -118,9 +118,9 @@ describe('the scheduler', () => {
     fixture = await startSchedulerFixture({
       wrapClient: (client) => ({
         ...client,
-        patch: async (...args: any[]) => {
+        patch: async (...args) => {
           if (refused++ < 3) throw new ApiError(503, 'ServiceUnavailable', 'the server is down')
-          return (client.patch as any)(...args)
+          return client.patch(...args)
         },
       }),
     })

@@ -30,7 +30,7 @@ export async function bindVolumes(
   }
   for (const { claim } of provision) {
     if (claim.selectedNode === nodeName) continue
-    const { namespace, name = '', uid, resourceVersion } = claim.claim.metadata
+    const { namespace, name, uid, resourceVersion } = claim.claim.metadata
     const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
     const ref = { name, namespace }
     caches.claims.learn(await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })))

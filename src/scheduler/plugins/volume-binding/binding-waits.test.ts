@@ -169,9 +169,10 @@ describe('the wait for volumes in preBind', () => {
       controllers: false,
       wrapClient: (client) => ({
         ...client,
-        patch: async (kind: any, ref: any, ...rest: any[]) => {
-          if (isFailing && kind === persistentVolumeClaimKind && ref.name === 'second') throw new Error('injected')
-          return (client.patch as any)(kind, ref, ...rest)
+        patch: async (kind, ref, ...rest) => {
+          if (isFailing && kind.plural === persistentVolumeClaimKind.plural && ref.name === 'second')
+            throw new Error('injected')
+          return client.patch(kind, ref, ...rest)
         },
       }),
     })

@@ -179,7 +179,7 @@ export class NodePlanner {
 
 const requestOf = ({ key, storageClass, bytes }: DelayedClaim): VolumeRequest => ({
   claimKey: key,
-  className: storageClass.metadata.name ?? '',
+  className: storageClass.metadata.name,
   driver: storageClass.provisioner,
   bytes,
 })

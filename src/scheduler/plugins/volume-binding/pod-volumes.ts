@@ -3,6 +3,7 @@
 //   delayed      a volume is chosen or provisioned once the node is known (WaitForFirstConsumer)
 // Any other claim rejects the pod for every node.
 
+import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -24,7 +25,7 @@ import {
   UNBOUND_IMMEDIATE_CLAIMS,
 } from './reasons.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface BoundClaim {
   readonly key: ObjectKey
@@ -32,14 +33,14 @@ export interface BoundClaim {
   readonly claim: Claim
   readonly isEphemeral: boolean
   /** Undefined if the volume does not exist. */
-  readonly volume: Readonly<PersistentVolume> | undefined
+  readonly volume: Readonly<Stored<PersistentVolume>> | undefined
 }
 
 export interface DelayedClaim {
   readonly key: ObjectKey
   readonly name: string
   readonly claim: Claim
-  readonly storageClass: Readonly<StorageClass>
+  readonly storageClass: Readonly<Stored<StorageClass>>
   readonly bytes: bigint
   readonly selectedNode: string | undefined
 }

@@ -39,7 +39,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     keysOfEvent({ next }) {
       if (!next) return []
       const claim = claimKeyOf(next)
-      return [volumeKey(next.metadata.name ?? ''), ...(claim === undefined ? [] : [claimKey(claim)])]
+      return [volumeKey(next.metadata.name), ...(claim === undefined ? [] : [claimKey(claim)])]
     },
     hint: (_, { next, old }) => (next && old && matchingOf(next) === matchingOf(old) ? 'skip' : 'queue'),
   }
@@ -74,7 +74,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     on: 'storageClass',
     scope: 'class',
     keysOfPod: classKeys,
-    keysOfEvent: ({ next }) => (next ? [classKey(next.metadata.name ?? '')] : []),
+    keysOfEvent: ({ next }) => (next ? [classKey(next.metadata.name)] : []),
     hint: (_, { next, old }) =>
       old && JSON.stringify(next?.allowedTopologies) === JSON.stringify(old.allowedTopologies) ? 'skip' : 'queue',
   }
@@ -85,9 +85,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     scope: 'class',
     keysOfPod: driverKeys,
     keysOfEvent: ({ next, old }) =>
-      old?.spec.storageCapacity === true && next?.spec.storageCapacity !== true
-        ? [driverKey(old.metadata.name ?? '')]
-        : [],
+      old?.spec.storageCapacity === true && next?.spec.storageCapacity !== true ? [driverKey(old.metadata.name)] : [],
   }
 
   /** A report shows more capacity than before, and enough for one of the claims. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { aVolume } from '../../../volumes/claims-and-volumes.fixture.ts'
@@ -7,14 +8,15 @@ import { capacityReport } from './capacity/capacity-report.ts'
 import type { NodePlan } from './node-planner.ts'
 import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
 
-const aClass = (name: string, preference?: string): StorageClass => ({
-  metadata: { name, ...(preference ? { annotations: { [CAPACITY_PREFERENCE]: preference } } : {}) },
+const stored = { uid: 'u', resourceVersion: '1' }
+const aClass = (name: string, preference?: string): Stored<StorageClass> => ({
+  metadata: { ...stored, name, ...(preference ? { annotations: { [CAPACITY_PREFERENCE]: preference } } : {}) },
   provisioner: 'd.example.com',
 })
-const aClaim = (size: number, storageClass: StorageClass) => ({
+const aClaim = (size: number, storageClass: Stored<StorageClass>) => ({
   key: `default/c${size}`,
   name: `c${size}`,
-  claim: { metadata: {}, spec: {} },
+  claim: { metadata: { ...stored, name: `c${size}` }, spec: {} },
   storageClass,
   bytes: gi(size),
   selectedNode: undefined,

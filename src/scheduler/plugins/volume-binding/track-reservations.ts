@@ -1,6 +1,7 @@
 // Updates capacity reservations from the claims. A claim shows how far its provisioning has come, whether this process,
 // an earlier one, another scheduler or a user selected its node.
 
+import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
@@ -20,12 +21,12 @@ export interface TrackingDeps {
   readonly tracksCapacity: (driver: string) => boolean
 }
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export function trackClaim(claim: Claim, old: Claim | undefined, deps: TrackingDeps): void {
   const { reservations } = deps
   const key = keyOfObject(claim)
-  const { uid = '' } = claim.metadata
+  const { uid } = claim.metadata
   if (claim.spec?.volumeName) {
     reservations.volumeCreated(key, uid)
     return
@@ -51,7 +52,7 @@ function requestedVolume(claim: Claim, nodeName: string, deps: TrackingDeps): Re
   if (!storageClass || !node || !deps.tracksCapacity(storageClass.provisioner)) return undefined
   const report = largest(deps.index.find(className, node.labels))
   if (!report) return undefined
-  const { uid: claimUid = '' } = claim.metadata
+  const { uid: claimUid } = claim.metadata
   const bytes = requestedBytes(claim)
   return { claimKey: keyOfObject(claim), claimUid, driver: storageClass.provisioner, bytes, report }
 }

@@ -455,11 +455,11 @@ describe('VolumeBinding', () => {
     await restartWith({
       wrapClient: (client) => ({
         ...client,
-        patch: async (kind: any, ref: any, ...rest: any[]) => {
-          const first = kind === persistentVolumeKind ? interfere : undefined
+        patch: async (kind, ref, ...rest) => {
+          const first = kind.plural === persistentVolumeKind.plural ? interfere : undefined
           if (first) interfere = undefined
           await first?.()
-          return (client.patch as any)(kind, ref, ...rest)
+          return client.patch(kind, ref, ...rest)
         },
       }),
     })

@@ -75,7 +75,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     // Claims are deleted only if all volumes fit together: otherwise they would be created and deleted over and over.
     const deps = asIfUnbound ? { ...plannerDeps, capacity: { ...capacity, fitsTogether: true } } : plannerDeps
     const planner = new NodePlanner(deps, bound, delayed)
-    const failed = failedNodes.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid ?? '')])
+    const failed = failedNodes.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid)])
     return { code: 'Success', state: { pod, bound, delayed, planner, failedNodes: failed } }
   }
 
@@ -101,7 +101,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     const isUnclaimed = ({ metadata: { name = '' } }: Volume) => !volumes.get(name)?.spec?.claimRef
     const freed = plan.bind.filter(({ volume }) => isUnclaimed(volume))
     if (undecided.length + freed.length === 0) return
-    const freedClasses = freed.map(({ claim }) => classKey(claim.storageClass.metadata.name ?? ''))
+    const freedClasses = freed.map(({ claim }) => classKey(claim.storageClass.metadata.name))
     emit({ on: 'pluginState', keys: [...freedClasses, ...undecided.map(({ claim }) => claimKey(claim.key))] })
   }
 
@@ -114,7 +114,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   function recordNodeFailure({ pod }: State, node: NodeInfo, { provision }: NodePlan): void {
     failedNodes.add(pod.uid, node.name)
     for (const one of provision) {
-      failedNodes.add(one.claim.claim.metadata.uid ?? '', node.name)
+      failedNodes.add(one.claim.claim.metadata.uid, node.name)
       const volume = volumes.get(claims.get(one.claim.key)?.spec?.volumeName ?? '')
       const requested = requestedVolume(one)
       if (requested && volume && !isReachableFrom(volume, node)) reservations?.createdElsewhere(requested)
@@ -153,7 +153,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
   function volumeChanged({ next, old }: ClusterEvent<'volume'>): void {
     if (next) available.put(next)
-    else if (old) available.remove(old.metadata.name ?? '')
+    else if (old) available.remove(old.metadata.name)
     if (old) waits.volumeChanged(old) // the claim it belonged to before
     if (next) waits.volumeChanged(next)
     else if (old && tracking) trackDeletedVolume(old, tracking)
@@ -240,8 +240,13 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 /** Undefined if the driver does not track capacity. */
 function requestedVolume({ claim, report }: NodePlan['provision'][number]): RequestedVolume | undefined {
   if (!report) return undefined
-  const { uid: claimUid = '' } = claim.claim.metadata
-  return { claimKey: claim.key, claimUid, driver: claim.storageClass.provisioner, bytes: claim.bytes, report }
+  return {
+    claimKey: claim.key,
+    claimUid: claim.claim.metadata.uid,
+    driver: claim.storageClass.provisioner,
+    bytes: claim.bytes,
+    report,
+  }
 }
 
 function signatureOf({ storageClass, bytes, claim }: DelayedClaim): unknown {
