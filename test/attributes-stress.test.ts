@@ -20,20 +20,20 @@ const names = Array.from({ length: MANY }, (_, index) => `data-${index}`)
 
 describe('many claims', () => {
   it(`VAC-9 VAC-14 ${MANY} claims protect their class until the last is deleted, without a list request`, async () => {
-    const trial = await createServerFixture()
-    const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+    const fixture = await createServerFixture()
+    const client = inProcessClient(fixture.server.objects, SYSTEM_USER)
     const metadata = { name: 'gold' }
     await client.create(volumeAttributesClassKind, { metadata, driverName: 'd', parameters: { iops: '1' } } as never)
     await Promise.all(names.map((name) => client.create(persistentVolumeClaimKind, goldClaim(name))))
     const calls: string[] = []
-    const common = { clock: trial.clock, random: () => 0.5, log: silentLog }
+    const common = { clock: fixture.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet({ ...common, client })
     const abort = new AbortController()
     const running = createProtectionControllers({ ...common, caches, client: counted(client, calls) }).run(abort.signal)
     const isThere = async () => (await client.list(volumeAttributesClassKind)).items.length === 1
     const passes = async () => {
       for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
-      await trial.clock.advance(1_000)
+      await fixture.clock.advance(1_000)
     }
     try {
       await client.delete(volumeAttributesClassKind, metadata)
@@ -61,7 +61,7 @@ describe('many claims', () => {
       abort.abort()
       await running
       await caches.stop()
-      await trial.store.close()
+      await fixture.store.close()
     }
   })
 

@@ -91,12 +91,12 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
       { method: 'CreateVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at most 5Gi' } },
     ])
     await apply(aClaim('huge', { storageClassName: 'disks' }), aClaim('typo', { storageClassName: 'disk' }))
-    const told = async (claim: string) =>
+    const eventsOf = async (claim: string) =>
       (await kubectl.json(`get events --field-selector involvedObject.name=${claim},type=Warning`)).items
         .map(({ reason, message }: { reason: string; message: string }) => `${reason}: ${message}`)
         .join('\n')
-    await until(async () => (await told('huge')).includes('at most 5Gi'))
-    await until(async () => (await told('typo')).includes('storageclass.storage.k8s.io "disk" not found'))
+    await until(async () => (await eventsOf('huge')).includes('at most 5Gi'))
+    await until(async () => (await eventsOf('typo')).includes('storageclass.storage.k8s.io "disk" not found'))
     await driver.control.setRules([])
     await apply(aClass('disk'))
     await untilBound('typo', 'huge')

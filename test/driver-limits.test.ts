@@ -21,14 +21,14 @@ const TOLERANCE = 0.1
 
 // A busy machine may be slower than the limit; retry.
 describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
-  let trial: DriverFixture
+  let fixture: DriverFixture
   let volumes = 0
   let cgroup: { readonly path: string; readonly directory: string }
   beforeAll(async () => {
-    trial = await startDriverFixture({ backend: 'loop' })
-    cgroup = await trial.machine.cgroup('limited')
+    fixture = await startDriverFixture({ backend: 'loop' })
+    cgroup = await fixture.machine.cgroup('limited')
   })
-  afterAll(() => trial?.dispose())
+  afterAll(() => fixture?.dispose())
 
   it.each([
     {
@@ -44,14 +44,14 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     { what: 'direct writes', key: 'iops', load: 'dd if=/dev/zero of=$F bs=4k count=4096 oflag=direct conv=notrunc' },
   ] as const)('PIO-10 enforces $key within 10 % for $what, and changes it under load', async ({ key, load }) => {
     const [first, second] = key === 'iops' ? [100, 250] : [10, 25]
-    const { id, path } = await trial.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
-    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    const { id, path } = await fixture.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
+    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     expect(await conditionOf(id)).toMatch(/ are enforced/)
 
     const writer = writeIn(cgroup.directory, join(path, 'file'), load)
     try {
       await expectRate(id, key, first)
-      await trial.csi.controller.controllerModifyVolume({
+      await fixture.csi.controller.controllerModifyVolume({
         volumeId: id,
         mutableParameters: { [key]: String(second) },
       })
@@ -60,35 +60,35 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
       await endGroup(writer, cgroup.directory)
     }
     const device = await deviceOf(id)
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    expect(await trial.machine.host.limits.appliedLimits(device)).toEqual([])
-    await trial.remove(id)
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    expect(await fixture.machine.host.limits.appliedLimits(device)).toEqual([])
+    await fixture.remove(id)
   })
 
   it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
-    const { id } = await trial.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
-    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    const { id } = await fixture.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
+    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
-    const lines = async () => (await trial.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
+    const lines = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
     const both = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
     for (const line of await lines()) expect(line).toEqual(both)
-    await trial.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })
+    await fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })
     for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
-    await trial.restart()
-    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    await fixture.restart()
+    await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     expect(await lines()).not.toEqual([])
     for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    await trial.remove(id)
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    await fixture.remove(id)
   })
 
   const conditionOf = async (volumeId: string) =>
-    (await trial.csi.controller.controllerGetVolume({ volumeId })).status!.volumeCondition!.message
+    (await fixture.csi.controller.controllerGetVolume({ volumeId })).status!.volumeCondition!.message
 
   async function deviceOf(id: string): Promise<string> {
-    const [device] = await trial.machine.host.loops.findByFile(imageOf(trial.pool, id as VolumeId))
+    const [device] = await fixture.machine.host.loops.findByFile(imageOf(fixture.pool, id as VolumeId))
     return device!.device
   }
 
@@ -96,7 +96,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
     const device = await deviceOf(id)
     await pause(SETTLE_MS)
     const done = async () => {
-      const { totals } = (await trial.machine.host.counters.read(device))!
+      const { totals } = (await fixture.machine.host.counters.read(device))!
       return { atMs: performance.now(), amount: key === 'iops' ? totals.writes : totals.writtenBytes / MIB }
     }
     const from = await done()

@@ -24,33 +24,34 @@ const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
 const RAW = { isBlock: true, bytes: 32 * MIB }
 
 describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => {
-  let trial: DriverFixture
+  let fixture: DriverFixture
   beforeAll(async () => {
-    trial = await startDriverFixture({ backend: 'loop' })
+    fixture = await startDriverFixture({ backend: 'loop' })
   })
-  afterAll(() => trial?.dispose())
+  afterAll(() => fixture?.dispose())
 
-  const loops = async () => (await trial.machine.host.loops.list()).filter(({ file }) => file.startsWith(trial.pool))
-  const stagingOf = (id: string) => trial.path(`stage-${id}`)
+  const loops = async () =>
+    (await fixture.machine.host.loops.list()).filter(({ file }) => file.startsWith(fixture.pool))
+  const stagingOf = (id: string) => fixture.path(`stage-${id}`)
   const mountTmpfs = async (path: string) => {
     await mkdir(path, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', 'scratch', path])
     await writeFile(join(path, 'theirs'), 'theirs')
   }
   const theirsAt = (path: string) => readFile(join(path, 'theirs'), 'utf8')
-  const unmount = (path: string) => trial.machine.host.mounts.unmount(path)
+  const unmount = (path: string) => fixture.machine.host.mounts.unmount(path)
 
   it('SYS-6 does not stage a volume over a foreign mount, and leaves that mount', async () => {
-    const id = await trial.create('one', SMALL)
+    const id = await fixture.create('one', SMALL)
     await mountTmpfs(stagingOf(id))
-    expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
+    expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
     expect(await theirsAt(stagingOf(id))).toBe('theirs')
     expect(await loops()).toEqual([])
     await unmount(stagingOf(id))
 
-    const other = await trial.use('other', SMALL)
+    const other = await fixture.use('other', SMALL)
     await writeFile(join(other.path, 'theirs'), 'theirs')
-    const astray = trial.csi.node.nodeStageVolume({
+    const astray = fixture.csi.node.nodeStageVolume({
       volumeId: id,
       stagingTargetPath: stagingOf(other.id),
       volumeCapability: capabilityOf({}),
@@ -59,165 +60,169 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     expect(await theirsAt(stagingOf(other.id))).toBe('theirs')
     expect(await theirsAt(other.path)).toBe('theirs')
     expect(await loops()).toHaveLength(1)
-    await trial.unpublish(other.id)
-    await trial.unstage(other.id)
-    for (const each of [id, other.id]) await trial.remove(each)
+    await fixture.unpublish(other.id)
+    await fixture.unstage(other.id)
+    for (const each of [id, other.id]) await fixture.remove(each)
   })
 
   it('SYS-6 neither publish nor unpublish touches a foreign mount', async () => {
-    const id = await trial.create('two', SMALL)
-    await trial.stage(id)
-    const path = trial.path(`publish-${id}`)
+    const id = await fixture.create('two', SMALL)
+    await fixture.stage(id)
+    const path = fixture.path(`publish-${id}`)
     await mountTmpfs(path)
-    expect(await outcomeOf(trial.publish(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
+    expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
     expect(await theirsAt(path)).toBe('theirs')
-    expect(await outcomeOf(trial.unpublish(id))).toBe('OK')
+    expect(await outcomeOf(fixture.unpublish(id))).toBe('OK')
     expect(await theirsAt(path)).toBe('theirs')
     await unmount(path)
 
-    await trial.publish(id)
+    await fixture.publish(id)
     await mountTmpfs(path) // over the volume
-    expect(await outcomeOf(trial.unpublish(id))).toMatch(/^FAILED_PRECONDITION: .*is mounted over volume/)
+    expect(await outcomeOf(fixture.unpublish(id))).toMatch(/^FAILED_PRECONDITION: .*is mounted over volume/)
     expect(await theirsAt(path)).toBe('theirs')
     execFileSync('umount', [path])
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    await trial.remove(id)
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    await fixture.remove(id)
   })
 
   it('SYS-6 never formats a volume that was used as a block device, wherever its data is', async () => {
-    const { volume } = await trial.csi.controller.createVolume({
+    const { volume } = await fixture.csi.controller.createVolume({
       name: 'both',
       capacityRange: { requiredBytes: BigInt(32 * MIB) },
       volumeCapabilities: [capabilityOf({ fsType: 'ext4' }), capabilityOf({ isBlock: true })],
     })
     const id = volume!.volumeId
-    await trial.stage(id, RAW)
-    const device = await open(await trial.publish(id, RAW), 'r+')
+    await fixture.stage(id, RAW)
+    const device = await open(await fixture.publish(id, RAW), 'r+')
     await device.write(Buffer.from('rows'), 0, 4, 20 * MIB)
     await device.sync()
     await device.close()
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has been in use, so it is not formatted/)
-    const image = await readFile(imageOf(trial.pool, id as VolumeId))
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    expect(await outcomeOf(fixture.stage(id))).toMatch(
+      /^FAILED_PRECONDITION: .*has been in use, so it is not formatted/,
+    )
+    const image = await readFile(imageOf(fixture.pool, id as VolumeId))
     expect(image.toString('latin1', 20 * MIB, 20 * MIB + 4)).toBe('rows')
-    await trial.remove(id)
+    await fixture.remove(id)
   })
 
   it('SYS-6 attaches a device again that was detached by hand, and never another volume’s', async () => {
     const backingOf = async (path: string) => {
-      const device = await trial.machine.host.mounts.sourceOf(path)
+      const device = await fixture.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
     }
-    const mine = await trial.create('mine', RAW)
-    await trial.stage(mine, RAW)
+    const mine = await fixture.create('mine', RAW)
+    await fixture.stage(mine, RAW)
     const { device } = (await loops())[0]!
     execFileSync('losetup', ['--detach', device])
-    const taker = await trial.use('taker', RAW)
-    const path = await trial.publish(mine, RAW)
+    const taker = await fixture.use('taker', RAW)
+    const path = await fixture.publish(mine, RAW)
     expect(await backingOf(path)).toContain(mine)
     expect(await backingOf(taker.path)).toContain(taker.id)
 
     // The same for publish: the device node left there may belong to another volume by now.
-    const published = await trial.machine.host.mounts.sourceOf(path)
+    const published = await fixture.machine.host.mounts.sourceOf(path)
     execFileSync('losetup', ['--detach', published!])
-    const second = await trial.create('second', RAW)
-    await trial.stage(second, RAW)
-    await trial.publish(mine, RAW)
+    const second = await fixture.create('second', RAW)
+    await fixture.stage(second, RAW)
+    await fixture.publish(mine, RAW)
     expect(await backingOf(path)).toContain(mine)
     for (const id of [mine, taker.id, second]) {
-      await trial.unpublish(id)
-      await trial.unstage(id)
-      await trial.remove(id)
+      await fixture.unpublish(id)
+      await fixture.unstage(id)
+      await fixture.remove(id)
     }
     expect(await loops()).toEqual([])
   })
 
   it('SYS-6 does not copy a file system that its owner froze, and leaves it frozen', async () => {
-    const { id } = await trial.use('held', SMALL)
+    const { id } = await fixture.use('held', SMALL)
     execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
-    const cut = () => outcomeOf(trial.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
+    const cut = () => outcomeOf(fixture.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
     expect(await cut()).toMatch(/^FAILED_PRECONDITION: .*was frozen by another program/)
     expect(() => execFileSync('fsfreeze', ['--freeze', stagingOf(id)], { stdio: 'pipe' })).toThrow(/busy/i)
-    expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
+    expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
     execFileSync('fsfreeze', ['--unfreeze', stagingOf(id)])
     expect(await cut()).toBe('OK')
-    const { entries } = await trial.csi.controller.listSnapshots({})
-    await trial.csi.controller.deleteSnapshot({ snapshotId: entries[0]!.snapshot!.snapshotId })
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    await trial.remove(id)
+    const { entries } = await fixture.csi.controller.listSnapshots({})
+    await fixture.csi.controller.deleteSnapshot({ snapshotId: entries[0]!.snapshot!.snapshotId })
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    await fixture.remove(id)
   })
 
   it('SYS-6 takes two concurrent snapshots of one volume', async () => {
-    const { id } = await trial.use('twice', SMALL)
-    const cut = (name: string) => trial.csi.controller.createSnapshot({ name, sourceVolumeId: id })
+    const { id } = await fixture.use('twice', SMALL)
+    const cut = (name: string) => fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id })
     const made = await Promise.all([cut('first'), cut('second')])
     for (const { snapshot } of made) {
       expect(snapshot?.readyToUse).toBe(true)
-      await trial.csi.controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
+      await fixture.csi.controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
     }
-    await trial.unpublish(id)
-    await trial.unstage(id)
-    await trial.remove(id)
+    await fixture.unpublish(id)
+    await fixture.unstage(id)
+    await fixture.remove(id)
   })
 
   it('SYS-6 reports a deletion that cannot be completed until it is', async () => {
-    const id = await trial.create('kept', SMALL)
-    const image = imageOf(trial.pool, id as VolumeId)
+    const id = await fixture.create('kept', SMALL)
+    const image = imageOf(fixture.pool, id as VolumeId)
     execFileSync('chattr', ['+i', image])
     onTestFinished(() => void execFileSync('sh', ['-c', `test ! -e ${image} || chattr -i ${image}`]))
-    expect(await outcomeOf(trial.remove(id))).toMatch(
+    expect(await outcomeOf(fixture.remove(id))).toMatch(
       /^FAILED_PRECONDITION: The deletion of volume .* has started and could not be completed: .* cannot be changed/,
     )
-    const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+    const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
     expect(status?.volumeCondition).toMatchObject({
       abnormal: true,
       message: expect.stringMatching(/deletion has started/),
     })
-    await trial.restart()
+    await fixture.restart()
     execFileSync('chattr', ['-i', image])
-    await trial.remove(id)
-    expect(await readdir(join(trial.pool, 'volumes'))).toEqual([])
+    await fixture.remove(id)
+    expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
   })
 })
 
 describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
-  const on = async (options: Partial<DriverFixtureOptions>, work: (trial: DriverFixture) => Promise<void>) => {
-    const trial = await startDriverFixture({ backend: 'loop', ...options })
+  const on = async (options: Partial<DriverFixtureOptions>, work: (fixture: DriverFixture) => Promise<void>) => {
+    const fixture = await startDriverFixture({ backend: 'loop', ...options })
     try {
-      await work(trial)
+      await work(fixture)
     } finally {
-      await trial.dispose()
+      await fixture.dispose()
     }
   }
 
   it('SYS-6 does not prevent the driver from starting, serving and deleting', () =>
-    on({ diskBytes: 400 * MIB }, async (trial) => {
-      const { id, path } = await trial.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
-      await fillUp(join(trial.pool, 'filler'))
-      await trial.restart()
-      expect(trial.running.backend).toBe('loop')
-      expect(await outcomeOf(trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
-      expect(await outcomeOf(trial.create('b', SMALL))).toMatch(/^RESOURCE_EXHAUSTED: 32Mi do not fit .* are available/)
-      await trial.unpublish(id)
-      await trial.unstage(id)
-      await trial.remove(id)
-      expect((await trial.csi.controller.listVolumes({})).entries).toEqual([])
+    on({ diskBytes: 400 * MIB }, async (fixture) => {
+      const { id, path } = await fixture.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
+      await fillUp(join(fixture.pool, 'filler'))
+      await fixture.restart()
+      expect(fixture.running.backend).toBe('loop')
+      expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
+      expect(await outcomeOf(fixture.create('b', SMALL))).toMatch(
+        /^RESOURCE_EXHAUSTED: 32Mi do not fit .* are available/,
+      )
+      await fixture.unpublish(id)
+      await fixture.unstage(id)
+      await fixture.remove(id)
+      expect((await fixture.csi.controller.listVolumes({})).entries).toEqual([])
     }))
 
   it('SYS-6 starts a full copy only if 64Mi remain free afterwards; empty reserved space costs nothing', () =>
-    on({ diskBytes: 400 * MIB }, async (trial) => {
-      const { id, path } = await trial.use('a', { fsType: 'ext4', bytes: 200 * MIB })
-      const cut = (name: string) => outcomeOf(trial.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
+    on({ diskBytes: 400 * MIB }, async (fixture) => {
+      const { id, path } = await fixture.use('a', { fsType: 'ext4', bytes: 200 * MIB })
+      const cut = (name: string) => outcomeOf(fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
       expect(await cut('nearly-empty')).toBe('OK')
       await writeFile(join(path, 'data'), Buffer.alloc(150 * MIB, 1), { flush: true })
       expect(await cut('too-much')).toMatch(/^RESOURCE_EXHAUSTED/)
-      expect(await readdir(join(trial.pool, 'snapshots'))).toHaveLength(1)
-      await trial.unpublish(id)
-      await trial.unstage(id)
-      await trial.remove(id)
+      expect(await readdir(join(fixture.pool, 'snapshots'))).toHaveLength(1)
+      await fixture.unpublish(id)
+      await fixture.unstage(id)
+      await fixture.remove(id)
     }))
 })
 

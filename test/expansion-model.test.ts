@@ -109,16 +109,16 @@ const PLACE = process.platform === 'linux' ? '/dev/shm' : tmpdir()
 
 async function runSequence(all: readonly Command[], setting: Setting): Promise<void> {
   const dir = await mkdtemp(join(PLACE, 'stowage-model-'))
-  const trial = await aTrial(dir, setting)
+  const fixture = await aFixture(dir, setting)
   try {
     for (const command of all) {
-      await trial.carryOut(command)
-      await trial.compare(`after ${JSON.stringify(command)}`)
+      await fixture.carryOut(command)
+      await fixture.compare(`after ${JSON.stringify(command)}`)
     }
-    await trial.heal()
-    await trial.compare('in the end')
+    await fixture.heal()
+    await fixture.compare('in the end')
   } finally {
-    await trial.close()
+    await fixture.close()
     await rm(dir, { recursive: true, force: true })
   }
 }
@@ -132,14 +132,14 @@ interface Modelled {
   isUnderWay: boolean
 }
 
-async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
+async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting) {
   const clock = manualClock()
   const settings = fakeSettings({
     pools: [{ name: 'pool', capacityBytes: 1_000 * GI }],
     maximumBytes: MAXIMUM_GI * GI,
     expandsOnNode,
   })
-  const crimes: string[] = []
+  const violations: string[] = []
   const model = new Map<string, Modelled>()
   let hardGi = QUOTA_GI
   let answer: Answer = 'ok'
@@ -172,7 +172,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     driver: { state: () => fake.state, settings },
     followsRealSize: expansionQuota === 'actual',
     maximumBytes: MAXIMUM_GI * GI,
-    convict: (crime: string) => void crimes.push(crime),
+    convict: (violation: string) => void violations.push(violation),
   } as unknown as ExpansionRules)
   controller = startController()
   await settle()
@@ -329,7 +329,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
 
   /** Adopts what the controller reported and the model cannot predict; everything else must equal the model. */
   async function compare(when: string): Promise<void> {
-    expect(crimes, when).toEqual([])
+    expect(violations, when).toEqual([])
     for (const name of CLAIMS) {
       const { spec, status } = (await client.get(persistentVolumeClaimKind, ref(name))) as any
       const one = model.get(name)!

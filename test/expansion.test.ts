@@ -44,7 +44,7 @@ describe.skipIf(noLoops)(`expansion${noLoops ? ` (${noLoops})` : ''}`, () => {
     expect(status).toBe(200)
   }
   /** Events arrive a moment after the change they report. */
-  const told = (reason: string, message: RegExp) =>
+  const hasEvent = (reason: string, message: RegExp) =>
     until(async () => {
       const { json } = await server.call('GET', '/api/v1/events')
       return json.items.some((event: any) => event.reason === reason && message.test(event.message))
@@ -98,19 +98,19 @@ describe.skipIf(noLoops)(`expansion${noLoops ? ` (${noLoops})` : ''}`, () => {
       const after = (await claim()).status
       expect(after.allocatedResourceStatuses).toBeUndefined()
       expect(after.conditions ?? []).toEqual([])
-      await told('FileSystemResizeSuccessful', /succeeded/)
+      await hasEvent('FileSystemResizeSuccessful', /succeeded/)
       await io.hasWritten(100)
 
       await ask('500Gi')
       await until(
         async () => (await claim()).status.allocatedResourceStatuses?.storage === 'ControllerResizeInfeasible',
       )
-      await told('VolumeResizeFailed', /takes 498Gi more, and .* are missing/)
+      await hasEvent('VolumeResizeFailed', /takes 498Gi more, and .* are missing/)
       await ask('2Gi')
       await until(async () => (await claim()).status.allocatedResourceStatuses === undefined)
       expect((await claim()).status).toMatchObject({ capacity: { storage: '2Gi' } })
       expect((await claim()).status.conditions ?? []).toEqual([])
-      await told('StorageRequestLowered', /from 500Gi to 2Gi/)
+      await hasEvent('StorageRequestLowered', /from 500Gi to 2Gi/)
 
       await ask('3Gi')
       await grownTo('3Gi')

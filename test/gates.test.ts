@@ -173,14 +173,14 @@ describe('a cluster whose API server restarts with other flags', () => {
   })
 
   it('PIO-1 provisioned IO: gate off rejects changes and the volume keeps its values; on again modifies', async () => {
-    const wish = (iops: string) => change('fast', { resources: { requests: { iops } } })
+    const requestIops = (iops: string) => change('fast', { resources: { requests: { iops } } })
     await aClaim('fast', { resources: { requests: { storage: '1Gi', iops: '500' } } })
     await untilBound('fast')
     expect(await attributesOf('fast')).toEqual({ iops: '500' })
-    await wish('600')
+    await requestIops('600')
     await until(async () => (await attributesOf('fast')).iops === '600')
     await restart('--feature-gates', 'VolumeProvisionedIO=false')
-    const refused = await wish('700')
+    const refused = await requestIops('700')
     expect([refused.status, refused.json.message]).toEqual([
       422,
       'PersistentVolumeClaim "fast" is invalid: spec.resources.requests.iops: Forbidden: update is forbidden when the ' +
@@ -188,7 +188,7 @@ describe('a cluster whose API server restarts with other flags', () => {
     ])
     expect(await attributesOf('fast')).toEqual({ iops: '600' })
     await restart()
-    expect((await wish('700')).status).toBe(200)
+    expect((await requestIops('700')).status).toBe(200)
     await until(async () => (await attributesOf('fast')).iops === '700')
   })
 

@@ -9,7 +9,7 @@ import { createDaemon } from './helpers/daemon.ts'
 import { findKubectls, type KubectlProgram } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { createKubectl } from './kubectl/kubectl.ts'
-import { canTake, type Trial } from './kubectl/step.ts'
+import { canTake, type StepContext } from './kubectl/step.ts'
 import { SCRIPT } from './kubectl-script.ts'
 
 const kubectls = await findKubectls()
@@ -21,19 +21,19 @@ if (kubectls.length === 0) {
 }
 
 describe.concurrent.each(kubectls)('kubectl $version', (program) => {
-  let ground: Ground
+  let setup: Ground
   beforeAll(async () => {
-    ground = await openGround(program)
+    setup = await openGround(program)
   })
-  afterAll(() => ground?.close())
+  afterAll(() => setup?.close())
 
   for (const step of SCRIPT.filter((candidate) => canTake(candidate, program.minor))) {
-    it.sequential(`SYS-2 ${step.name}`, () => step.run(ground.trial))
+    it.sequential(`SYS-2 ${step.name}`, () => step.run(setup.context))
   }
 })
 
 interface Ground {
-  readonly trial: Trial
+  readonly context: StepContext
   close(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ async function openGround(program: KubectlProgram): Promise<Ground> {
   await writeFile(viewerConfig, await viewerKubeconfig(server))
   const as = (kubeconfig: string) => createKubectl({ program, kubeconfig, namespace: 'shop', home })
   return {
-    trial: {
+    context: {
       kubectl: as(server.kubeconfig),
       viewer: as(viewerConfig),
       async file(name, text) {

@@ -149,7 +149,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     expect(await leftovers(), `seed ${seed}`).toEqual([])
     expect(
       daemons.flatMap(({ mishaps }) => mishaps),
-      `seed ${seed}: ended without being told to`,
+      `seed ${seed}: exited unexpectedly`,
     ).toEqual([])
     expect(daemons.filter((daemon) => daemon.log().includes('MaxListenersExceededWarning'))).toEqual([])
     const killed = [...kills].map(([kind, count]) => `${count} ${kind}`).join(', ')

@@ -15,7 +15,7 @@ import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
 const program = (await findKubectls()).at(-1)
 const noKubectl = program || process.env.CI ? undefined : 'kubectl is not installed'
 const noLoops = noKubectl ?? skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
-const noOtherUser = noKubectl ?? (process.getuid?.() === 0 ? undefined : 'only root can become somebody else')
+const noOtherUser = noKubectl ?? (process.getuid?.() === 0 ? undefined : 'only root can switch users')
 const NOBODY = 65_534
 const LABEL = 'local.csi.stowage.dev/node'
 
@@ -190,7 +190,9 @@ describe.skipIf(noOtherUser)(`nodes without root${noOtherUser ? ` (${noOtherUser
     const volumes = [{ name: 'raw', persistentVolumeClaim: { claimName: 'raw' } }]
     const containers = [{ name: 'main', image: 'none', volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] }]
     await system.apply(aClaim('raw', '64Mi', { volumeMode: 'Block' }), aPod('raw', [], { containers, volumes }))
-    await until(async () => (await system.warnings('raw')).some((told) => /ProvisioningFailed.*block/i.test(told)))
+    await until(async () =>
+      (await system.warnings('raw')).some((warning) => /ProvisioningFailed.*block/i.test(warning)),
+    )
     await system.gone()
     expect(await system.leftovers()).toEqual([])
   })

@@ -121,7 +121,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
     prefix: `core/resourcequotas/${NAMESPACE}/`,
     afterRevision: store.revision,
     onEvents: (events) => {
-      for (const { entry } of events) if (entry) judge(JSON.parse(Buffer.from(entry.value).toString()))
+      for (const { entry } of events) if (entry) checkQuota(JSON.parse(Buffer.from(entry.value).toString()))
     },
     onEnd: () => {},
   })
@@ -130,7 +130,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
   expect(exceeded).toEqual([])
   return totals
 
-  function judge({ metadata, spec, status }: any): void {
+  function checkQuota({ metadata, spec, status }: any): void {
     const bounds = numbersOf(spec.hard)
     for (const [key, amount] of Object.entries(numbersOf(status?.used))) {
       if (amount > (bounds[key] ?? 0)) exceeded.push(`${metadata.name}: ${key}=${amount}`)

@@ -18,7 +18,7 @@ const STEPS = {
   discovery: 'SYS-2 finds the same resources by aggregated and by plain discovery',
   create: 'SYS-4 creates a class, claim, volume, capacity, pod and secret with nothing lost',
   update: 'SYS-4 updates objects and their status, and is refused an old version',
-  errors: 'SYS-4 tells errors apart by reason and field',
+  errors: 'SYS-4 distinguishes errors by reason and field',
   'strategic patch': 'SYS-4 merges lists by key',
   'merge patch': 'SYS-4 merges maps',
   'json patch': 'SYS-4 applies operations, and none if a test operation fails',

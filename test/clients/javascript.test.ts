@@ -267,7 +267,7 @@ async function forget(name: string, version: string): Promise<void> {
 describe('informers', () => {
   /** An informer that restarts on errors, as its documentation requires. */
   function follow({ config, core }: Ground, labelSelector: string) {
-    const told: string[] = []
+    const received: string[] = []
     const waiting = new Set<() => void>()
     let lists = 0
     const list = () => {
@@ -277,14 +277,14 @@ describe('informers', () => {
     const informer = makeInformer<V1ConfigMap>(config, MAPS, list, labelSelector)
     for (const verb of ['add', 'update', 'delete'] as const) {
       informer.on(verb, ({ metadata, data }) => {
-        told.push(`${verb} ${metadata?.name} ${data?.n}`)
+        received.push(`${verb} ${metadata?.name} ${data?.n}`)
         for (const check of waiting) check()
       })
     }
     informer.on('error', () => void informer.start())
     return {
       informer,
-      told,
+      received,
       lists: () => lists,
       until: (condition: () => boolean) =>
         new Promise<void>((resolve) => {
@@ -301,31 +301,31 @@ describe('informers', () => {
 
   it('SYS-3 receive additions, updates and deletions', async () => {
     await addMap('first', { n: '0' }, { wave: 'a' })
-    const { informer, told, until } = follow(ground, 'wave=a')
+    const { informer, received, until } = follow(ground, 'wave=a')
     await informer.start()
     await addMap('second', { n: '1' }, { wave: 'a' })
     await addMap('unselected', { n: '1' }, { wave: 'z' })
     await setData(ground, 'second', { n: '2' })
     await ground.core.deleteNamespacedConfigMap({ namespace, name: 'second' })
-    await until(() => told.includes('delete second 2'))
-    expect(told).toEqual(['add first 0', 'add second 1', 'update second 2', 'delete second 2'])
+    await until(() => received.includes('delete second 2'))
+    expect(received).toEqual(['add first 0', 'add second 1', 'update second 2', 'delete second 2'])
     expect(informer.list().map(({ metadata }) => metadata?.name)).toEqual(['first'])
     await informer.stop()
   })
 
   it('SYS-3 resume after a lost connection without listing again', async () => {
     await addMap('steady', { n: '0' }, { wave: 'b' })
-    const { informer, told, lists, until } = follow(ground, 'wave=b')
+    const { informer, received, lists, until } = follow(ground, 'wave=b')
     await informer.start()
     await setData(ground, 'steady', { n: '1' })
-    await until(() => told.includes('update steady 1'))
+    await until(() => received.includes('update steady 1'))
     for (const n of ['2', '3', '4']) {
       ground.proxy.cut()
       await setData(ground, 'steady', { n })
-      ground.proxy.mend()
+      ground.proxy.restore()
     }
-    await until(() => told.includes('update steady 4'))
-    expect(told).toEqual(['add steady 0', ...[1, 2, 3, 4].map((n) => `update steady ${n}`)])
+    await until(() => received.includes('update steady 4'))
+    expect(received).toEqual(['add steady 0', ...[1, 2, 3, 4].map((n) => `update steady ${n}`)])
     expect(lists()).toBe(1)
     await informer.stop()
   })
@@ -333,14 +333,14 @@ describe('informers', () => {
   it('SYS-3 list again when the missed events are compacted', async () => {
     const body = { metadata: { name: 'busy', labels: { wave: 'c' } }, data: { n: 'first' } }
     const { metadata } = await forgetful.core.createNamespacedConfigMap({ namespace, body })
-    const { informer, told, lists, until } = follow(forgetful, 'wave=c')
+    const { informer, received, lists, until } = follow(forgetful, 'wave=c')
     await informer.start()
     forgetful.proxy.cut()
     await forget('busy', metadata!.resourceVersion!)
     await setData(forgetful, 'busy', { n: 'last' })
-    forgetful.proxy.mend()
-    await until(() => told.includes('update busy last'))
-    expect(told[0]).toBe('add busy first')
+    forgetful.proxy.restore()
+    await until(() => received.includes('update busy last'))
+    expect(received[0]).toBe('add busy first')
     expect(lists()).toBe(2)
     await informer.stop()
   })

@@ -15,7 +15,7 @@ const because = environment.is === 'missing' ? ` (skipped: ${environment.because
 /** The steps of python/steps.py, and what each proves. */
 const STEPS = {
   create: 'SYS-4 creates objects, and changes only the status by a status update',
-  errors: 'SYS-4 tells errors apart by code and reason',
+  errors: 'SYS-4 distinguishes errors by code and reason',
   pages: 'SYS-4 lists in pages',
   'dict patch': 'SYS-4 merges a dict strategically',
   'list patch': 'SYS-4 applies a list of operations',

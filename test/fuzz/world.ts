@@ -117,7 +117,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     const written = items.filter(({ metadata }: any) => metadata.resourceVersion === String(store.revision))
     const [event] = written
     if (written.length !== 1 || event.reason !== 'ExceededQuota' || event.involvedObject.name !== name) {
-      wrong.push(`the store went on to ${store.revision} on a refusal, and not by an event that tells of it`)
+      wrong.push(`a rejected request changed the store to ${store.revision} other than by its event`)
     }
     for (const item of written) {
       records.set({ ...address, name: item.metadata.name, object: { kind: 'Event', apiVersion: 'v1', ...item } })
@@ -176,7 +176,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
       const { name } = item.metadata
       seen.add(name)
       const old = records.get({ ...address, name })
-      if (!old) wrong.push(`${path} lists ${name}, which no answer told of`)
+      if (!old) wrong.push(`${path} lists ${name}, which no response reported`)
       wrong.push(...check(address.served.kind, object, old?.object ?? object).map((why) => `${path}/${name} ${why}`))
       records.set({ ...address, name, object })
     }

@@ -5,9 +5,9 @@ import { connect, createServer, type Socket } from 'node:net'
 export interface TcpProxy {
   /** HOST:PORT to connect to. */
   readonly endpoint: string
-  /** Closes every connection and refuses new ones, until mend(). */
+  /** Closes every connection and refuses new ones, until restore(). */
   cut(): void
-  mend(): void
+  restore(): void
   /** From now on nothing that the server sends arrives; what the client sends still does. */
   muteAnswers(): void
   /** The target of new connections. */
@@ -47,7 +47,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   return {
     endpoint: `127.0.0.1:${(server.address() as { port: number }).port}`,
     cut,
-    mend() {
+    restore() {
       isCut = false
       isMuted = false
     },

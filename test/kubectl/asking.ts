@@ -13,7 +13,7 @@ export const asking: readonly Step[] = [
     },
   },
   {
-    name: 'auth can-i --as asks for somebody else',
+    name: 'auth can-i --as checks another user',
     async run({ kubectl }) {
       expect((await kubectl.run('auth can-i create pvc --as=nobody', { exit: 1 })).out).toContain('no')
     },
@@ -25,12 +25,12 @@ export const asking: readonly Step[] = [
     },
   },
   {
-    name: 'auth whoami tells name and groups',
+    name: 'auth whoami prints name and groups',
     needs: 'auth whoami',
     async run({ kubectl }) {
-      const told = await kubectl.out('auth whoami')
-      expect(told).toMatch(/^Username +stowage-admin$/m)
-      expect(told).toMatch(/^Groups +\[system:masters system:authenticated\]$/m)
+      const output = await kubectl.out('auth whoami')
+      expect(output).toMatch(/^Username +stowage-admin$/m)
+      expect(output).toMatch(/^Groups +\[system:masters system:authenticated\]$/m)
     },
   },
 ]

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
 /** What the description of each object must contain. A blank stands for any number of blanks. */
-const TOLD: Record<string, readonly string[]> = {
+const DESCRIPTIONS: Record<string, readonly string[]> = {
   'ns shop': ['Name: shop', 'Status: Active', 'Name: ceiling'],
   'node node-a': ['Name: node-a', 'Roles: storage', 'InternalIP: 10.0.0.1', 'Kubelet Version: v1.34.0'],
   'pod web': ['Name: web', 'Namespace: shop', 'Image: registry.example.com/web:1', 'ClaimName: orders'],
@@ -32,13 +32,13 @@ const TOLD: Record<string, readonly string[]> = {
 const collapse = (text: string) => text.replace(/\s+/g, ' ')
 
 export const describing: readonly Step[] = [
-  ...Object.entries(TOLD).map(
+  ...Object.entries(DESCRIPTIONS).map(
     ([what, expected]) =>
       ({
         name: `describe ${what}`,
         async run({ kubectl }) {
-          const told = collapse(await kubectl.out(`describe ${what}`))
-          for (const part of expected) expect(told).toContain(part)
+          const output = collapse(await kubectl.out(`describe ${what}`))
+          for (const part of expected) expect(output).toContain(part)
         },
       }) satisfies Step,
   ),

@@ -5,11 +5,11 @@ import { readTable } from './table.ts'
 
 export const explaining: readonly Step[] = [
   {
-    name: 'explain tells kinds and fields',
+    name: 'explain prints kinds and fields',
     async run({ kubectl }) {
-      const told = await kubectl.out('explain pvc')
-      expect(told).toMatch(/^KIND: +PersistentVolumeClaim\nVERSION: +v1\n/)
-      for (const field of ['metadata', 'spec', 'status']) expect(told).toMatch(new RegExp(`^ +${field}\\s+<`, 'm'))
+      const output = await kubectl.out('explain pvc')
+      expect(output).toMatch(/^KIND: +PersistentVolumeClaim\nVERSION: +v1\n/)
+      for (const field of ['metadata', 'spec', 'status']) expect(output).toMatch(new RegExp(`^ +${field}\\s+<`, 'm'))
       expect(await kubectl.out('explain pvc.spec.volumeAttributesClassName')).toMatch(
         /^FIELD: +volumeAttributesClassName <string>/m,
       )
@@ -18,11 +18,11 @@ export const explaining: readonly Step[] = [
     },
   },
   {
-    name: 'explain --recursive tells the whole tree',
+    name: 'explain --recursive prints the whole tree',
     async run({ kubectl }) {
-      const told = await kubectl.out('explain pvc.spec --recursive')
-      expect(told).toMatch(/^ +accessModes\s+<\[\]string>/m)
-      expect(told).toMatch(/^ +requests\s+<map\[string\]/m)
+      const output = await kubectl.out('explain pvc.spec --recursive')
+      expect(output).toMatch(/^ +accessModes\s+<\[\]string>/m)
+      expect(output).toMatch(/^ +requests\s+<map\[string\]/m)
     },
   },
   {
@@ -79,7 +79,7 @@ export const explaining: readonly Step[] = [
     },
   },
   {
-    name: 'version tells the level of the API',
+    name: 'version prints the API level',
     async run({ kubectl }) {
       const { serverVersion } = JSON.parse((await kubectl.run('version -o json')).out)
       expect(serverVersion).toMatchObject({ major: '1', gitVersion: expect.stringMatching(/^v1\.\d+\.\d+/) })

@@ -56,7 +56,7 @@ export const refusing: readonly Step[] = [
     },
   },
   {
-    name: 'a field nobody knows',
+    name: 'an unknown field',
     needs: 'server-side strict validation',
     async run({ kubectl }) {
       const text = await kubectl.refusal('create -f -', { stdin: claim('{colour: green}') })
@@ -66,7 +66,7 @@ export const refusing: readonly Step[] = [
     },
   },
   {
-    name: 'a field nobody knows, let through when asked to',
+    name: 'an unknown field, accepted with --validate=false',
     async run({ kubectl }) {
       const spec =
         '{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}, colour: green}'

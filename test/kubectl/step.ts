@@ -1,7 +1,7 @@
 // The type of a step of the kubectl script, its context, and the kubectl versions that can run it.
 import type { Kubectl } from './kubectl.ts'
 
-export interface Trial {
+export interface StepContext {
   /** The administrator, in namespace `shop`. */
   readonly kubectl: Kubectl
   /** May read everything but secrets. */
@@ -14,7 +14,7 @@ export interface Step {
   readonly name: string
   /** Run only by kubectl versions with this feature. */
   readonly needs?: Ability
-  run(trial: Trial): Promise<void>
+  run(context: StepContext): Promise<void>
 }
 
 interface AbilitySince {

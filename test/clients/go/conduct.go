@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-func electLeader(ctx context.Context, t *trial) error {
+func electLeader(ctx context.Context, t *suite) error {
 	first, err := stand(ctx, t, "first")
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ type candidate struct {
 	resign  func()
 }
 
-func stand(ctx context.Context, t *trial, name string) (*candidate, error) {
+func stand(ctx context.Context, t *suite, name string) (*candidate, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, t.namespace, "leader",
 		t.clients.CoreV1(), t.clients.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name})
@@ -95,7 +95,7 @@ func (c *candidate) untilLeads(ctx context.Context) error {
 }
 
 // recordCoreEvents: the recorder of CSI sidecars. A repeated event is counted by a patch, not made again.
-func recordCoreEvents(ctx context.Context, t *trial) error {
+func recordCoreEvents(ctx context.Context, t *suite) error {
 	claim, err := t.clients.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func recordCoreEvents(ctx context.Context, t *trial) error {
 }
 
 // recordEvents: the recorder of kube-scheduler. A repeated event becomes a series.
-func recordEvents(ctx context.Context, t *trial) error {
+func recordEvents(ctx context.Context, t *suite) error {
 	pod, err := t.clients.CoreV1().Pods(t.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	clientwatch "k8s.io/client-go/tools/watch"
 )
 
-func resumeWatch(ctx context.Context, t *trial) error {
+func resumeWatch(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	first, err := maps.Create(ctx, aConfigMap("watched", map[string]string{"n": "0"}), metav1.CreateOptions{})
 	if err != nil {
@@ -70,7 +70,7 @@ func resumeWatch(ctx context.Context, t *trial) error {
 	}
 }
 
-func syncStorageInformers(ctx context.Context, t *trial) error {
+func syncStorageInformers(ctx context.Context, t *suite) error {
 	return syncAll(ctx, t, func(factory informers.SharedInformerFactory) []cache.SharedIndexInformer {
 		core, storage := factory.Core().V1(), factory.Storage().V1()
 		return []cache.SharedIndexInformer{
@@ -89,7 +89,7 @@ func syncStorageInformers(ctx context.Context, t *trial) error {
 	})
 }
 
-func syncSchedulerInformers(ctx context.Context, t *trial) error {
+func syncSchedulerInformers(ctx context.Context, t *suite) error {
 	return syncAll(ctx, t, func(factory informers.SharedInformerFactory) []cache.SharedIndexInformer {
 		return []cache.SharedIndexInformer{
 			factory.Core().V1().Pods().Informer(),
@@ -109,7 +109,7 @@ func syncSchedulerInformers(ctx context.Context, t *trial) error {
 
 func syncAll(
 	ctx context.Context,
-	t *trial,
+	t *suite,
 	choose func(informers.SharedInformerFactory) []cache.SharedIndexInformer,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -144,7 +144,7 @@ func startedAsConfigured(requests []sent, count int) error {
 	return equal("lists, streams", []int{lists, streams}, []int{count, 0})
 }
 
-func followInformer(ctx context.Context, t *trial) error {
+func followInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0, informers.WithNamespace(t.namespace))
 	capacities := t.clients.StorageV1().CSIStorageCapacities(t.namespace)
@@ -169,7 +169,7 @@ func followInformer(ctx context.Context, t *trial) error {
 
 // reconnectInformer: what happens while connections are lost is neither missed nor told twice. An informer may then
 // start afresh, and tells what it finds in an order of its own.
-func reconnectInformer(ctx context.Context, t *trial) error {
+func reconnectInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,
 		informers.WithNamespace(t.namespace),
@@ -194,7 +194,7 @@ func reconnectInformer(ctx context.Context, t *trial) error {
 	return notes.untilSorted(ctx, strings.Join(expected, ", "))
 }
 
-func selectInInformer(ctx context.Context, t *trial) error {
+func selectInInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	pods := t.clients.CoreV1().Pods(t.namespace)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,

@@ -20,7 +20,7 @@ import (
 
 type step struct {
 	name string
-	run  func(context.Context, *trial) error
+	run  func(context.Context, *suite) error
 }
 
 var steps = []step{
@@ -53,8 +53,8 @@ var steps = []step{
 
 const stepTimeout = 20 * time.Second
 
-// trial is what the steps share.
-type trial struct {
+// suite is what the steps share.
+type suite struct {
 	namespace string
 	config    *rest.Config
 	clients   kubernetes.Interface
@@ -89,14 +89,14 @@ func main() {
 	}
 }
 
-func newTrial(kubeconfig, namespace, contentType string) (*trial, error) {
+func newTrial(kubeconfig, namespace, contentType string) (*suite, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
 	config.ContentType = contentType
-	t := &trial{namespace: namespace, config: config, wire: newWire(config)}
+	t := &suite{namespace: namespace, config: config, wire: newWire(config)}
 	if t.clients, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}

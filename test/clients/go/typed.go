@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-func createTyped(ctx context.Context, t *trial) error {
+func createTyped(ctx context.Context, t *suite) error {
 	core, storage := t.clients.CoreV1(), t.clients.StorageV1()
 	before := t.wire.count()
 	class, err := storage.StorageClasses().Create(ctx, aStorageClass("gold-"+t.namespace), metav1.CreateOptions{})
@@ -83,7 +83,7 @@ func bare[T metav1.ObjectMetaAccessor](object T) T {
 }
 
 // sentAs makes sure that the run proves what it says it proves.
-func sentAs(t *trial, before int) error {
+func sentAs(t *suite, before int) error {
 	want := t.config.ContentType
 	if want == "" {
 		want = runtime.ContentTypeProtobuf
@@ -96,7 +96,7 @@ func sentAs(t *trial, before int) error {
 	return nil
 }
 
-func updateTyped(ctx context.Context, t *trial) error {
+func updateTyped(ctx context.Context, t *suite) error {
 	claims := t.clients.CoreV1().PersistentVolumeClaims(t.namespace)
 	read, err := claims.Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
@@ -125,7 +125,7 @@ func updateTyped(ctx context.Context, t *trial) error {
 	)
 }
 
-func readErrors(ctx context.Context, t *trial) error {
+func readErrors(ctx context.Context, t *suite) error {
 	claims := t.clients.CoreV1().PersistentVolumeClaims(t.namespace)
 	_, missing := claims.Get(ctx, "nothing", metav1.GetOptions{})
 	_, twice := claims.Create(ctx, aClaim("orders"), metav1.CreateOptions{})
@@ -156,7 +156,7 @@ func readErrors(ctx context.Context, t *trial) error {
 	)
 }
 
-func patchStrategically(ctx context.Context, t *trial) error {
+func patchStrategically(ctx context.Context, t *suite) error {
 	claims := t.clients.CoreV1().PersistentVolumeClaims(t.namespace)
 	patch := func(body string, subresources ...string) (*corev1.PersistentVolumeClaim, error) {
 		return claims.Patch(ctx, "orders", types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
@@ -181,7 +181,7 @@ func patchStrategically(ctx context.Context, t *trial) error {
 	)
 }
 
-func patchMerging(ctx context.Context, t *trial) error {
+func patchMerging(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	if _, err := maps.Create(ctx, aConfigMap("merged", map[string]string{"a": "1", "b": "2"}), metav1.CreateOptions{}); err != nil {
 		return err
@@ -194,7 +194,7 @@ func patchMerging(ctx context.Context, t *trial) error {
 	return equal("data", patched.Data, map[string]string{"b": "2", "c": "3"})
 }
 
-func patchJSON(ctx context.Context, t *trial) error {
+func patchJSON(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	if _, err := maps.Create(ctx, aConfigMap("operated", map[string]string{"a": "1"}), metav1.CreateOptions{}); err != nil {
 		return err
@@ -213,7 +213,7 @@ func patchJSON(ctx context.Context, t *trial) error {
 	)
 }
 
-func applyTyped(ctx context.Context, t *trial) error {
+func applyTyped(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	wanted := func(data map[string]string) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("applied", t.namespace).WithData(data)
@@ -248,7 +248,7 @@ func applyTyped(ctx context.Context, t *trial) error {
 	)
 }
 
-func deleteTyped(ctx context.Context, t *trial) error {
+func deleteTyped(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	for _, name := range []string{"old-1", "old-2", "kept"} {
 		object := aConfigMap(name, nil)
@@ -282,7 +282,7 @@ func deleteTyped(ctx context.Context, t *trial) error {
 	)
 }
 
-func listInPages(ctx context.Context, t *trial) error {
+func listInPages(ctx context.Context, t *suite) error {
 	maps := t.clients.CoreV1().ConfigMaps(t.namespace)
 	for n := range 5 {
 		object := aConfigMap(fmt.Sprintf("page-%d", n), nil)
@@ -310,7 +310,7 @@ func listInPages(ctx context.Context, t *trial) error {
 	)
 }
 
-func bindPod(ctx context.Context, t *trial) error {
+func bindPod(ctx context.Context, t *suite) error {
 	pods := t.clients.CoreV1().Pods(t.namespace)
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -330,7 +330,7 @@ func bindPod(ctx context.Context, t *trial) error {
 	)
 }
 
-func reviewAccess(ctx context.Context, t *trial) error {
+func reviewAccess(ctx context.Context, t *suite) error {
 	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: t.namespace, Verb: "create", Resource: "pods"},
 	}}

@@ -22,7 +22,7 @@ var (
 	classResource     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 )
 
-func discover(_ context.Context, t *trial) error {
+func discover(_ context.Context, t *suite) error {
 	client := t.clients.Discovery()
 	version, err := client.ServerVersion()
 	if err != nil {
@@ -71,7 +71,7 @@ func names(lists []*metav1.APIResourceList) map[string]bool {
 	return all
 }
 
-func useDynamicClient(ctx context.Context, t *trial) error {
+func useDynamicClient(ctx context.Context, t *suite) error {
 	maps := t.dynamic.Resource(configMapResource).Namespace(t.namespace)
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -107,7 +107,7 @@ func useDynamicClient(ctx context.Context, t *trial) error {
 	)
 }
 
-func followDynamicInformer(ctx context.Context, t *trial) error {
+func followDynamicInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(t.dynamic, 0)
 	classes := factory.ForResource(classResource)
@@ -141,7 +141,7 @@ func followDynamicInformer(ctx context.Context, t *trial) error {
 	})
 }
 
-func useMetadataClient(ctx context.Context, t *trial) error {
+func useMetadataClient(ctx context.Context, t *suite) error {
 	maps := t.metadata.Resource(configMapResource).Namespace(t.namespace)
 	if _, err := t.clients.CoreV1().ConfigMaps(t.namespace).Create(ctx, aConfigMap("meta", nil), metav1.CreateOptions{}); err != nil {
 		return err
@@ -166,7 +166,7 @@ func useMetadataClient(ctx context.Context, t *trial) error {
 	)
 }
 
-func followMetadataInformer(ctx context.Context, t *trial) error {
+func followMetadataInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := metadatainformer.NewFilteredSharedInformerFactory(t.metadata, 0, t.namespace,
 		func(options *metav1.ListOptions) { options.LabelSelector = "partial" })

@@ -16,7 +16,7 @@ from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 NAMESPACE = "shop"
 
 
-class Trial:
+class Suite:
     """What the steps share."""
 
     def __init__(self, kubeconfig, forgetful_kubeconfig, cache_dir):
@@ -48,7 +48,7 @@ def refused(what, call, status, reason, kind=ApiException):
     raise AssertionError(f"{what}: succeeded, want {status} {reason}")
 
 
-def create(trial):
+def create(suite):
     claim = client.V1PersistentVolumeClaim(
         metadata=client.V1ObjectMeta(name="orders"),
         spec=client.V1PersistentVolumeClaimSpec(
@@ -57,35 +57,35 @@ def create(trial):
             storage_class_name="gold",
         ),
     )
-    created = trial.core.create_namespaced_persistent_volume_claim(NAMESPACE, claim)
+    created = suite.core.create_namespaced_persistent_volume_claim(NAMESPACE, claim)
     equal("volume mode", created.spec.volume_mode, "Filesystem")
     equal("phase", created.status.phase, "Pending")
     silver = client.V1StorageClass(metadata=client.V1ObjectMeta(name="silver"), provisioner="disks.example.com")
-    equal("reclaim policy", trial.storage.create_storage_class(silver).reclaim_policy, "Delete")
+    equal("reclaim policy", suite.storage.create_storage_class(silver).reclaim_policy, "Delete")
     created.spec.resources.requests["storage"] = "1"
     created.metadata.labels = {"app": "shop"}
-    replaced = trial.core.replace_namespaced_persistent_volume_claim_status("orders", NAMESPACE, created)
+    replaced = suite.core.replace_namespaced_persistent_volume_claim_status("orders", NAMESPACE, created)
     equal("size, of a status update", replaced.spec.resources.requests, {"storage": "1Gi"})
 
 
-def errors(trial):
-    read, add = trial.core.read_namespaced_config_map, trial.add_map
+def errors(suite):
+    read, add = suite.core.read_namespaced_config_map, suite.add_map
     refused("read", lambda: read("nothing", NAMESPACE), 404, "NotFound")
     add("once")
     refused("second create", lambda: add("once"), 409, "AlreadyExists")
     refused("bad name", lambda: add("Bad_Name"), 422, "Invalid")
     stale = read("once", NAMESPACE)
-    trial.core.patch_namespaced_config_map("once", NAMESPACE, {"data": {"a": "1"}})
-    replace = trial.core.replace_namespaced_config_map
+    suite.core.patch_namespaced_config_map("once", NAMESPACE, {"data": {"a": "1"}})
+    replace = suite.core.replace_namespaced_config_map
     refused("replace of an old version", lambda: replace("once", NAMESPACE, stale), 409, "Conflict")
 
 
-def list_pages(trial):
+def list_pages(suite):
     for n in range(5):
-        trial.add_map(f"page-{n}", labels={"paged": "yes"})
+        suite.add_map(f"page-{n}", labels={"paged": "yes"})
     names, token, pages = [], None, 0
     while token != "":
-        page = trial.core.list_namespaced_config_map(NAMESPACE, label_selector="paged=yes", limit=2, _continue=token)
+        page = suite.core.list_namespaced_config_map(NAMESPACE, label_selector="paged=yes", limit=2, _continue=token)
         names += [item.metadata.name for item in page.items]
         token = page.metadata._continue or ""
         pages += 1
@@ -93,9 +93,9 @@ def list_pages(trial):
     equal("pages", pages, 3)
 
 
-def patch_dict(trial):
+def patch_dict(suite):
     """A dict is sent as a strategic merge patch: conditions are merged by type."""
-    patch = trial.core.patch_namespaced_persistent_volume_claim_status
+    patch = suite.core.patch_namespaced_persistent_volume_claim_status
     condition = {"type": "Resizing", "status": "True"}
     patch("orders", NAMESPACE, {"status": {"conditions": [condition]}})
     other = {"type": "FileSystemResizePending", "status": "True"}
@@ -103,25 +103,25 @@ def patch_dict(trial):
     equal("types", sorted(c.type for c in both.status.conditions), ["FileSystemResizePending", "Resizing"])
 
 
-def patch_list(trial):
+def patch_list(suite):
     """A list is sent as a JSON patch."""
-    trial.add_map("operated", data={"a": "1"})
-    patch = trial.core.patch_namespaced_config_map
+    suite.add_map("operated", data={"a": "1"})
+    patch = suite.core.patch_namespaced_config_map
     patched = patch("operated", NAMESPACE, [{"op": "replace", "path": "/data/a", "value": "2"}])
     equal("data", patched.data, {"a": "2"})
     failing = [{"op": "test", "path": "/data/a", "value": "1"}]
     refused("failing test", lambda: patch("operated", NAMESPACE, failing), 422, "Invalid")
 
 
-def watch_resumed(trial):
-    since = trial.add_map("watched", data={"n": "0"}).metadata.resource_version
-    change = lambda n: trial.core.patch_namespaced_config_map("watched", NAMESPACE, {"data": {"n": n}})
+def watch_resumed(suite):
+    since = suite.add_map("watched", data={"n": "0"}).metadata.resource_version
+    change = lambda n: suite.core.patch_namespaced_config_map("watched", NAMESPACE, {"data": {"n": n}})
     seen = []
     for n in range(1, 4):
         change(str(n))
         events = watch.Watch()
         stream = events.stream(
-            trial.core.list_namespaced_config_map,
+            suite.core.list_namespaced_config_map,
             NAMESPACE,
             field_selector="metadata.name=watched",
             resource_version=since,
@@ -133,19 +133,19 @@ def watch_resumed(trial):
     equal("events", seen, [("MODIFIED", "1"), ("MODIFIED", "2"), ("MODIFIED", "3")])
 
 
-def informer_loop(trial):
+def informer_loop(suite):
     """List, then watch again and again from the last version, as controllers in Python do."""
-    first = trial.core.list_namespaced_config_map(NAMESPACE, label_selector="wave")
+    first = suite.core.list_namespaced_config_map(NAMESPACE, label_selector="wave")
     equal("at first", first.items, [])
     writer = threading.Thread(
-        target=lambda: [trial.add_map(f"wave-{n}", labels={"wave": "yes"}) for n in range(20)]
+        target=lambda: [suite.add_map(f"wave-{n}", labels={"wave": "yes"}) for n in range(20)]
     )
     writer.start()
     seen, since = [], first.metadata.resource_version
     while len(seen) < 20:
         events = watch.Watch()
         stream = events.stream(
-            trial.core.list_namespaced_config_map,
+            suite.core.list_namespaced_config_map,
             NAMESPACE,
             label_selector="wave",
             resource_version=since,
@@ -163,9 +163,9 @@ def informer_loop(trial):
     equal("seen", seen, [f"wave-{n}" for n in range(20)])
 
 
-def watch_expired(trial):
+def watch_expired(suite):
     """A version that is no longer kept: the error has its code and reason, and a new list is the way out."""
-    core = trial.forgetful
+    core = suite.forgetful
     old = core.create_namespaced_config_map("default", {"metadata": {"name": "a"}}).metadata.resource_version
     for n in range(5_000):
         core.patch_namespaced_config_map("a", "default", {"data": {"n": str(n)}})
@@ -189,9 +189,9 @@ def watch_expired(trial):
     raise AssertionError("the watch ended without an error")
 
 
-def delete(trial):
-    core = trial.core
-    trial.add_map("doomed")
+def delete(suite):
+    core = suite.core
+    suite.add_map("doomed")
     drop = lambda **options: core.delete_namespaced_config_map("doomed", NAMESPACE, **options)
     drop(dry_run="All", grace_period_seconds=0, propagation_policy="Background")
     core.read_namespaced_config_map("doomed", NAMESPACE)
@@ -204,8 +204,8 @@ def delete(trial):
     equal("left", core.list_namespaced_config_map(NAMESPACE, label_selector="paged").items, [])
 
 
-def dynamic_client(trial):
-    dynamic = DynamicClient(trial.api, cache_file=trial.cache_file)
+def dynamic_client(suite):
+    dynamic = DynamicClient(suite.api, cache_file=suite.cache_file)
     maps = dynamic.resources.get(api_version="v1", kind="ConfigMap")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dynamic"}, "data": {"a": "1"}}
     maps.create(body=body, namespace=NAMESPACE)
@@ -224,8 +224,8 @@ def dynamic_client(trial):
     refused("get", lambda: maps.get(name="dynamic", namespace=NAMESPACE), 404, "NotFound", kind=NotFoundError)
 
 
-def server_side_apply(trial):
-    dynamic = DynamicClient(trial.api, cache_file=trial.cache_file)
+def server_side_apply(suite):
+    dynamic = DynamicClient(suite.api, cache_file=suite.cache_file)
     maps = dynamic.resources.get(api_version="v1", kind="ConfigMap")
 
     def apply(data, manager, **options):
@@ -254,10 +254,10 @@ STEPS = {
 
 
 def main():
-    trial, failed = Trial(*sys.argv[1:]), False
+    suite, failed = Suite(*sys.argv[1:]), False
     for name, run in STEPS.items():
         try:
-            run(trial)
+            run(suite)
             print(f"ok {name}", flush=True)
         except Exception as error:  # whatever went wrong, the next step still has its say
             failed = True
