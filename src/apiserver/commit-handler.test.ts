@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from './server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from './server.fixture.ts'
 import { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 
 const COMMITS = '/apis/stowage.dev/v1/commits'
@@ -98,7 +98,7 @@ describe('POST commits', () => {
     const asked: string[] = []
     api = await createServerFixture({
       authorizer: {
-        authorize: (attributes: any) => {
+        authorize: (attributes: Json) => {
           asked.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
           return { allowed: attributes.verb !== 'delete' }
         },

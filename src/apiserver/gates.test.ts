@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FEATURE_GATES, type FeatureGate, parseFeatureGates } from '../api/feature-gates.ts'
 import { type Medium, memoryMedium } from '../store/index.ts'
-import { createServerFixture, type ServerFixture } from './server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from './server.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
@@ -234,7 +234,7 @@ describe('any combination of gates', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyGates, { minLength: 2, maxLength: 5 }), async (history) => {
         medium = memoryMedium()
-        const written = new Map<string, any>()
+        const written = new Map<string, Json>()
         for (const [turn, gates] of history.entries()) {
           api = await createServerFixture({ medium, gates: gates.text })
           for (const [name, spec] of written) {

@@ -4,7 +4,7 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
 import { review } from './reviews.ts'
 import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
-import { createServerFixture } from './server.fixture.ts'
+import { createServerFixture, type Json } from './server.fixture.ts'
 
 const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
 const authenticator = {
@@ -13,7 +13,7 @@ const authenticator = {
 const deps = { authenticator, authorizer: createBasicAuthorizer() }
 const resources = createResources(ALL_KINDS)
 
-const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<any> => {
+const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {
   const group = plural.includes('access') || plural.includes('rules') ? 'authorization.k8s.io' : 'authentication.k8s.io'
   return review(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
 }

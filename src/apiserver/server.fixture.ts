@@ -1,5 +1,5 @@
-// For tests: an API server on a store in memory and a clock moved by hand, driven without a socket. Every caller is
-// an administrator; who may do what is tested in security/ and over real connections.
+// For tests: an API server on a memory store and a manual clock, called without a socket. Every request is from an
+// administrator; authentication and authorization are tested in security/ and over real connections.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -21,10 +21,10 @@ export interface ServerFixtureOptions {
   /** As for --runtime-config. */
   readonly runtimeConfig?: string
   readonly history?: HistoryOptions
-  /** A disk that outlives the server, to start another one on. */
+  /** Storage that outlives the server, to start another one on it. */
   readonly medium?: Medium
   readonly random?: Random
-  /** Default: everyone may do everything. */
+  /** Default: everything is allowed. */
   readonly authorizer?: Authorizer
 }
 
@@ -39,11 +39,15 @@ export interface ServerFixture {
   delete(url: string, options?: unknown): Promise<FixtureResponse>
   call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<FixtureResponse>
   watch(url: string, headers?: Headers): Promise<FixtureWatch>
-  /** Lets things happen, and a little time pass, until the condition holds. */
+  /** Runs the event loop, and advances the clock slowly, until the condition holds. */
   until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
-  /** Lets time pass until the answer is there. */
-  advanceUntilSettled<T>(answer: Promise<T>): Promise<T>
+  /** Advances the clock until the promise settles. */
+  advanceUntilSettled<T>(promise: Promise<T>): Promise<T>
 }
+
+/** Parsed JSON whose shape a test asserts. */
+// biome-ignore lint/suspicious/noExplicitAny: tests read any field of any response
+export type Json = any
 
 type Headers = Readonly<Record<string, string>>
 type PatchType = 'json' | 'merge' | 'strategic-merge'
@@ -53,20 +57,20 @@ export interface FixtureResponse {
   readonly headers: ApiResponse['headers']
   readonly text: string
   /** The body as JSON. */
-  readonly json: any
+  readonly json: Json
 }
 
 export interface FixtureWatch {
-  /** What has come so far. */
-  readonly events: readonly { type: string; object: any }[]
+  /** The events received so far. */
+  readonly events: readonly { type: string; object: Json }[]
   readonly ended: boolean
-  /** Resolves once the condition holds; fails when nothing moves any more. */
-  until(condition: (events: readonly { type: string; object: any }[]) => boolean): Promise<void>
-  /** As when the client goes away. */
+  /** Resolves once the condition holds; fails when nothing moves Json more. */
+  until(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
+  /** As if the client closes the connection. */
   close(): void
 }
 
-const UNTIL_TURNS_MAX = 5_000 // then it never comes
+const UNTIL_TURNS_MAX = 5_000
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
@@ -87,7 +91,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   })
   await createBuiltIns(server.objects)
 
-  async function answer(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
+  async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
     const at = url.indexOf('?')
     const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
     return server.handle({
@@ -102,7 +106,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 
   async function call(method: string, url: string, body?: string | Uint8Array, headers: Headers = {}) {
-    const { status, headers: sent, body: bytes = new Uint8Array() } = await answer(method, url, body, headers)
+    const { status, headers: sent, body: bytes = new Uint8Array() } = await handle(method, url, body, headers)
     const text = Buffer.from(bytes).toString('utf8')
     return {
       status,
@@ -129,7 +133,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       send('PATCH', url, body, { 'content-type': `application/${type}-patch+json` }),
     delete: (url, body) => (body === undefined ? call('DELETE', url) : send('DELETE', url, body)),
     async watch(url, headers = {}) {
-      const opened = await answer('GET', url, undefined, headers)
+      const opened = await handle('GET', url, undefined, headers)
       if (!opened.stream) throw new Error(`no watch: ${Buffer.from(opened.body ?? []).toString('utf8')}`)
       return follow(opened.stream)
     },
@@ -155,11 +159,11 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 }
 
-/** Turns of the event loop without anything new after which nothing is thought to come any more. */
+/** Turns of the event loop without anything new after which nothing is thought to come Json more. */
 const STILL_TURNS_MAX = 1_000
 
 function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
-  const events: { type: string; object: any }[] = []
+  const events: { type: string; object: Json }[] = []
   const closing: (() => void)[] = []
   let ended = false
   let closed = false
@@ -170,7 +174,7 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   }
   stream({
     write(chunk) {
-      if (ended) throw new Error('a watch was written to after its end')
+      if (ended) throw new Error('write to a watch after its end')
       const lines = Buffer.from(chunk).toString('utf8').split('\n')
       if (lines.pop() !== '') throw new Error('a chunk of a watch does not end with a newline')
       events.push(...lines.map((line) => JSON.parse(line)))
@@ -179,7 +183,7 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
     onDrain: (run) => run(),
     end() {
       ended = true
-      setImmediate(close) // as connections do, it takes a while
+      setImmediate(close) // later, as with a real connection
     },
     cut() {
       ended = true
@@ -194,7 +198,8 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
     },
     async until(condition) {
       for (let turn = 0; !condition(events); turn++) {
-        if (turn > STILL_TURNS_MAX) throw new Error(`the awaited event did not come; seen: ${JSON.stringify(events)}`)
+        if (turn > IDLE_TURNS_MAX)
+          throw new Error(`the expected event did not arrive; received: ${JSON.stringify(events)}`)
         await new Promise((resolve) => setImmediate(resolve))
       }
     },
@@ -205,7 +210,7 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   }
 }
 
-/** Different every time and the same in every run. */
+/** Pseudo-random, and the same in every run. */
 function countingRandom(): Random {
   let state = 1
   return () => {

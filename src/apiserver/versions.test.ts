@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { memoryMedium } from '../store/index.ts'
-import { createServerFixture, type ServerFixture } from './server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from './server.fixture.ts'
 
 const STORAGE = '/apis/storage.k8s.io'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -121,7 +121,7 @@ describe('events', () => {
     })
     const names = async (url: string, selector: string) =>
       (await api.get(`${url}?fieldSelector=${encodeURIComponent(selector)}`)).json.items?.map(
-        ({ metadata }: any) => metadata.name,
+        ({ metadata }: Json) => metadata.name,
       )
     expect(await names(EVENTS, 'involvedObject.kind=Pod,involvedObject.name=p')).toEqual(['e'])
     expect(await names(EVENTS, 'involvedObject.name=q')).toEqual([])
@@ -169,7 +169,7 @@ describe('a disabled version or feature', () => {
     }
     expect((await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).status).toBe(404)
     const { resources } = (await api.get(`${STORAGE}/v1`)).json
-    expect(resources.map(({ name }: any) => name)).not.toContain('volumeattributesclasses')
+    expect(resources.map(({ name }: Json) => name)).not.toContain('volumeattributesclasses')
     expect((await api.get(`${STORAGE}/v1/storageclasses`)).status).toBe(200)
     await api.store.close()
 
@@ -203,12 +203,12 @@ describe('a disabled version or feature', () => {
             const label = `${groupVersion}/${kind.plural} with ${off} off`
 
             const legacy = await api.get(`/${base}`)
-            const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: any) => name) : []
+            const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: Json) => name) : []
             expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isOn)
 
-            const group = announced.find(({ metadata }: any) => (metadata.name ?? '') === kind.group)
-            const entries = group?.versions.find((one: any) => one.version === version)?.resources ?? []
-            const isAnnounced = entries.some(({ resource }: any) => resource === kind.plural)
+            const group = announced.find(({ metadata }: Json) => (metadata.name ?? '') === kind.group)
+            const entries = group?.versions.find((one: Json) => one.version === version)?.resources ?? []
+            const isAnnounced = entries.some(({ resource }: Json) => resource === kind.plural)
             expect(isAnnounced, `aggregated discovery of ${label}`).toBe(isOn)
 
             const v3 = documents[base] ? (await read(documents[base].serverRelativeURL)).paths : {}

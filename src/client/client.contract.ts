@@ -1,5 +1,4 @@
-// What every client promises, whatever carries its requests: one test for all implementations. The server is the real
-// one on a store in memory.
+// The contract test of the client interface, run by every implementation against the real server on a memory store.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
@@ -10,7 +9,7 @@ import { secretKind } from '../api/kinds/secret/secret.ts'
 import { serviceAccountKind } from '../api/kinds/service-account/service-account.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { ServerFixture } from '../apiserver/server.fixture.ts'
+import type { Json, ServerFixture } from '../apiserver/server.fixture.ts'
 import { type Client, failedWrite, type WatchEvent, type WatchRequest } from './client.ts'
 
 export interface ClientFixture {
@@ -59,7 +58,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('of cluster-scoped kinds need no namespace', async () => {
-      await client.create(storageClassKind, { metadata: { name: 'fast' }, provisioner: 'example.com/p' } as any)
+      await client.create(storageClassKind, { metadata: { name: 'fast' }, provisioner: 'example.com/p' } as Json)
       const { items } = await client.list(storageClassKind)
       expect(items.map(({ metadata }) => metadata.name)).toEqual(['fast'])
       expect((await client.get(storageClassKind, { name: 'fast' })).provisioner).toBe('example.com/p')
@@ -94,9 +93,11 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('have a separate status', async () => {
-      const read = await client.create(persistentVolumeClaimKind, claim('c') as any)
+      const read = await client.create(persistentVolumeClaimKind, claim('c') as Json)
       const status = { phase: 'Bound' }
-      const next = await client.update(persistentVolumeClaimKind, { ...read, status } as any, { subresource: 'status' })
+      const next = await client.update(persistentVolumeClaimKind, { ...read, status } as Json, {
+        subresource: 'status',
+      })
       expect(next.status?.phase).toBe('Bound')
       const patched = await client.patch(
         persistentVolumeClaimKind,
@@ -158,11 +159,11 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
     it('pods are bound to a node through their subresource, once', async () => {
       const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-      await client.create(podKind, pod as any)
+      await client.create(podKind, pod as Json)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
-      await client.create(podKind, binding as any, { subresource: 'binding' })
+      await client.create(podKind, binding as Json, { subresource: 'binding' })
       expect((await client.get(podKind, inDefault('p'))).spec?.nodeName).toBe('n1')
-      expect(await errorOf(client.create(podKind, binding as any, { subresource: 'binding' }))).toMatchObject({
+      expect(await errorOf(client.create(podKind, binding as Json, { subresource: 'binding' }))).toMatchObject({
         code: 409,
       })
     })
@@ -199,7 +200,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   })
 
   describe('a watch', () => {
-    const seen: WatchEvent<any>[] = []
+    const seen: WatchEvent<Json>[] = []
     let closing: AbortController
     beforeEach(() => {
       seen.length = 0
@@ -234,10 +235,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         },
       )
       expect(told()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
-      const versions = seen.map((event) => Number((event as any).object.metadata.resourceVersion))
+      const versions = seen.map((event) => Number((event as Json).object.metadata.resourceVersion))
       expect(versions).toEqual([...versions].sort((a, b) => a - b))
       expect(new Set(versions).size).toBe(4)
-      expect(seen.every((event) => Object.isFrozen((event as any).object.metadata))).toBe(true)
+      expect(seen.every((event) => Object.isFrozen((event as Json).object.metadata))).toBe(true)
     })
 
     it('starts with the initial events and marks their end', async () => {
@@ -368,7 +369,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       const error = await errorOf(
         client.commit([
           { do: 'create', kind: configMapKind, object: map('b') },
-          { do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name: 7 } } as any },
+          { do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name: 7 } } as Json },
         ]),
       )
       expect(error).toMatchObject({ code: 400 })
@@ -403,14 +404,14 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
     it('binds a pod and its claim together', async () => {
       const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-      await client.create(podKind, pod as any)
-      await client.create(persistentVolumeClaimKind, claim('c') as any)
+      await client.create(podKind, pod as Json)
+      await client.create(persistentVolumeClaimKind, claim('c') as Json)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
       const status = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
       const [bound, claimed] = (await client.commit([
         { do: 'create', kind: podKind, object: binding, subresource: 'binding' },
         { do: 'patch', kind: persistentVolumeClaimKind, ref: inDefault('c'), patch: status, subresource: 'status' },
-      ])) as any[]
+      ])) as Json[]
       expect(bound.spec.nodeName).toBe('n1')
       expect(claimed.status.phase).toBe('Bound')
       expect(Number(claimed.metadata.resourceVersion)).toBe(Number(bound.metadata.resourceVersion) + 1)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
 
 const RANGES = '/api/v1/namespaces/default/limitranges'
@@ -216,7 +216,7 @@ describe('limit ranges of pods', () => {
       defaultRequest: { cpu: '100m', memory: '256Mi' },
     })
     const { json } = await pod('a', {}, asks({ cpu: '200m' }, { cpu: '400m' }))
-    expect(json.spec.containers.map(({ resources }: any) => resources)).toEqual([
+    expect(json.spec.containers.map(({ resources }: Json) => resources)).toEqual([
       { limits: { cpu: '500m', memory: '512Mi' }, requests: { cpu: '100m', memory: '256Mi' } },
       { limits: { cpu: '400m', memory: '512Mi' }, requests: { cpu: '200m', memory: '256Mi' } },
     ])

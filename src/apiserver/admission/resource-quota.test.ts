@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
 
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
@@ -143,7 +143,7 @@ describe('quota of claims', () => {
   it('SYS-4 writes the quota once for creates of one group commit, while each claim has its own version', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await created('first')
-    const seen: any[] = []
+    const seen: Json[] = []
     const watch = api.store.watch({
       prefix: 'core/resourcequotas/default/',
       afterRevision: api.store.revision,
@@ -159,7 +159,7 @@ describe('quota of claims', () => {
     watch.close()
     for (const version of versions) {
       const { json } = await api.get(`${CLAIMS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
-      expect(json.items.map(({ metadata }: any) => metadata.resourceVersion)).toContain(version)
+      expect(json.items.map(({ metadata }: Json) => metadata.resourceVersion)).toContain(version)
     }
   })
 
@@ -403,7 +403,8 @@ describe('quota by attributes class', () => {
   })
 
   it('VAC-10 (71) charges each newly requested class in full, and writes no quota for one that is charged already', async () => {
-    const versions = async () => (await api.get(QUOTAS)).json.items.map(({ metadata }: any) => metadata.resourceVersion)
+    const versions = async () =>
+      (await api.get(QUOTAS)).json.items.map(({ metadata }: Json) => metadata.resourceVersion)
     await bound('a', storage('3Gi'))
     await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
     for (const name of ['gold', 'silver', 'copper']) {
@@ -452,7 +453,7 @@ describe('quota by attributes class', () => {
     expect((await change('a', { volumeAttributesClassName: 'gold' })).status).toBe(403)
     expect((await change('a', { resources: { requests: { iops: '101' } } })).status).toBe(403)
     const { items } = (await api.get(EVENTS)).json
-    const about = items.map(({ type, reason, message, involvedObject }: any) => [
+    const about = items.map(({ type, reason, message, involvedObject }: Json) => [
       type,
       reason,
       message.slice(0, message.indexOf(',')),

@@ -5,16 +5,17 @@ import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { createResources, parseRuntimeConfig } from '../resources.ts'
+import type { Json } from '../server.fixture.ts'
 import { createDiscovery, type Discovery } from './index.ts'
 
 const KINDS = [podKind, namespaceKind, persistentVolumeClaimKind, storageClassKind, leaseKind]
 const discovery = createDiscovery(createResources(KINDS))
 
-const read = (path: string, accept?: string, from: Discovery = discovery): any => {
+const read = (path: string, accept?: string, from: Discovery = discovery): Json => {
   const answer = from.handle(path, { host: 'stowage:6443', ...(accept ? { accept } : {}) })
   return answer && JSON.parse(answer.body.toString())
 }
-const resourceNames = (list: any): string[] => list.resources.map(({ name }: any) => name)
+const resourceNames = (list: Json): string[] => list.resources.map(({ name }: Json) => name)
 
 describe('negotiation of discovery', () => {
   const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
@@ -83,7 +84,7 @@ describe('legacy discovery', () => {
       preferredVersion: { groupVersion: 'storage.k8s.io/v1', version: 'v1' },
     }
     expect(read('/apis')).toMatchObject({ kind: 'APIGroupList', apiVersion: 'v1' })
-    expect(read('/apis').groups.map(({ name }: any) => name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
+    expect(read('/apis').groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
     expect(read('/apis').groups[0]).toEqual(storage)
     expect(read('/apis/storage.k8s.io')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...storage })
   })
@@ -154,7 +155,7 @@ describe('aggregated discovery', () => {
     expect(items).toHaveLength(1)
     expect(items[0].metadata).toEqual({})
     expect(items[0].versions).toMatchObject([{ version: 'v1', freshness: 'Current' }])
-    expect(items[0].versions[0].resources.map(({ resource }: any) => resource)).toEqual([
+    expect(items[0].versions[0].resources.map(({ resource }: Json) => resource)).toEqual([
       'namespaces',
       'persistentvolumeclaims',
       'pods',
@@ -185,8 +186,8 @@ describe('aggregated discovery', () => {
 
   it('SYS-2 returns the named groups at /apis, with versions in order of preference', () => {
     const { items } = read('/apis', accept)
-    expect(items.map(({ metadata }: any) => metadata.name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
-    expect(items[0].versions.map(({ version }: any) => version)).toEqual(['v1', 'v1beta1'])
+    expect(items.map(({ metadata }: Json) => metadata.name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
+    expect(items[0].versions.map(({ version }: Json) => version)).toEqual(['v1', 'v1beta1'])
     expect(items[0].versions[1].resources[0]).toMatchObject({
       resource: 'storageclasses',
       responseKind: { group: 'storage.k8s.io', version: 'v1beta1', kind: 'StorageClass' },
@@ -202,14 +203,14 @@ describe('a disabled version', () => {
   it('SYS-15 is in no list, and has no list of its own', () => {
     const off = without('storage.k8s.io/v1beta1=false')
     expect(read('/apis', undefined, off).groups[0].versions).toHaveLength(1)
-    expect(read('/apis', accept, off).items[0].versions.map(({ version }: any) => version)).toEqual(['v1'])
+    expect(read('/apis', accept, off).items[0].versions.map(({ version }: Json) => version)).toEqual(['v1'])
     expect(read('/apis/storage.k8s.io', undefined, off).versions).toHaveLength(1)
     expect(read('/apis/storage.k8s.io/v1beta1', undefined, off)).toBeUndefined()
   })
 
   it('SYS-15 removes its group if it was the last version', () => {
     const off = without('coordination.k8s.io/v1=false')
-    expect(read('/apis', undefined, off).groups.map(({ name }: any) => name)).toEqual(['storage.k8s.io'])
+    expect(read('/apis', undefined, off).groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io'])
     expect(read('/apis/coordination.k8s.io', undefined, off)).toBeUndefined()
   })
 

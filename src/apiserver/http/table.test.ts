@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { createResources } from '../resources.ts'
+import type { Json } from '../server.fixture.ts'
 import { type IncludeObject, tableOf } from './table.ts'
 
 const resources = createResources(ALL_KINDS)
@@ -10,7 +11,7 @@ const table = (
   plural: string,
   objects: object[],
   { isList = true, include = 'Metadata' as IncludeObject } = {},
-): any => {
+): Json => {
   const resource = resources.all.find((candidate) => candidate.plural === plural)!
   return tableOf(
     resource,
@@ -29,7 +30,7 @@ const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-0
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'Immediate',
 })
-const names = (shown: any) => shown.rows.map(({ cells }: any) => cells[0])
+const names = (shown: Json) => shown.rows.map(({ cells }: Json) => cells[0])
 
 describe('tableOf', () => {
   it('SYS-2 defines its columns, with a lower priority for wide ones', () => {
@@ -42,7 +43,7 @@ describe('tableOf', () => {
     expect(columnDefinitions[0]).toMatchObject({ name: 'Name', type: 'string', format: 'name', priority: 0 })
     expect(columnDefinitions[0].description).not.toBe('')
     const pods = table('pods', []).columnDefinitions
-    expect(pods.find(({ name }: any) => name === 'Node').priority).toBe(1)
+    expect(pods.find(({ name }: Json) => name === 'Node').priority).toBe(1)
   })
 
   it('SYS-2 returns numbers and booleans as such', () => {

@@ -1,7 +1,9 @@
 // Watches over WebSocket on a real port, with the client a browser's would be.
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { type ServerHere, startHere } from '../../../test/helpers/in-process.ts'
+import type { Json } from '../server.fixture.ts'
 
 describe('watches over WebSocket', () => {
   let server: ServerHere
@@ -14,7 +16,7 @@ describe('watches over WebSocket', () => {
     new WebSocket(`wss://127.0.0.1:${server.port}${path}`, protocols, { ca: server.ca, headers })
   const bearer = () => ({ authorization: `Bearer ${server.token}` })
   const nextMessage = (socket: WebSocket) =>
-    new Promise<any>((resolve, reject) => {
+    new Promise<Json>((resolve, reject) => {
       socket.once('message', (data) => resolve(JSON.parse(String(data))))
       socket.once('unexpected-response', (_request, response) =>
         reject(Object.assign(new Error('refused'), { status: response.statusCode })),
@@ -27,7 +29,7 @@ describe('watches over WebSocket', () => {
     const first = await nextMessage(socket)
     expect(first).toMatchObject({ type: 'ADDED', object: { kind: 'Namespace', metadata: { name: 'default' } } })
     expect(socket.protocol).toBe('base64.binary.k8s.io')
-    const seen = new Promise<any>((resolve) => {
+    const seen = new Promise<Json>((resolve) => {
       socket.on('message', (data) => {
         const event = JSON.parse(String(data))
         if (event.object.metadata.name === 'shop') resolve(event)

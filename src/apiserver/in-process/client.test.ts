@@ -3,7 +3,7 @@ import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
-import { createServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json } from '../server.fixture.ts'
 import { inProcessClient } from './client.ts'
 import { WATCH_BACKLOG_EVENTS_MAX } from './watch.ts'
 
@@ -31,7 +31,7 @@ describe('the in-process client', () => {
 
   it('rejects unknown fields', async () => {
     const { client } = await open()
-    await expect(client.create(configMapKind, { ...map('a'), dta: {} } as any)).rejects.toMatchObject({
+    await expect(client.create(configMapKind, { ...map('a'), dta: {} } as Json)).rejects.toMatchObject({
       code: 400,
       message: expect.stringContaining('unknown field "dta"'),
     })

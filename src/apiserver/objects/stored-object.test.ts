@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { createResources } from '../resources.ts'
+import type { Json } from '../server.fixture.ts'
 import { createStoredObjects, encodeStored, listBytes, objectBytes, sameContent } from './stored-object.ts'
 
 const claims = createResources(ALL_KINDS).find('', 'v1', 'persistentvolumeclaims')!
@@ -70,8 +71,8 @@ describe('createStoredObjects', () => {
     const value = encodeStored({
       metadata: { ...metadata, labels: undefined },
       spec: { ...spec, more: [{ a: 1 }] },
-    } as any)
-    const decoded: any = createStoredObjects().decode(anEntry(value))
+    } as Json)
+    const decoded: Json = createStoredObjects().decode(anEntry(value))
     expect(decoded).toStrictEqual({
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
       spec: { volumeName: 'v', more: [{ a: 1 }] },
@@ -84,7 +85,7 @@ describe('createStoredObjects', () => {
   it('decodes once; the object is frozen and has its resourceVersion', () => {
     const objects = createStoredObjects()
     const entry = anEntry(encodeStored(anObject()))
-    const decoded: any = objects.decode(entry)
+    const decoded: Json = objects.decode(entry)
     expect(decoded.metadata.resourceVersion).toBe('7')
     expect(objects.decode(entry)).toBe(decoded)
     expect(() => {

@@ -12,6 +12,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { verbsOf } from '../discovery/index.ts'
 import { createResources, parseRuntimeConfig } from '../resources.ts'
+import type { Json } from '../server.fixture.ts'
 import { createOpenApi, type OpenApi } from './index.ts'
 
 const KINDS = [
@@ -32,10 +33,10 @@ const ask = (url: string, headers: Record<string, string> = {}, from: OpenApi = 
   const [path = '', query] = url.split('?')
   return from.handle(path, new URLSearchParams(query), headers)
 }
-const read = (url: string, headers?: Record<string, string>): any => JSON.parse(ask(url, headers)!.body.toString())
+const read = (url: string, headers?: Record<string, string>): Json => JSON.parse(ask(url, headers)!.body.toString())
 
 /** Every value of a property, anywhere in a document. */
-function* everyValue(document: any, property: string): Generator<any> {
+function* everyValue(document: Json, property: string): Generator<Json> {
   if (typeof document !== 'object' || document === null) return
   for (const [name, value] of Object.entries(document)) {
     if (name === property && typeof value === 'string') yield value
@@ -129,10 +130,10 @@ describe('all documents', () => {
       for (const { group, version, apiVersion, kind } of resources.all) {
         if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
         const gvk = { group, version, kind: kind.kind }
-        const ofKind = (value: any) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
-        const patched = Object.values<any>(document.paths).some(({ patch }) => patch && ofKind(patch))
+        const ofKind = (value: Json) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
+        const patched = Object.values<Json>(document.paths).some(({ patch }) => patch && ofKind(patch))
         expect(patched, kind.kind).toBe(verbsOf(kind).includes('patch'))
-        const schemas = Object.values<any>(document.components.schemas)
+        const schemas = Object.values<Json>(document.components.schemas)
         const known = schemas.filter((schema) => isDeepStrictEqual(schema['x-kubernetes-group-version-kind'], [gvk]))
         expect(known, kind.kind).toHaveLength(1)
         expect(Object.keys(known[0].properties)).toEqual(expect.arrayContaining(['apiVersion', 'kind', 'metadata']))
@@ -157,10 +158,10 @@ describe('operations', () => {
   })
 
   it('SYS-2 have fieldValidation on every PATCH, which kubectl looks for', () => {
-    const patches = Object.values<any>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
+    const patches = Object.values<Json>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
     expect(patches.length).toBeGreaterThan(KINDS.length / 2)
     for (const patch of patches) {
-      const query = patch.parameters.map(({ name }: any) => name)
+      const query = patch.parameters.map(({ name }: Json) => name)
       expect(query, patch.operationId).toEqual(['dryRun', 'fieldManager', 'fieldValidation', 'force'])
       expect(patch['x-kubernetes-action']).toBe('patch')
     }
@@ -208,8 +209,8 @@ describe('Swagger 2', () => {
   })
 
   it('never has a type beside a reference, which clients reject', () => {
-    const schemas = Object.values<any>(read('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
-      Object.values<any>(properties),
+    const schemas = Object.values<Json>(read('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
+      Object.values<Json>(properties),
     )
     expect(schemas.filter((schema) => schema.$ref && (schema.type || schema.properties))).toEqual([])
   })

@@ -26,6 +26,7 @@ import {
   time,
 } from '../../api/schema.ts'
 import { createResources } from '../resources.ts'
+import type { Json } from '../server.fixture.ts'
 import { openApi3, swagger2 } from './dialect.ts'
 import { createSchemas, type Schemas } from './schemas.ts'
 
@@ -37,13 +38,13 @@ const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'How
 const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A house.', fields)
 
 /** Adds a type and looks at what is published of it. */
-const schemaOf = (schemas: Schemas, type: ObjectType): any => {
+const schemaOf = (schemas: Schemas, type: ObjectType): Json => {
   const name = schemas.type(type)
   return schemas.all()[name]
 }
 
 /** The schema published for one field of a type that is otherwise empty. */
-const published = (type: Type, extras: FieldExtras = {}): any =>
+const published = (type: Type, extras: FieldExtras = {}): Json =>
   schemaOf(inOpenApi3(), house({ it: ptr(1, type, '', extras) })).properties.it
 
 describe('schemas of values', () => {
@@ -96,7 +97,7 @@ describe('schemas of values', () => {
   })
 
   it('may be recursive', () => {
-    const fields: Record<string, any> = {}
+    const fields: Record<string, Json> = {}
     const box = object('io.example.v1.Box', 'A box.', fields)
     fields.inside = ptr(1, list(box), '')
     expect(schemaOf(inOpenApi3(), box).properties.inside.items).toEqual({
@@ -158,8 +159,8 @@ describe('schemas of fields', () => {
         built: req(6, time, ''),
       }),
     )
-    const { properties } = schemas.all()[name] as any
-    const defaults = Object.entries<any>(properties).map(([field, schema]) => [field, schema.default])
+    const { properties } = schemas.all()[name] as Json
+    const defaults = Object.entries<Json>(properties).map(([field, schema]) => [field, schema.default])
     expect(Object.fromEntries(defaults)).toEqual({
       owner: '',
       floors: 0,
@@ -201,7 +202,7 @@ describe('schemas of kinds', () => {
     const schemas = inOpenApi3()
     const [older, newer] = [schemas.kind(v1beta1), schemas.kind(v1)]
     expect(older).toBe('io.k8s.api.storage.v1beta1.StorageClass')
-    expect((schemas.all()[older] as any).properties).toEqual((schemas.all()[newer] as any).properties)
+    expect((schemas.all()[older] as Json).properties).toEqual((schemas.all()[newer] as Json).properties)
   })
 
   it('come with a list', () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -23,9 +23,9 @@ const configMap = (data: object | undefined, metadata: object = {}) => ({
   ...(data ? { data } : {}),
 })
 /** `me Apply`, `me Update status`: who owns what. */
-const ownersOf = ({ metadata: { managedFields = [] } }: any) =>
+const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
   Object.fromEntries(
-    managedFields.map(({ manager, operation, subresource, fieldsV1 }: any) => [
+    managedFields.map(({ manager, operation, subresource, fieldsV1 }: Json) => [
       [manager, operation, ...(subresource ? [subresource] : [])].join(' '),
       fieldsV1,
     ]),
@@ -264,7 +264,7 @@ describe('managedFields', () => {
   it('SYS-2 can be changed by a JSON patch', async () => {
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
     const before = await stored(`${MAPS}/a`)
-    const moved = before.metadata.managedFields.map((entry: any) => ({
+    const moved = before.metadata.managedFields.map((entry: Json) => ({
       ...entry,
       manager: 'kubectl',
       operation: 'Apply',

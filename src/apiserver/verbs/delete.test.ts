@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const PODS = '/api/v1/namespaces/default/pods'
@@ -12,7 +12,7 @@ afterEach(() => api.store.close())
 
 const create = async (name: string, metadata: object = {}) =>
   (await api.post(MAPS, { metadata: { name, ...metadata } })).json
-const names = async () => (await api.get(MAPS)).json.items.map(({ metadata }: any) => metadata.name)
+const names = async () => (await api.get(MAPS)).json.items.map(({ metadata }: Json) => metadata.name)
 
 describe('DELETE', () => {
   it('returns Success with the uid for most kinds', async () => {
@@ -180,7 +180,7 @@ describe('DELETE of a collection', () => {
     const { status, json } = await api.delete(`${MAPS}?labelSelector=batch%3D1`)
     expect(status).toBe(200)
     expect(json.kind).toBe('ConfigMapList')
-    expect(json.items.map(({ metadata }: any) => metadata.name)).toEqual(['a', 'b'])
+    expect(json.items.map(({ metadata }: Json) => metadata.name)).toEqual(['a', 'b'])
     expect(await names()).toEqual(['b', 'c'])
     expect((await api.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const HISTORY_MS = 60_000
@@ -13,7 +13,7 @@ afterEach(() => api.store.close())
 const create = async (...names: string[]) => {
   for (const name of names) await api.post(MAPS, { metadata: { name }, data: { name } })
 }
-const names = ({ json }: { json: any }) => json.items.map(({ metadata }: any) => metadata.name)
+const names = ({ json }: { json: Json }) => json.items.map(({ metadata }: Json) => metadata.name)
 const list = (query = '') => api.get(`${MAPS}?${query}`)
 
 describe('GET of one object', () => {

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts'
 
 let api: ServerFixture
-let stored: any
+let stored: Json
 beforeEach(async () => {
   api = await createServerFixture()
   stored = (await api.post(MAPS, { metadata: { name: 'a' }, data: { k: '1', l: '2' } })).json
@@ -44,7 +44,7 @@ describe('PATCH', () => {
     await api.post(ACCOUNTS, { metadata: { name: 's' }, secrets: [{ name: 'a' }, { name: 'b' }] })
     const patch = { secrets: [{ name: 'b', $patch: 'delete' }, { name: 'c' }] }
     const { json } = await api.patch(`${ACCOUNTS}/s`, patch)
-    expect(json.secrets.map(({ name }: any) => name).sort()).toEqual(['a', 'c'])
+    expect(json.secrets.map(({ name }: Json) => name).sort()).toEqual(['a', 'c'])
   })
 
   it('removes one of several finalizers', async () => {

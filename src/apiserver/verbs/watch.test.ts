@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
+import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' }
@@ -10,8 +10,8 @@ afterEach(() => api?.store.close())
 
 const create = async (name: string, labels: Record<string, string> = {}) =>
   (await api.post(MAPS, { metadata: { name, labels }, data: {} })).json
-const version = (object: any): number => Number(object.metadata.resourceVersion)
-const told = (events: readonly { type: string; object: any }[]) =>
+const version = (object: Json): number => Number(object.metadata.resourceVersion)
+const told = (events: readonly { type: string; object: Json }[]) =>
   events.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`)
 
 describe('a watch', () => {
@@ -189,7 +189,7 @@ describe('a watch with a selector', () => {
 })
 
 describe('bookmarks', () => {
-  const bookmarks = (events: readonly { type: string; object: any }[]) =>
+  const bookmarks = (events: readonly { type: string; object: Json }[]) =>
     events.filter(({ type }) => type === 'BOOKMARK')
 
   it('are sent every minute on request, with the newest resourceVersion only', async () => {
@@ -294,7 +294,7 @@ describe('forms of a watch', () => {
       apiVersion: 'meta.k8s.io/v1',
       rows: [{ cells: ['a', 0, '0s'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }],
     })
-    expect(first.columnDefinitions.map(({ name }: any) => name)).toEqual(['Name', 'Data', 'Age'])
+    expect(first.columnDefinitions.map(({ name }: Json) => name)).toEqual(['Name', 'Data', 'Age'])
     expect(second.columnDefinitions).toBeNull()
     expect(second.rows[0].cells).toEqual(['a', 1, '0s'])
   })

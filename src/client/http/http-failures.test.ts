@@ -1,10 +1,12 @@
 // What goes wrong between a client and a server, against servers that do it on purpose.
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../../api/status-error.ts'
+import type { Json } from '../../apiserver/server.fixture.ts'
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { createCache } from '../../runtime/cache.ts'
@@ -226,7 +228,7 @@ describe('a kind with several versions', () => {
 })
 
 describe('a watch', () => {
-  const read = async (events: AsyncIterable<WatchEvent<any>>, into: WatchEvent<any>[] = []) => {
+  const read = async (events: AsyncIterable<WatchEvent<Json>>, into: WatchEvent<Json>[] = []) => {
     for await (const event of events) into.push(event)
     return into
   }
@@ -266,7 +268,7 @@ describe('a watch', () => {
       },
       { clock, watchSilenceMs: 60_000 },
     )
-    const seen: WatchEvent<any>[] = []
+    const seen: WatchEvent<Json>[] = []
     const over = errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal }), seen))
     await until(() => opened === 1 && seen.length === 1)
     await clock.advance(59_000)

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { inProcessClient } from '../../apiserver/in-process/client.ts'
-import { createServerFixture } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type Json } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { manualClock } from '../../base/manual-clock.ts'
 import { createCache } from '../../runtime/cache.ts'
@@ -17,7 +17,7 @@ const USER = { name: 'tester', groups: ['system:masters'] }
 const ALL_OFF = ['v1', 'v1beta1', 'v1alpha1']
   .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
   .join(',')
-const aClass = (name: string): any => ({ metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
+const aClass = (name: string): Json => ({ metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
 
 let abort = new AbortController()
 let running: Promise<unknown>[] = []
@@ -37,7 +37,7 @@ describe('a cache of a disabled kind', () => {
     const clock = manualClock()
     let api = await createServerFixture({ medium, runtimeConfig: first })
     let current = inProcessClient(api.server.objects, USER)
-    const client = new Proxy({} as Client, { get: (_, verb) => (current as any)[verb] })
+    const client = new Proxy({} as Client, { get: (_, verb) => (current as Json)[verb] })
     closeStore = () => api.store.close()
     return {
       client,
@@ -60,7 +60,7 @@ describe('a cache of a disabled kind', () => {
   function run(client: Client, clock: ReturnType<typeof manualClock>) {
     const lines: string[] = []
     const log = { ...silentLog, info: (_: unknown, text: string) => void lines.push(text) }
-    const cache = createCache({ client, kind, clock, random: () => 0.5, log: log as any })
+    const cache = createCache({ client, kind, clock, random: () => 0.5, log: log as Json })
     running.push(cache.run(abort.signal))
     return { cache, lines, signal: abort.signal }
   }
