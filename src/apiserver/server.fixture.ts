@@ -64,7 +64,7 @@ export interface FixtureWatch {
   /** The events received so far. */
   readonly events: readonly { type: string; object: Json }[]
   readonly ended: boolean
-  /** Resolves once the condition holds; fails when nothing moves Json more. */
+  /** Resolves once the condition holds; fails after a while without it. */
   until(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
   /** As if the client closes the connection. */
   close(): void
@@ -159,8 +159,8 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 }
 
-/** Turns of the event loop without anything new after which nothing is thought to come Json more. */
-const STILL_TURNS_MAX = 1_000
+/** Turns of the event loop after which a watch is not expected to send more events. */
+const IDLE_TURNS_MAX = 1_000
 
 function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   const events: { type: string; object: Json }[] = []
