@@ -1,5 +1,5 @@
-// What tests of whole programs stand on: a server behind a real socket, a kubeconfig for it in a directory of the test's own,
-// and for those that run beside one, a fake driver behind a socket there. All of it ends with the test.
+// For tests of whole processes: an API server on a real socket, its kubeconfig in a temporary directory, and a fake CSI driver
+// on a socket. Everything stops with the test.
 import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/i
 import { serveDriver } from '../csi/index.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
-export async function startProgramTrial() {
+export async function startProgramFixture() {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
   const { api: trial, client, pki, connection, stop } = await createHttpFixture()
   const kubeconfig = join(dir, 'kubeconfig')
@@ -34,10 +34,10 @@ export async function startProgramTrial() {
     client,
     dir,
     kubeconfig,
-    /** Fires when the test is over, or by `abort`. */
+    /** Fires at the end of the test, or on `abort`. */
     signal: abort.signal,
     abort: () => abort.abort(),
-    /** Its end is waited for. */
+    /** Waits for its end when the test ends. */
     runs<T>(program: Promise<T>): Promise<T> {
       programs.push(program)
       return program

@@ -1,4 +1,4 @@
-// The command line as a person meets it: help, versions, mistakes, exit codes.
+// The command line: help, versions, errors, exit codes.
 import { describe, expect, it } from 'vitest'
 import { parseListen, urlOf } from '../base/listen-address.ts'
 import { manualClock } from '../base/manual-clock.ts'
@@ -22,7 +22,7 @@ async function run(...args: string[]) {
 }
 
 describe('the command line', () => {
-  it('SYS-12 --help lists every command, and every command explains itself', async () => {
+  it('SYS-12 --help lists every command, and every command has help', async () => {
     const { code, out } = await run('--help')
     expect(code).toBe(0)
     for (const name of ['up', 'server', 'kubeconfig', 'version', 'completion']) {
@@ -31,7 +31,7 @@ describe('the command line', () => {
     }
   })
 
-  it('SYS-12 version speaks to people and to scripts', async () => {
+  it('SYS-12 version prints text and JSON', async () => {
     expect((await run('version')).out).toMatch(/^stowage \S+ \(serves v1\.\d+\.\d+\S*, node/)
     expect(JSON.parse((await run('version', '--output', 'json')).out)).toMatchObject({
       api: expect.stringContaining('stowage'),
@@ -58,7 +58,7 @@ describe('the command line', () => {
     const result = await run(...args)
     expect(result.err).toContain(text)
     expect(result.code).toBe(code)
-    expect(result.err).not.toMatch(/\n\s+at /) // no stacks for people
+    expect(result.err).not.toMatch(/\n\s+at /) // no stack traces
   })
 
   it.each(['bash', 'zsh', 'fish'])('completes commands and flags in %s', async (shell) => {

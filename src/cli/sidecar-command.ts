@@ -1,4 +1,4 @@
-// The command of a component beside a CSI driver: its flags, and what they all read alike.
+// Adds the command of a CSI sidecar, from a table of flags and the function that runs it.
 import type { Command } from 'commander'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
@@ -12,10 +12,10 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly summary: string
   readonly description: string
   readonly flags: FlagTable
-  /** Without the program's name. */
+  /** Flags only, without the program and command. */
   readonly example: string
   read(given: Readonly<Record<string, unknown>>): Settings
-  /** Only what runs is loaded. */
+  /** Imports the code that runs. */
   load(): Promise<(run: SidecarRun<Settings>) => Promise<void>>
 }
 
@@ -44,7 +44,7 @@ export interface MonitoringFlags {
   readonly metricsPath: string
 }
 
-/** Where metrics are to be served, if anywhere. */
+/** The address of the monitoring endpoint, if any. */
 export function readMonitoring({
   httpEndpoint,
   metricsAddress,

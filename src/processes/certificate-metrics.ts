@@ -1,13 +1,15 @@
-// When the server's certificates end, so that somebody is told in time: they are renewed at a start, and a process
-// can outlive them.
+// Metrics of when the server's certificates expire. They are renewed at a start, and a process can outlive them.
 import { X509Certificate } from 'node:crypto'
 import { Gauge, type Registry } from 'prom-client'
 import type { Pki } from '../apiserver/index.ts'
 
-export function showCertificates(registry: Registry, pki: Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>) {
+export function registerCertificateMetrics(
+  registry: Registry,
+  pki: Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>,
+) {
   const ends = new Gauge({
     name: 'stowage_certificate_expiration_timestamp_seconds',
-    help: 'Until when a certificate is valid, since the epoch.',
+    help: 'When a certificate expires, in seconds since the epoch.',
     labelNames: ['certificate'],
     registers: [registry],
   })

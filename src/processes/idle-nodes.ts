@@ -1,22 +1,22 @@
-// Nodes of an earlier `stowage up` that this one does not start, because it was told to have fewer. They say so at once:
-// until somebody noticed their silence they would pass for ready, and pods would be sent to where nobody takes them.
+// Nodes of an earlier `stowage up` that this start does not run, because --nodes is smaller. Marks them not ready at once:
+// until the node lifecycle controller notices, the scheduler would still place pods on them.
 import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../api/kinds/node/node.ts'
-import { ApiError } from '../api/status-error.ts'
+import { isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Client } from '../client/index.ts'
 import { taintsDue, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
 
 export interface IdleNodesOptions {
-  /** Where each node of `stowage up` has a directory by its name. */
+  /** Holds one directory per node. */
   readonly dir: string
-  /** How many are started: the first ones. */
+  /** How many nodes run: node-1 to node-COUNT. */
   readonly count: number
   readonly client: Client
   readonly clock: Clock
 }
 
-/** Their names, once each says that it is not there. */
+/** Returns the names of the marked nodes. */
 export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOptions): Promise<string[]> {
   const marked: string[] = []
   for (const number of await numbersIn(dir)) {
@@ -30,7 +30,7 @@ const nameOf = (number: number) => `${PREFIX}${number}`
 
 async function numbersIn(dir: string): Promise<number[]> {
   const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [] // there never were nodes
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [] // no node was ever started
     throw error
   })
   return names
@@ -39,7 +39,7 @@ async function numbersIn(dir: string): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** False if there is no such node any more. */
+/** False if the Node object does not exist. */
 async function mark(number: number, client: Client, now: string): Promise<boolean> {
   const name = nameOf(number)
   try {
@@ -47,15 +47,15 @@ async function mark(number: number, client: Client, now: string): Promise<boolea
     const node = await client.get(nodeKind, { name })
     const conditions = unknownConditions(node, now).map((condition) => ({ ...condition, message }))
     const body = { status: { conditions } }
-    const said =
+    const marked =
       conditions.length === 0
         ? node
         : await client.patch(nodeKind, { name }, { type: 'strategic', body }, { subresource: 'status' })
-    const taints = taintsDue(said, now)
+    const taints = taintsDue(marked, now)
     if (taints) await client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } })
     return true
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return false
+    if (isNotFound(error)) return false
     throw error
   }
 }

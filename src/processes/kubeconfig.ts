@@ -1,15 +1,14 @@
-// Writes the document kubectl and every other client logs in with: one cluster, one user, one context.
-// Everything is inline, so the text can be carried to another machine. It holds a private key:
-// save it with writePrivateFile.
+// Builds a kubeconfig with one cluster, one user and one context. Certificates and key are inline, so that the file can be
+// copied to another machine. It contains a private key: save it with writePrivateFile.
 
 export interface KubeconfigOptions {
-  /** As clients dial it: `https://127.0.0.1:7443`. */
+  /** URL for clients: `https://127.0.0.1:7443`. */
   server: string
-  /** PEM of the CA that vouches for the server. */
+  /** PEM of the CA of the server. */
   caCert: string
-  /** `user` as the certificate names it; certificate and key in PEM. */
+  /** The user name in the certificate; certificate and key as PEM. */
   credential: { user: string; cert: string; key: string }
-  /** What the cluster and its context are called. Default: `stowage`. */
+  /** Name of the cluster and its context. Default: `stowage`. */
   clusterName?: string
 }
 
@@ -39,7 +38,7 @@ preferences: {}
 `
 }
 
-/** A JSON string is a YAML string too, whatever it contains. */
+/** Every JSON string is a valid YAML string. */
 const quoted = (text: string) => JSON.stringify(text)
 
 const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64')

@@ -1,6 +1,6 @@
-// The nodes of `stowage up`: for each an agent and a driver for local storage with a pool of its own, in this process,
-// so that where a volume is and how much room there is are real on one machine. They come up beside the API.
-//   DATA/nodes/node-1/agent/     what the agent keeps, as a kubelet does
+// The nodes of `stowage up`: for each node an agent and a local CSI driver with its own pool, in this process, so that topology
+// and capacity are real on one machine. They start while the API server already serves.
+//   DATA/nodes/node-1/agent/     directory of the agent, as of a kubelet
 //   DATA/nodes/node-1/pool/      the volumes of its driver
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import type { DriverEndpoint } from './controllers.ts'
 export interface NodesOptions {
   readonly count: number
   readonly dir: string
-  /** Of each pool. Default: POOL_BYTES, or less on a small disk. */
+  /** Size of each pool. Default: POOL_BYTES, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly runCommands: boolean
   readonly client: Client
@@ -30,29 +30,29 @@ export interface NodesOptions {
 
 export interface NodesReady {
   readonly names: readonly string[]
-  /** How volumes are kept: loop devices, or directories where this user or machine can do no more. */
+  /** Loop devices, or directories without root. */
   readonly backend: string
   readonly poolBytes: number
   readonly shortcomings: readonly string[]
 }
 
-/** Also those of earlier starts that are not started now. */
+/** With the nodes of an earlier start that do not run now. */
 export type StartedNodes = NodesReady & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
-  /** Once all of them take pods. Never, if one cannot or the signal fires before. */
+  /** Resolves when all nodes are ready; never if one fails or the signal fires first. */
   readonly ready: Promise<NodesReady>
-  /** Rejects when one of them cannot start or cannot go on. */
-  readonly gaveUp: Promise<never>
-  /** When the signal has fired: waits for the agents, then ends the drivers, whom their last calls were for. */
+  /** Rejects when a node cannot start or fails later. */
+  readonly failed: Promise<never>
+  /** Call after the signal: waits for the agents, then stops the drivers, which serve the agents' last calls. */
   stop(): Promise<void>
 }
 
 const POOL_BYTES = 10 * 1024 ** 3
-/** Of the disk, for all pools together where they do not get as much as they would like. */
+/** Share of a small disk for all pools together. */
 const DISK_SHARE = 0.5
-const WHOLE_BYTES = 1024 ** 2
+const ROUND_BYTES = 1024 ** 2
 
 export function startNodes(options: NodesOptions): RunningNodes {
   const { count, dir, client, registry, clock, random, log, signal } = options
@@ -96,24 +96,24 @@ export function startNodes(options: NodesOptions): RunningNodes {
   })
   const settled = <T>(all: readonly Promise<T>[]) => Promise.allSettled(all)
 
-  const gaveUp = new Promise<never>((_, reject) => {
-    const fail = (error: unknown) => void (signal.aborted || reject(error)) // told to stop while starting: no failure
+  const failed = new Promise<never>((_, reject) => {
+    const fail = (error: unknown) => void (signal.aborted || reject(error)) // stopped while starting
     for (const agent of agents) agent.then(({ stopped }) => stopped).catch(fail)
   })
   const ready = new Promise<NodesReady>((resolve) => {
     Promise.all(agents).then(
       async () => {
         const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
-        for (const text of shortcomings) log.warn({ backend }, text) // once: all of them are on this machine
+        for (const text of shortcomings) log.warn({ backend }, text) // once: all nodes are on this machine
         if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
       },
-      () => {}, // gaveUp says so
+      () => {}, // `failed` rejects
     )
   })
   return {
     drivers: names.map((node, index) => ({ node, address: addressOf(node), up: settled([drivers[index]!]) })),
     ready,
-    gaveUp,
+    failed,
     async stop() {
       await settled(agents.map(async (agent) => (await agent).stopped))
       await settled(drivers.map(async (driver) => (await driver).stop()))
@@ -121,9 +121,9 @@ export function startNodes(options: NodesOptions): RunningNodes {
   }
 }
 
-/** By the size of the disk, not by what is free of it: a pool has the same size at every start. */
+/** From the size of the disk, not its free space: a pool has the same size at every start. */
 async function poolBytesOn(dir: string, count: number): Promise<number> {
   const { blocks, bsize } = await statfs(dir)
-  const share = Math.floor((blocks * bsize * DISK_SHARE) / count / WHOLE_BYTES) * WHOLE_BYTES
+  const share = Math.floor((blocks * bsize * DISK_SHARE) / count / ROUND_BYTES) * ROUND_BYTES
   return Math.min(POOL_BYTES, share)
 }

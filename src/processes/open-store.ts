@@ -1,5 +1,4 @@
-// `--store`: where a server keeps its objects, read from the flag and opened. Without the flag that is an embedded
-// store in the data directory; etcd is for several servers that share one.
+// Parses --store and opens the store: embedded in the data directory by default, or etcd for servers that share one.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -11,7 +10,7 @@ export type StorePlace = { readonly is: 'embedded' } | EtcdPlace
 export interface EtcdPlace {
   readonly is: 'etcd'
   readonly endpoints: readonly string[]
-  /** Undefined: the store's default. */
+  /** Undefined: the default of the store. */
   readonly prefix: string | undefined
   readonly isEncrypted: boolean
 }
@@ -51,7 +50,7 @@ export async function openStore({ place, tlsFiles, dataDir, clock, history }: Op
 }
 
 async function readTls({ ca, cert, key }: TlsFiles): Promise<EtcdTls> {
-  if ((cert === undefined) !== (key === undefined)) throw new UsageError('--etcd-cert and --etcd-key go together')
+  if ((cert === undefined) !== (key === undefined)) throw new UsageError('Give --etcd-cert and --etcd-key together.')
   const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'))
   const [caText, certText, keyText] = await Promise.all([read(ca), read(cert), read(key)])
   return { ca: caText, cert: certText, key: keyText }

@@ -1,10 +1,10 @@
-// Credentials given to a process as a directory of files, as Secrets are mounted into pods: the name of a file is the
-// key, its content the value. Read whenever they are needed, since what is mounted is renewed in place.
+// Credentials in a directory, as a Secret is mounted into a pod: one file per key. Read for every use, because the kubelet
+// updates the files in place.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../base/usage-error.ts'
 
-/** As much as a Secret can hold; more is no directory of credentials. */
+/** The size limit of a Secret. */
 const SECRET_BYTES_MAX = 1024 * 1024
 
 /** Throws an error that names the directory or file, never its content. */
@@ -14,7 +14,7 @@ export function readSecretDir(dir: string): Record<string, string> {
   for (const key of namesIn(dir)) {
     const path = join(dir, key)
     const found = statSync(path)
-    if (key.startsWith('.') || !found.isFile()) continue // the kubelet's own links and directories
+    if (key.startsWith('.') || !found.isFile()) continue // links and directories of the kubelet
     bytes += found.size
     if (bytes > SECRET_BYTES_MAX) {
       throw new UsageError(

@@ -1,5 +1,5 @@
-// `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
-// stays until it is told to stop. The whole system can be read off here.
+// The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and serves
+// until it is stopped.
 import { setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,20 +29,20 @@ import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
-import { showCertificates } from './certificate-metrics.ts'
+import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
-import { directoryClass, introduceLocalDriver } from './initial-objects.ts'
+import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { type StartedNodes, startNodes } from './local-nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './open-store.ts'
 
 export interface ServeOptions {
   readonly dataDir: string
-  /** `--store` as given; the embedded store without it. */
+  /** The flag --store; absent: the embedded store. */
   readonly store: string | undefined
   readonly etcdTls: TlsFiles
-  /** Where keys and certificates are; servers that share a store need the same ones. Default: in dataDir. */
+  /** Keys and certificates; servers that share a store need the same ones. Default: in dataDir. */
   readonly pkiDir: string | undefined
   readonly listen: ListenAddress
   readonly featureGates: string
@@ -51,16 +51,16 @@ export interface ServeOptions {
   readonly historyMinutes: number
   /** Whether controllers run in this process too. */
   readonly controllers: boolean
-  /** Where volumes that are directories are made. Default: in dataDir. */
+  /** For volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
-  /** Sockets of CSI drivers whose volumes are to be provided. */
+  /** Sockets of CSI drivers whose controllers run here. */
   readonly driverSockets: readonly string[]
-  /** Nodes that are made on this machine, each with a driver of its own. Default: NODES, on an embedded store. */
+  /** Nodes to run on this machine, each with its own driver. Default: NODES, on an embedded store. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
-  /** Whether commands of pods run as processes of this machine. */
+  /** Run the commands of pods as processes of this machine. */
   readonly runCommands: boolean
-  /** Whether the scheduler holds back capacity that is promised and not yet reported. */
+  /** The scheduler reserves capacity that is promised and not yet reported as used. */
   readonly capacityReservation: boolean
   /** How fast volumes of each driver may be changed. */
   readonly throttle: ThrottleOptions | undefined
@@ -82,10 +82,10 @@ export interface Ready {
   readonly nodes: number
 }
 
-/** Who the controllers are to the API server. */
+/** The user of the controllers. */
 const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
-/** Enough for topology to mean something. */
+/** Enough to make topology matter. */
 const NODES = 3
 
 const BRIEF_HISTORY_MS = 90_000
@@ -98,8 +98,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const place = parseStore(options.store)
   const nodeCount = nodesOf(options, place.is === 'embedded')
   const unusable = (error: NodeJS.ErrnoException): never => {
-    if (!error.syscall) throw error // the store's own words are better
-    throw new Error(`Cannot use ${dataDir} as data directory: ${plainly(error)}. Choose another with --data-dir.`)
+    if (!error.syscall) throw error // the store's own message is better
+    throw new Error(
+      `Cannot use ${dataDir} as data directory: ${describeSystemError(error)}. Choose another with --data-dir.`,
+    )
   }
   await ensureDirectory(dataDir).catch(unusable)
 
@@ -115,7 +117,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   }).catch(unusable)
   try {
-    // Directories are of use on one machine only. A disk that is missing is told before anything is served.
+    // Directories work on one machine only. Opened first, so that a missing disk fails the start.
     const volumesRoot = options.controllers && place.is === 'embedded' ? await volumesRootOf(options) : undefined
     const pki = await loadOrCreatePki({
       dir: options.pkiDir ?? join(dataDir, 'pki'),
@@ -136,24 +138,24 @@ export async function serve(options: ServeOptions): Promise<void> {
       authorizer: createBasicAuthorizer(),
       version: versionInfo(),
     })
-    showCertificates(server.metrics.registry, pki)
+    registerCertificateMetrics(server.metrics.registry, pki)
     const bootstrap = server.health.addReadiness('bootstrap')
     if (store.problem) server.health.addCheck(place.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
-    // Whatever ends first ends the others: the process must not stay for a part of it.
+    // The first part to end stops the others.
     const stop = new AbortController()
-    setMaxListeners(0, stop.signal) // every watch of every controller listens to it
+    setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
     const parts: Record<string, Promise<unknown> | undefined> = {}
     let stopNodes = async () => {}
     try {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
-      if (nodeCount > 0) await introduceLocalDriver(client)
+      if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
       const hasNodes = options.controllers && place.is === 'embedded'
       const idle = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
       if (idle.length > 0)
-        log.warn({ nodes: idle }, 'nodes of an earlier start are not started: --nodes is too small for them')
+        log.warn({ nodes: idle }, 'nodes of an earlier start do not run; raise --nodes to start them')
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
@@ -162,7 +164,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
 
-      const ends: Promise<unknown>[] = [untilOver(signal, store)]
+      const ends: Promise<unknown>[] = [untilStopped(signal, store)]
       const common = { client, registry: server.metrics.registry, clock, random, log, signal: stop.signal }
       const { poolBytes, runCommands, capacityReservation } = options
       const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
@@ -170,7 +172,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
         void nodes.ready.then((ready) => options.onNodes({ ...ready, idle }))
         stopNodes = nodes.stop
-        ends.push(nodes.gaveUp)
+        ends.push(nodes.failed)
         drivers.unshift(...nodes.drivers)
       }
       if (options.controllers) {
@@ -192,7 +194,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         ends.push(parts.controllers)
       }
       await Promise.race(ends)
-      log.info({}, 'stopping: no new requests, waiting for those in flight')
+      log.info({}, 'stopping; waiting for requests in flight')
     } finally {
       bootstrap.failed('the server is shutting down')
       stop.abort(signal.reason)
@@ -204,12 +206,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** On one machine only: where servers share a store, every one of them would make the same nodes. */
+/** Only on an embedded store: servers that share a store would all run the same nodes. */
 function nodesOf({ nodes, controllers }: ServeOptions, isEmbedded: boolean): number {
   if (isEmbedded && controllers) return nodes ?? NODES
   if (!nodes) return 0
   throw new UsageError(
-    '--nodes makes nodes on an embedded store only. With --store, start `stowage node` on each machine, or say --nodes 0.',
+    '--nodes runs nodes on an embedded store only. With --store, start `stowage node` on each machine, or set --nodes 0.',
   )
 }
 
@@ -219,12 +221,12 @@ const volumesRootOf = ({ dataDir, volumesDir, random }: ServeOptions): Promise<R
 const directories = async (root: Root, { clock, log }: ServeOptions): Promise<Provisioner> =>
   provisionerOf(await openDirectoryPlugin({ root, log }), { clock })
 
-/** Names the serving certificate must carry for clients to accept it at this address. */
+/** Host names for the serving certificate, beyond the built-in ones. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
 
 /**
- * A kubeconfig is written only once a server was ready, which it never is without a store. A store that is gone or
- * emptied since then was lost; starting anew on its place would hide that.
+ * The kubeconfig is written when a server is ready, which requires a store. If the store is missing or empty now, it was
+ * lost, and starting with a new one would hide that.
  */
 async function checkStoreIsThere(dataDir: string): Promise<void> {
   const kubeconfig = join(dataDir, 'admin.kubeconfig')
@@ -241,15 +243,15 @@ async function checkStoreIsThere(dataDir: string): Promise<void> {
   )
 }
 
-/** What the system said, in words. */
-function plainly(error: NodeJS.ErrnoException): string {
+/** The system error in words. */
+function describeSystemError(error: NodeJS.ErrnoException): string {
   const words: Record<string, string> = {
     EACCES: 'permission denied',
     EPERM: 'not permitted',
     EROFS: 'the file system is read-only',
     EEXIST: 'it is a file',
     ENOTDIR: 'a part of the path is a file',
-    ENOENT: 'no directory can be made there',
+    ENOENT: 'no directory can be created there',
     ENOSPC: 'the disk is full',
   }
   return words[error.code ?? ''] ?? error.message
@@ -263,11 +265,11 @@ function asUsage<T>(parse: () => T): T {
   }
 }
 
-/** Until the process is told to stop, or its store has ended on its own: then nothing is left to serve. */
-const untilOver = (signal: AbortSignal, store: Store) =>
+/** Resolves when the process is stopped; rejects when the store fails. */
+const untilStopped = (signal: AbortSignal, store: Store) =>
   new Promise<void>((resolve, reject) => {
     const watch = store.watch({
-      prefix: NOTHING,
+      prefix: NO_KEY,
       afterRevision: store.revision,
       onEvents: () => {},
       onEnd: (reason) => reject(new Error(`The store has failed, so the server ends: ${reason.message}`)),
@@ -280,5 +282,5 @@ const untilOver = (signal: AbortSignal, store: Store) =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-/** A prefix no key has. */
-const NOTHING = '\u0000'
+/** A prefix that no key has. */
+const NO_KEY = '\u0000'

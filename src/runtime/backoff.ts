@@ -1,5 +1,4 @@
-// How long to wait before trying again: doubling from a base to a maximum, with chance mixed in so that many who
-// failed together do not come back together. Pure: told how often it failed and given the chance.
+// Exponential backoff with jitter, so that clients that failed together do not retry together. Pure.
 import type { Random } from '../base/clock.ts'
 
 export interface Backoff {
@@ -7,7 +6,7 @@ export interface Backoff {
   readonly maxMs: number
 }
 
-/** Tries are counted from 0. Between half the doubled time and all of it. */
+/** `tries` counts from 0. Returns between half of the doubled time and all of it. */
 export function backoffMs({ baseMs, maxMs }: Backoff, tries: number, random: Random): number {
   const fullMs = Math.min(baseMs * 2 ** Math.min(tries, 40), maxMs)
   return fullMs * (0.5 + random() / 2)

@@ -1,5 +1,5 @@
-// One watched cache per kind and selection, shared by every controller in the process: the first to ask starts it,
-// the last to let go stops it. Who needs only the outlines of objects shares whatever is kept of them.
+// One cache per kind and selection, shared by all controllers of a process. It starts with the first lease and stops with the
+// last. Controllers that need metadata only share the full cache if there is one.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -19,23 +19,23 @@ export interface Selection {
   readonly fieldSelector?: string
 }
 
-/** A share in a cache. */
+/** A reference to a shared cache. */
 export interface CacheLease<T extends KubeObject> {
   readonly cache: Cache<T>
-  /** Settles once the cache has stopped, if this was the last share. */
+  /** Settles when the cache has stopped, if this was the last lease. */
   release(): Promise<void>
 }
 
 export interface CacheSet {
   acquire<T extends KubeObject>(kind: Kind<T>, selection?: Selection): CacheLease<T>
-  /** A share that lasts until `stop`. */
+  /** A lease that lasts until `stop`. */
   of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
   /**
-   * A share that lasts until `stop` in all objects of a kind, of which at least identity, owners and finalizers are
-   * kept: whole ones where somebody has asked for them before.
+   * A lease until `stop` on all objects of a kind, with at least identity, owners and finalizers: the full cache if it was
+   * acquired before, else a cache of metadata.
    */
-  outlinesOf(kind: Kind): Cache<KubeObject>
-  /** For metrics and the console. */
+  metadataOf(kind: Kind): Cache<KubeObject>
+  /** For metrics. */
   all(): readonly Cache<KubeObject>[]
   /** Every cache of the set is complete, or its kind is not served. False if the signal fired first. */
   whenAnswered(signal: AbortSignal): Promise<boolean>
@@ -63,10 +63,10 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     return share(id, running.get(id) ?? start(kind, selection)) as CacheLease<T>
   }
 
-  function outlinesOf(kind: Kind): Cache<KubeObject> {
-    const [whole, outlines] = [idOf(kind, {}), `outlines ${idOf(kind, {})}`]
-    const id = running.has(whole) ? whole : outlines
-    return share(id, running.get(id) ?? start(kind, {}, outlineOf)).cache
+  function metadataOf(kind: Kind): Cache<KubeObject> {
+    const [whole, metadata] = [idOf(kind, {}), `metadata ${idOf(kind, {})}`]
+    const id = running.has(whole) ? whole : metadata
+    return share(id, running.get(id) ?? start(kind, {}, metadataOnly)).cache
   }
 
   function share(id: string, one: Running): CacheLease<KubeObject> {
@@ -89,7 +89,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
   return {
     acquire,
     of: (kind, selection) => acquire(kind, selection).cache,
-    outlinesOf,
+    metadataOf,
     all: () => [...running.values()].map(({ cache }) => cache),
     async whenAnswered(signal) {
       const answered = await Promise.all([...running.values()].map(({ cache }) => cache.whenAnswered(signal)))
@@ -107,7 +107,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
 const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
   JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
 
-function outlineOf({ metadata }: Readonly<Stored>): Readonly<Stored> {
+function metadataOnly({ metadata }: Readonly<Stored>): Readonly<Stored> {
   const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
   return Object.freeze({
     metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),

@@ -73,7 +73,7 @@ const shows = (cache: Cache<any>) =>
   Object.fromEntries(cache.list().map(({ metadata, data }) => [metadata.name, data?.k ?? '']))
 
 describe('a cache', () => {
-  it('holds the state and follows every change, told with what was before', async () => {
+  it('holds the list, follows every change, and passes the old object to subscribers', async () => {
     const { clock, real, cache, told } = await aCache()
     await real.create(configMapKind, map('a'))
     await until(clock, () => cache.synced && cache.size === 1)
@@ -88,7 +88,7 @@ describe('a cache', () => {
     expect(cache.list('shop')).toEqual([])
   })
 
-  it('is a copy of nothing: it shares the objects of the server', async () => {
+  it('shares the objects of an in-process server without copying them', async () => {
     const { clock, real, cache } = await aCache()
     const created = await real.create(configMapKind, map('a'))
     await until(clock, () => cache.size === 1)
@@ -98,7 +98,7 @@ describe('a cache', () => {
     expect(cached.metadata.managedFields).toBeUndefined()
   })
 
-  it('learns from a write of its own before the watch tells it, once, and never of what it does not hold', async () => {
+  it('applies an own write once, before the watch delivers it, and only to objects it holds', async () => {
     const { clock, real, cache, told } = await aCache()
     await real.create(configMapKind, map('a'))
     await until(clock, () => cache.size === 1)
@@ -110,12 +110,12 @@ describe('a cache', () => {
     cache.learn(gone)
     await real.patch(configMapKind, ref('a'), set('2'))
     await until(clock, () => told.includes('~a=1→2'))
-    cache.learn(written) // late: newer is known
+    cache.learn(written) // late: the cache has a newer version
     expect(shows(cache)).toEqual({ a: '2' })
     expect(told.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
 
-  it('answers by index, also for what came before the index and after a value changed', async () => {
+  it('looks up by index, including objects from before the index and changed values', async () => {
     const { clock, real, cache } = await aCache()
     await real.create(configMapKind, map('a', 'red'))
     await until(clock, () => cache.size === 1)
@@ -132,7 +132,7 @@ describe('a cache', () => {
     expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index called "nope"')
   })
 
-  it('lets a writer wait for its own write', async () => {
+  it('resolves whenSeen once an own write has arrived', async () => {
     const { clock, real, cache, closing } = await aCache()
     await until(clock, () => cache.synced)
     const { metadata } = await real.create(configMapKind, map('a'))
@@ -143,7 +143,7 @@ describe('a cache', () => {
     expect(await never).toBe(false)
   })
 
-  it('a subscriber that throws harms nobody else', async () => {
+  it('calls the other subscribers when one throws', async () => {
     const { clock, real, cache, told } = await aCache()
     cache.subscribe({
       added: () => {
@@ -158,7 +158,7 @@ describe('a cache', () => {
 })
 
 describe('a cache whose connection breaks', () => {
-  it('resumes from the last version, without a list and without repeating anything', async () => {
+  it('resumes from the last version without a list and without repeating an event', async () => {
     const { clock, real, client, cache, told } = await aCache()
     await until(clock, () => cache.synced)
     for (let round = 0; round < 5; round++) {
@@ -171,20 +171,20 @@ describe('a cache whose connection breaks', () => {
     expect(client.lists).toBe(0)
   })
 
-  it('misses nothing of several changes with one version that the break cut in two', async () => {
+  it('delivers all changes of one version when the stream breaks between them', async () => {
     const { clock, real, client, cache, told, store } = await aCache()
     await real.create(configMapKind, map('a'))
     await real.create(configMapKind, map('b'))
     await until(clock, () => cache.size === 2)
     const stop = cache.subscribe({ deleted: () => client.cut(broken) }) // right after the first of the two
-    // Our server never does this for a client, but stores do it when things expire together.
+    // Clients cannot do this, but a store does when several objects expire together.
     await store.transact(() => ['a', 'b'].map((name) => ({ delete: `core/configmaps/default/${name}` })))
     await until(clock, () => cache.size === 0)
     stop()
     expect(told).toEqual(['+a=0', '+b=0', '-a', '-b'])
   })
 
-  it('learns of a delete that happened while it could not listen and whose history is gone', async () => {
+  it('finds an object deleted while disconnected after its history is compacted', async () => {
     const { clock, real, client, cache, told } = await aCache({ entriesMax: 20 })
     await real.create(configMapKind, map('gone'))
     await real.create(configMapKind, map('kept'))
@@ -203,7 +203,7 @@ describe('a cache whose connection breaks', () => {
     expect(cache.stats()).toMatchObject({ relists: 2, foundByRelist: 3 })
   })
 
-  it('notices a stream that died without a word, and says how old its knowledge is', async () => {
+  it('replaces a silent stream and reports the age of its last event', async () => {
     const { clock, real, client, cache } = await aCache()
     await until(clock, () => cache.synced)
     client.silence()
@@ -236,7 +236,7 @@ describe('a cache whose connection breaks', () => {
     },
   )
 
-  it('does not storm a server that ends every stream at once', async () => {
+  it('backs off from a server that ends every stream at once', async () => {
     const { clock, client, cache } = await aCache()
     await until(clock, () => cache.synced)
     const before = client.watches.length
@@ -247,7 +247,7 @@ describe('a cache whose connection breaks', () => {
     expect(client.watches.length - before).toBeLessThan(60)
   })
 
-  it('comes back when it was told to, not earlier', async () => {
+  it('reconnects no earlier than Retry-After', async () => {
     const { clock, client, cache } = await aCache()
     await until(clock, () => cache.synced)
     client.watchError = new ApiError(429, 'TooManyRequests', 'later', { retryAfterSeconds: 60 })
@@ -259,7 +259,7 @@ describe('a cache whose connection breaks', () => {
     expect(client.watches.length).toBe(3)
   })
 
-  it('caches that broke together do not come back together', async () => {
+  it('spreads the reconnects of caches that failed together', async () => {
     const times = new Set<number>()
     for (const chance of [0, 0.3, 0.6, 0.9]) {
       const { clock, client, cache } = await aCache({ random: () => chance })
@@ -282,7 +282,7 @@ describe('a cache whose connection breaks', () => {
     expect(client.lists).toBe(1)
   })
 
-  it('a thousand reconnects leave no stream, watcher or listener behind', async () => {
+  it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
     const { clock, trial, real, client, cache, closing } = await aCache()
     await until(clock, () => cache.synced)
     const listeners = countListeners(closing.signal)
@@ -300,7 +300,7 @@ describe('a cache whose connection breaks', () => {
     await until(clock, () => cache.size === 1)
   })
 
-  it('follows a server that was restarted on the same disk, and one that lost it', async () => {
+  it('follows a server that was restarted on the same disk, and on an empty one', async () => {
     const medium = memoryMedium()
     const first = await createServerFixture({ medium })
     const real = () => inProcessClient(current.server.objects, SYSTEM_USER)
@@ -330,7 +330,7 @@ describe('a cache whose connection breaks', () => {
     await running
   })
 
-  it('SYS-3 ends up with the truth whatever breaks, never going back and telling each change once', async () => {
+  it('SYS-3 converges to the server state under any failures, without going back or repeating a change', async () => {
     const action = fc.oneof(
       {
         weight: 4,

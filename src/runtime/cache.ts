@@ -1,5 +1,5 @@
-// A local copy of all objects of a kind, kept up to date by a watch, with indexes and with subscribers that are told
-// of every change. Reads cost nothing and may be a moment behind. reflector.ts keeps it fed; cache-set.ts shares it.
+// A local copy of all objects of a kind, kept up to date by a watch, with indexes and subscribers. Reads are synchronous and
+// may lag behind the server. reflector.ts lists and watches; cache-set.ts shares caches between controllers.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -18,58 +18,58 @@ export interface CacheOptions<T extends KubeObject> {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** What to keep of each object, for caches that need only a part: must keep name, namespace, uid and resourceVersion. */
+  /** Drops fields a cache does not need. Must keep name, namespace, uid and resourceVersion. */
   readonly reduce?: (object: Readonly<Stored<T>>) => Readonly<Stored<T>>
 }
 
-/** Called synchronously, in order; an update carries what was before. What they throw is logged. */
+/** Called synchronously and in order. An error they throw is logged. */
 export interface CacheHandlers<T extends KubeObject> {
   added?(object: Readonly<Stored<T>>): void
   updated?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): void
   deleted?(object: Readonly<Stored<T>>): void
 }
 
-/** Memory is bounded by what the server holds of the kind; select less to hold less. */
+/** Memory is bounded by the objects of the kind on the server; use a selector to hold fewer. */
 export interface Cache<T extends KubeObject> {
   readonly kind: Kind<T>
   get(key: ObjectKey | ObjectRef): Readonly<Stored<T>> | undefined
   list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
-  /** `keysOf` must be pure: an object leaves the index under the keys it entered by. Adding the same function again is nothing. */
+  /** `keysOf` must be pure: an object is removed under the keys it was added with. Adding the same function again has no effect. */
   addIndex(name: string, keysOf: IndexFunction<Stored<T>>): void
   byIndex(name: string, key: string): readonly Readonly<Stored<T>>[]
-  /** What is known already is told as added, at once. The returned function ends it. */
+  /** Calls `added` at once for every object in the cache. The returned function unsubscribes. */
   subscribe(handlers: CacheHandlers<T>): () => void
-  /** The state has been complete once. */
+  /** True once the first list is complete. */
   readonly synced: boolean
   /** False when the signal fired first. */
   whenSynced(signal: AbortSignal): Promise<boolean>
   /**
-   * For kinds that may be switched off: once the state is complete, or the server has said that it does not serve the
-   * kind. Then there is none to be seen here, until it does.
+   * For kinds that may be disabled: true once the first list is complete, or the server has answered that it does not
+   * serve the kind.
    */
   whenAnswered(signal: AbortSignal): Promise<boolean>
-  /** False from when the server said that it does not serve the kind until it does again: what is here is from before. */
+  /** False while the server does not serve the kind; the objects in the cache are then from before. */
   readonly isServed: boolean
-  /** Once a write of one's own is in: pass the version it returned. False when the signal fired first. */
+  /** Resolves when the cache has reached this version, as a write returned it. False if the signal fired first. */
   whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
-   * Takes in what a write of one's own returned, before the watch tells it: the next look must not be at the past.
-   * Only for objects that are here already; a new one may have been deleted since.
+   * Updates the cache with the object a write returned, before the watch delivers it, so that the next reconcile does not
+   * read the old state. Only for objects in the cache: a new one may have been deleted since.
    */
   learn(object: Readonly<Stored<T>>): void
-  /** The version this copy shows. */
+  /** The resourceVersion the cache has reached. */
   readonly resourceVersion: string
-  /** Since the server was last heard of; more than a few minutes means it cannot be trusted. */
+  /** Time since the last event or bookmark; after more than a few minutes the cache is stale. */
   lastEventAgeMs(): number
   stats(): CacheStats
-  /** Keeps the cache fed until the signal fires. */
+  /** Lists and watches until the signal fires. */
   run(signal: AbortSignal): Promise<void>
 }
 
 export interface CacheStats {
   readonly objects: number
-  /** How often the state was read anew, and how many changes had to be found by comparing. */
+  /** How often the cache listed again, and how many changes only a list revealed. */
   readonly relists: number
   readonly foundByRelist: number
 }
@@ -92,12 +92,12 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
 
   objects.addIndex(BY_NAMESPACE, ({ metadata: { namespace } }) => (namespace ? [namespace] : []))
 
-  function tell(run: (handlers: CacheHandlers<T>) => void): void {
+  function notify(run: (handlers: CacheHandlers<T>) => void): void {
     for (const handlers of subscribers) {
       try {
         run(handlers)
       } catch (error) {
-        log.error({ err: error, kind: kind.kind }, 'a subscriber of the cache failed; the others go on')
+        log.error({ err: error, kind: kind.kind }, 'a cache subscriber threw; the others were called')
       }
     }
   }
@@ -107,16 +107,16 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     const old = objects.get(key)
     if (old && old.metadata.uid === object.metadata.uid) {
       const [before, now] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
-      if (before === now || isOlder(now, before)) return false // told twice, or late
+      if (before === now || isOlder(now, before)) return false // delivered twice or late
       const next = reduce(object)
       objects.put(key, next)
-      tell((handlers) => handlers.updated?.(next, old))
+      notify((handlers) => handlers.updated?.(next, old))
       return true
     }
-    if (old) drop(key) // the same name, another object: its end was not told
+    if (old) drop(key) // recreated under the same name; its deletion was not delivered
     const added = reduce(object)
     objects.put(key, added)
-    tell((handlers) => handlers.added?.(added))
+    notify((handlers) => handlers.added?.(added))
     return true
   }
 
@@ -125,7 +125,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     if (!old) return false
     objects.delete(key)
     const gone = last ? reduce(last) : old
-    tell((handlers) => handlers.deleted?.(gone))
+    notify((handlers) => handlers.deleted?.(gone))
     return true
   }
 
@@ -151,7 +151,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     progressed(object.metadata.resourceVersion)
   }
 
-  /** What is no longer there has been deleted meanwhile, whether or not anyone said so. */
+  /** A complete list: objects that are not in it have been deleted. */
   function replace(state: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
     const isRewritten = isOlder(version, resourceVersion)
@@ -160,7 +160,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     let found = 0
     for (const key of [...objects.keys()]) if (!present.has(key) && drop(key)) found++
     for (const object of state) {
-      // Another history: what is older by its number is newer all the same.
+      // The server started over: a lower version is not an older one.
       if (
         isRewritten &&
         objects.get(keyOfObject(object))?.metadata.resourceVersion !== object.metadata.resourceVersion
@@ -230,7 +230,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 }
 
-/** Half of many an object, and read by no controller. The rest stays shared with whoever else holds the object. */
+/** managedFields is half of many objects, and no controller reads it. */
 function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {
   if (!object.metadata.managedFields) return object
   const { managedFields: _, ...metadata } = object.metadata

@@ -1,4 +1,4 @@
-// What every controller is given: a way to the server, the caches it shares with the others, time, chance and a voice.
+// What every controller gets: the client, the shared caches, clock, randomness and log.
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
@@ -6,7 +6,7 @@ import type { CacheSet, ClientMetrics } from './index.ts'
 
 export interface ControllerDeps {
   readonly client: Client
-  /** One watched copy of each kind for the whole process. Whoever made the set stops it. */
+  /** One cache per kind for the whole process. Its creator stops it. */
   readonly caches: CacheSet
   readonly clock: Clock
   readonly random: Random

@@ -39,7 +39,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('a controller', () => {
-  it('reconciles what exists, what changes, and what is woken by another object', async () => {
+  it('reconciles existing objects, changed objects, and keys enqueued by another object', async () => {
     const { client, clock, caches } = await aWorld()
     await client.create(configMapKind, map('early'))
     const maps = caches.of(configMapKind)
@@ -76,7 +76,7 @@ describe('a controller', () => {
     await over
   })
 
-  it('leaves alone what asks for nothing, unless its key is not done or it asked before or is gone', async () => {
+  it('skips objects without work, unless the key is not done, had work before, or the object is deleted', async () => {
     const { client, clock, caches } = await aWorld()
     const maps = caches.of(configMapKind)
     const worked: string[] = []
@@ -132,7 +132,7 @@ describe('a controller', () => {
     await over
   })
 
-  it('begins only when everything it reads is there', async () => {
+  it('starts when all its caches are synced', async () => {
     const { client, clock, caches } = await aWorld()
     await client.create(configMapKind, map('a'))
     let sizeAtFirst: number | undefined
@@ -159,7 +159,7 @@ describe('a controller', () => {
 })
 
 describe('a set of caches', () => {
-  it('watches each kind once however many ask, and stops with the last', async () => {
+  it('watches each kind once for all users, and stops with the last', async () => {
     const { client, caches, store } = await aWorld()
     const first = caches.acquire(configMapKind)
     const second = caches.acquire(configMapKind)
@@ -178,14 +178,14 @@ describe('a set of caches', () => {
     expect(caches.all()).toEqual([])
   })
 
-  it('shares whole objects with who asks for their outlines, and keeps outlines where nobody has the whole', async () => {
+  it('serves metadata from a full cache if there is one, and keeps metadata only otherwise', async () => {
     const { client, caches } = await aWorld()
     await client.create(configMapKind, { ...map('a'), metadata: { ...map('a').metadata, finalizers: ['test/held'] } })
     const namespaces = caches.of(namespaceKind)
-    expect(caches.outlinesOf(namespaceKind)).toBe(namespaces)
+    expect(caches.metadataOf(namespaceKind)).toBe(namespaces)
 
-    const outlines = caches.outlinesOf(configMapKind)
-    expect(caches.outlinesOf(configMapKind)).toBe(outlines)
+    const outlines = caches.metadataOf(configMapKind)
+    expect(caches.metadataOf(configMapKind)).toBe(outlines)
     await until(() => outlines.size === 1)
     const [outline] = outlines.list()
     expect(outline).toMatchObject({ metadata: { namespace: 'default', name: 'a', finalizers: ['test/held'] } })

@@ -1,5 +1,5 @@
-// What every controller is made of: watched caches say which keys may have changed, a work queue hands each key to one
-// worker at a time, and `reconcile` moves that key closer to what is wanted. The event that woke it is not passed on.
+// A controller: watched caches say which keys may have changed, a work queue hands each key to one worker at a time, and
+// `reconcile` moves the key closer to its spec. It gets the key, not the event.
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import type { Cache } from './cache.ts'
@@ -8,37 +8,37 @@ import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions 
 
 export interface Source<T extends KubeObject = KubeObject> {
   readonly cache: Cache<T>
-  /** The keys a change concerns; asked about the object before and after it. Must not throw. */
+  /** The keys a change concerns; called with the object before and after the change. Must not throw. */
   keysOf(object: Readonly<Stored<T>>): Iterable<ObjectKey>
-  /** Whether an update matters at all. Default: every one does. */
+  /** Filters updates. Default: every update matters. */
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
-   * Whether there can be anything to do about an object as it is. One that has nothing to be done wakes only keys that
-   * are not done anyway; the end of an object always wakes. Must follow from the object, or from what wakes by itself.
-   * Default: there always can.
+   * Whether there can be work for an object in this state. Without, its change enqueues only keys that are not done anyway;
+   * a deletion always enqueues. Must depend on the object alone, or on state that enqueues the key itself.
+   * Default: there can always be work.
    */
   concerns?(object: Readonly<Stored<T>>): boolean
-  /** The kind may be switched off on the server: then there is none of it, and the work does not wait for it. */
+  /** The server may not serve the kind: then the controller does not wait for its cache. */
   readonly mayBeOff?: boolean
 }
 
 export interface ControllerOptions extends WorkQueueOptions {
   readonly sources: readonly Source[]
   readonly reconcile: Reconcile
-  /** Caches that are read but wake nobody; they too are synced before the first reconcile. */
+  /** Caches that are read and enqueue nothing; they too are synced before the first reconcile. */
   readonly reads?: readonly Cache<KubeObject>[]
-  /** Counts what its queue does, in place of `observer`. */
+  /** Observes the queue, in place of `observer`. */
   readonly metrics?: Pick<ClientMetrics, 'queueObserver'>
 }
 
 export interface Controller {
   readonly name: string
   readonly queue: WorkQueue
-  /** Settles when the last reconcile has. The caches are run by whoever made them. */
+  /** Settles when the last reconcile has. Does not run or stop the caches. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Names the types of a source's cache and functions to each other. */
+/** Infers one type for the cache and the functions of a source. */
 export const source = <T extends KubeObject>(of: Source<T>): Source<T> => of
 
 export function createController(options: ControllerOptions): Controller {
@@ -50,7 +50,7 @@ export function createController(options: ControllerOptions): Controller {
     async run(signal) {
       const stops = sources.map((from) => feed(from, queue))
       try {
-        // A reconcile that sees half the world would undo the other half.
+        // A reconcile with incomplete caches could undo what it does not see.
         const seen = await Promise.all([
           ...sources.map(({ cache, mayBeOff }) => (mayBeOff ? cache.whenAnswered(signal) : cache.whenSynced(signal))),
           ...reads.map((cache) => cache.whenSynced(signal)),
@@ -76,7 +76,7 @@ function feed({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): (
     updated: (next, old) => {
       if (matters && !matters(next, old)) return
       const add = !concerns || concerns(next) || concerns(old) ? addAll : addUndone
-      add(old) // whoever it concerned before must learn that it no longer does
+      add(old) // keys it no longer concerns
       add(next)
     },
     deleted: addAll,

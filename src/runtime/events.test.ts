@@ -62,7 +62,7 @@ async function aRecorder() {
 }
 
 describe('an event recorder', () => {
-  it('tells what happened, to what, and who says so', async () => {
+  it('records reason, message, object and reporting component', async () => {
     const { tell, quiet, events } = await aRecorder()
     tell('no space left')
     await quiet()
@@ -86,7 +86,7 @@ describe('an event recorder', () => {
     ])
   })
 
-  it('SYS-11 counts on one event what happens again', async () => {
+  it('SYS-11 counts a repeated event on the first one', async () => {
     const { clock, tell, quiet, events } = await aRecorder()
     for (let i = 0; i < 5; i++) {
       tell('no space left')
@@ -99,7 +99,7 @@ describe('an event recorder', () => {
     expect(Date.parse(event!.lastTimestamp!) - Date.parse(event!.firstTimestamp!)).toBe(240_000)
   })
 
-  it('tells what expired meanwhile anew', async () => {
+  it('creates a new event when the first one has expired', async () => {
     const { client, tell, quiet, events } = await aRecorder()
     tell('no space left')
     await quiet()
@@ -110,14 +110,14 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(1)
   })
 
-  it('puts events of cluster-wide objects into the namespace default', async () => {
+  it('puts events of cluster-scoped objects into the namespace default', async () => {
     const { recorder, quiet, events } = await aRecorder()
     recorder.record(storageClassKind, { metadata: { name: 'fast', uid: 'u2' } }, warning('bad'))
     await quiet()
     expect((await events())[0]?.metadata.namespace).toBe('default')
   })
 
-  it('SYS-11 combines what differs only in words once there is too much of it', async () => {
+  it('SYS-11 combines events that differ only in their message once there are too many', async () => {
     const { tell, quiet, events } = await aRecorder()
     for (let i = 0; i < 20; i++) {
       tell(`attempt ${i} failed`)
@@ -129,7 +129,7 @@ describe('an event recorder', () => {
     expect(combined).toMatchObject({ count: 10, series: { count: 10 }, message: expect.stringContaining('attempt 19') })
   })
 
-  it('lets one object say only so much, and others still speak', async () => {
+  it('limits the events of one object without limiting others', async () => {
     const { clock, recorder, tell, quiet } = await aRecorder()
     for (let i = 0; i < 100; i++) {
       tell('the same')
@@ -145,7 +145,7 @@ describe('an event recorder', () => {
     expect(recorder.stats().sent).toBe(27)
   })
 
-  it('never throws and never grows without bound while the server is away', async () => {
+  it('neither throws nor grows without bound while the server is unreachable', async () => {
     const { clock, recorder, failing, tell, quiet, events } = await aRecorder()
     failing.error = new ApiError(503, 'ServiceUnavailable', 'away')
     for (let i = 0; i < 10_000; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
@@ -156,7 +156,7 @@ describe('an event recorder', () => {
     expect((await events()).length).toBeGreaterThan(4_900)
   })
 
-  it('SYS-11 sends what waits together in one commit, and rests while there is more', async () => {
+  it('SYS-11 sends pending events in one commit, and pauses between commits', async () => {
     const { clock, commits, recorder, tell, events } = await aRecorder()
     for (let i = 0; i < 100; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
     for (let i = 0; i < 50; i++) await turn()
@@ -168,7 +168,7 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(100)
   })
 
-  it('SYS-11 tells the rest of what waits together when the server refuses one of it', async () => {
+  it('SYS-11 sends the other pending events when the server rejects one', async () => {
     const { client, lines, recorder, tell, quiet, events } = await aRecorder()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })
@@ -182,7 +182,7 @@ describe('an event recorder', () => {
     expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
   })
 
-  it('SYS-11 tells nothing twice where the answer to a commit was lost', async () => {
+  it('SYS-11 records nothing twice when the response to a commit is lost', async () => {
     const { failing, recorder, tell, quiet, events } = await aRecorder()
     failing.losesAnswers = true
     tell('a')
@@ -193,7 +193,7 @@ describe('an event recorder', () => {
     expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 0 })
   })
 
-  it('gives up what the server refuses, without blocking the rest', async () => {
+  it('drops an event the server rejects without blocking the others', async () => {
     const { recorder, failing, tell, quiet, events } = await aRecorder()
     failing.error = new ApiError(403, 'Forbidden', 'namespace is being terminated')
     tell('a')
@@ -205,7 +205,7 @@ describe('an event recorder', () => {
     expect((await events()).map(({ message }) => message)).toEqual(['b'])
   })
 
-  it('SYS-11 warns of what it could not tell, but not where a namespace goes with its events', async () => {
+  it('SYS-11 logs a warning for an event it could not record, unless its namespace is terminating', async () => {
     const { client, failing, lines, tell, quiet } = await aRecorder()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })
@@ -218,7 +218,7 @@ describe('an event recorder', () => {
     expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])
   })
 
-  it('sends what is pending before it stops', async () => {
+  it('sends pending events before it stops', async () => {
     const { closing, running, tell, events } = await aRecorder()
     for (let i = 0; i < 5; i++) tell(`m${i}`)
     closing.abort()
@@ -226,7 +226,7 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(5)
   })
 
-  it('shortens a message to what an event can carry', async () => {
+  it('truncates a message to the size limit of an event', async () => {
     const { tell, quiet, events } = await aRecorder()
     tell('ü'.repeat(5_000))
     await quiet()

@@ -1,11 +1,10 @@
-// Tells people what happens to objects: core Event objects, the same thing told again as a higher count on the first.
-// Recording never waits, never throws and never floods: what is pending is bounded, each object may say only so much,
-// and too many variations of one reason become a single event. What waits together travels together, where the server
-// commits atomically; if it refuses, each goes alone.
+// Records Events on objects; a repeated event raises the count of the first. Recording never blocks, throws or floods: the
+// queue is bounded, each object has a rate limit, and many variations of one reason are combined. Pending events are sent in
+// one commit where the server commits atomically, and one by one if the commit fails.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
-import { ApiError } from '../api/status-error.ts'
+import { ApiError, isAlreadyExists, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -17,62 +16,62 @@ export interface EventRecorderOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** Who reports: `stowage-provisioner`. */
+  /** The reporting component: `stowage-provisioner`. */
   readonly component: string
-  /** Which of them; its host or pod. */
+  /** The host or pod of the component. */
   readonly instance?: string
 }
 
-export interface Happening {
+export interface EventDetails {
   readonly type: 'Normal' | 'Warning'
-  /** One word in CamelCase that programs may test. */
+  /** One word in CamelCase, for programs. */
   readonly reason: string
   readonly message: string
   readonly action?: string
 }
 
 export interface EventRecorder {
-  record(kind: Kind, object: Readonly<KubeObject>, happening: Happening): void
-  /** Sends until the signal fires, then sends what is still pending, once. */
+  record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void
+  /** Sends until the signal fires, then sends pending events once. */
   run(signal: AbortSignal): Promise<void>
   stats(): { readonly pending: number; readonly dropped: number; readonly sent: number }
 }
 
-const PENDING_MAX = 5_000 // beyond this, new happenings are dropped and counted
-/** Sent in one commit. Where more is pending much is being done, and telling must not hold that up: the rest waits. */
+const PENDING_MAX = 5_000 // further events are dropped and counted
+/** Events per commit. With more pending the server is busy, and events must not slow it down: the rest waits. */
 const BATCH_MAX = 64
 const BATCH_PAUSE_MS = 250
-const REMEMBERED_MAX = 4_096 // beyond this, the one told longest ago starts a new event
+const REMEMBERED_MAX = 4_096 // beyond this, the least recently recorded starts a new event
 const MESSAGE_BYTES_MAX = 1_024
-/** Each object may tell this many at once, and one more every five minutes. */
+/** Rate limit per object: this many at once, and one more every five minutes. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 300_000
-/** More different messages than this for one object and reason within ten minutes are told as one. */
+/** More different messages than this for one object and reason within ten minutes are combined. */
 const VARIATIONS_MAX = 10
 const VARIATIONS_MS = 600_000
 const TRIES_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
-/** The server forgets events after an hour; a count on one older than this would be about nothing. */
+/** Events expire on the server after an hour; an older one cannot be counted up. */
 const SAME_EVENT_MS = 3_000_000
 
 interface Pending {
   readonly key: string
   readonly about: Event['involvedObject']
-  readonly happening: Happening
+  readonly details: EventDetails
   count: number
   firstMs: number
   lastMs: number
-  /** What its event is called, once that was tried. */
+  /** The name of its Event, after the first attempt to create it. */
   name?: string
 }
 
-/** How it is told, and what is then to be remembered. */
+/** The write for an event, and what to remember afterwards. */
 interface Sending {
   readonly write: Extract<CommitWrite, { do: 'create' | 'patch' }>
-  readonly told: Told
+  readonly recorded: RecordedEvent
 }
 
-interface Told {
+interface RecordedEvent {
   readonly namespace: string
   readonly name: string
   count: number
@@ -82,20 +81,20 @@ interface Told {
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, random, log = silentLog, component, instance = component } = options
   const pending = new Map<string, Pending>()
-  const told = lru<Told>(REMEMBERED_MAX)
+  const recorded = lru<RecordedEvent>(REMEMBERED_MAX)
   const buckets = lru<{ tokens: number; atMs: number }>(REMEMBERED_MAX)
   const variations = lru<{ messages: Set<string>; sinceMs: number }>(REMEMBERED_MAX)
   let dropped = 0
   let sent = 0
   let wake: (() => void) | undefined
 
-  function record(kind: Kind, object: Readonly<KubeObject>, happening: Happening): void {
+  function record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void {
     const { namespace, name, uid, resourceVersion } = object.metadata
     const apiVersion = kind.group ? `${kind.group}/${kind.versions[0]}` : kind.versions[0]!
     const about = { kind: kind.kind, apiVersion, name, uid, resourceVersion, ...(namespace ? { namespace } : {}) }
     const identity = JSON.stringify([about.kind, namespace, name, uid])
-    const asTold = combined(identity, { ...happening, message: shortened(happening.message) })
-    const key = JSON.stringify([identity, asTold.key])
+    const combinedEvent = combined(identity, { ...details, message: shortened(details.message) })
+    const key = JSON.stringify([identity, combinedEvent.key])
     const waiting = pending.get(key)
     if (waiting) {
       waiting.count++
@@ -107,13 +106,13 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       return
     }
     const nowMs = clock.nowMs()
-    pending.set(key, { key, about, happening: asTold.happening, count: 1, firstMs: nowMs, lastMs: nowMs })
+    pending.set(key, { key, about, details: combinedEvent.details, count: 1, firstMs: nowMs, lastMs: nowMs })
     wake?.()
   }
 
-  /** What tells the event from others: its words, unless it has had too many words lately. */
-  function combined(identity: string, happening: Happening): { key: string; happening: Happening } {
-    const { type, reason, message } = happening
+  /** Identifies repeated events: by message, unless there were too many variations of it lately. */
+  function combined(identity: string, details: EventDetails): { key: string; details: EventDetails } {
+    const { type, reason, message } = details
     const group = JSON.stringify([identity, type, reason])
     const nowMs = clock.monotonicMs()
     let seen = variations.get(group)
@@ -124,11 +123,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (seen.messages.size >= VARIATIONS_MAX && !seen.messages.has(message)) {
       return {
         key: JSON.stringify([type, reason]),
-        happening: { ...happening, message: shortened(`(combined from similar events): ${message}`) },
+        details: { ...details, message: shortened(`(combined from similar events): ${message}`) },
       }
     }
     seen.messages.add(message)
-    return { key: JSON.stringify([type, reason, message]), happening }
+    return { key: JSON.stringify([type, reason, message]), details }
   }
 
   function mayTell(identity: string): boolean {
@@ -144,27 +143,27 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (counting) {
       try {
         await sendAlone(counting)
-        told.set(one.key, counting.told)
+        recorded.set(one.key, counting.recorded)
         return
       } catch (error) {
-        if (!(error instanceof ApiError && error.code === 404)) throw error // it has expired: a new one then
+        if (!isNotFound(error)) throw error // expired: create a new one
       }
     }
-    const telling = tellNew(one)
-    await sendAlone(telling)
-    told.set(one.key, telling.told)
+    const sending = createWrite(one)
+    await sendAlone(sending)
+    recorded.set(one.key, sending.recorded)
   }
 
-  /** All of them or none; false when it was none, or nobody knows. */
+  /** All or none; false if none was written, or that is unknown. */
   async function sendTogether(batch: readonly Pending[]): Promise<boolean> {
-    const sendings = batch.map((one) => countOn(one) ?? tellNew(one))
+    const sendings = batch.map((one) => countOn(one) ?? createWrite(one))
     try {
       if (!(await client.commitsAtomically())) return false
       await client.commit(sendings.map(({ write }) => write))
     } catch {
-      return false // sent alone, each shows whether it was the reason
+      return false // sent one by one, each shows whether it caused the failure
     }
-    for (const [index, { key }] of batch.entries()) told.set(key, sendings[index]!.told)
+    for (const [index, { key }] of batch.entries()) recorded.set(key, sendings[index]!.recorded)
     sent += batch.length
     return true
   }
@@ -174,39 +173,39 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     try {
       await client.create(write.kind, write.object)
     } catch (error) {
-      // Nobody else makes up that name: it is in from an earlier try whose answer was lost.
-      if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+      // The name is random: an earlier attempt created it, and its response was lost.
+      if (!isAlreadyExists(error)) throw error
     }
   }
 
-  /** Nothing where it was not told before, or too long ago. */
+  /** Undefined if the event was not recorded before, or too long ago. */
   function countOn(one: Pending): Sending | undefined {
-    const before = told.get(one.key)
+    const before = recorded.get(one.key)
     if (!before || one.lastMs - before.lastMs >= SAME_EVENT_MS) return undefined
     const { namespace, name } = before
     const count = before.count + one.count
-    const { message } = one.happening
-    // Both ways of counting: `count` for those who know events of old, the series for those who read events.k8s.io.
+    const { message } = one.details
+    // `count` for readers of core/v1, `series` for readers of events.k8s.io.
     const series = { count, lastObservedTime: microTimestamp(one.lastMs) }
     const body = { count, message, lastTimestamp: timestamp(one.lastMs), series }
     const patch = { type: 'strategic', body } as const
     return {
       write: { do: 'patch', kind: eventKind, ref: { namespace, name }, patch },
-      told: { namespace, name, count, lastMs: one.lastMs },
+      recorded: { namespace, name, count, lastMs: one.lastMs },
     }
   }
 
-  function tellNew(one: Pending): Sending {
-    const { about, happening, count, firstMs, lastMs } = one
-    const namespace = about.namespace ?? 'default' // where those of cluster-wide objects live
+  function createWrite(one: Pending): Sending {
+    const { about, details, count, firstMs, lastMs } = one
+    const namespace = about.namespace ?? 'default' // for cluster-scoped objects
     one.name ??= `${(about.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`
     const event: Event = {
       metadata: { namespace, name: one.name },
       involvedObject: about,
-      type: happening.type,
-      reason: happening.reason,
-      message: happening.message,
-      ...(happening.action ? { action: happening.action } : {}),
+      type: details.type,
+      reason: details.reason,
+      message: details.message,
+      ...(details.action ? { action: details.action } : {}),
       count,
       firstTimestamp: timestamp(firstMs),
       lastTimestamp: timestamp(lastMs),
@@ -216,11 +215,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
     return {
       write: { do: 'create', kind: eventKind, object: event },
-      told: { namespace, name: one.name, count, lastMs },
+      recorded: { namespace, name: one.name, count, lastMs },
     }
   }
 
-  /** Tries a few times; whatever cannot be told is dropped with a line in the log. */
+  /** Retries a few times; an event that cannot be recorded is dropped and logged. */
   async function deliver(one: Pending, signal: AbortSignal): Promise<void> {
     for (let tries = 0; ; tries++) {
       try {
@@ -231,8 +230,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         const mayPass = error instanceof ApiError && (error.code >= 500 || error.code === 429)
         if (!mayPass || tries + 1 >= TRIES_MAX || signal.aborted) {
           dropped++
-          const fields = { err: error, about: one.about, reason: one.happening.reason }
-          // Whoever would read it is going with its namespace.
+          const fields = { err: error, about: one.about, reason: one.details.reason }
+          // Expected: the namespace is deleted with its events.
           if (isNamespaceGoing(error)) log.debug(fields, 'event not recorded: its namespace is being terminated')
           else log.warn(fields, 'event could not be recorded')
           return

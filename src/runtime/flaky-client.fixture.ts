@@ -1,22 +1,22 @@
-// For tests: a client whose watches and lists go wrong on command, the ways connections and servers do. The requests
-// that get through are answered by the client it wraps.
+// A client for tests whose watches and lists fail on command, as connections and servers do. Other requests reach the
+// client it wraps.
 import type { Kind } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Client, WatchEvent, WatchRequest } from '../client/client.ts'
 
 export interface FlakyClient extends Client {
-  /** Streams open now, and opened so far. */
+  /** Streams that are open, and that were opened so far. */
   readonly streams: number
   readonly watches: readonly WatchRequest[]
   readonly lists: number
-  /** Ends all open streams: cleanly, or with this error. */
+  /** Ends all open streams, with the error if one is given. */
   cut(error?: Error): void
-  /** Open streams deliver nothing more and do not end by themselves: the other side is gone without a word. */
+  /** Open streams deliver nothing more and do not end, as after a network partition. */
   silence(): void
   /** While set, new watches fail with it. */
   watchError: ApiError | undefined
   listError: ApiError | undefined
-  /** Like a server from before WatchList: the parameter is ignored, or refused. */
+  /** How a server without WatchList treats the parameter. */
   watchList: 'served' | 'ignored' | 'refused' | 'broken'
 }
 

@@ -2,7 +2,7 @@
 export { type Cache, type CacheOptions, createCache } from './cache.ts'
 export { type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, type ControllerOptions, createController, type Source, source } from './controller.ts'
-export { createEventRecorder, type EventRecorder, type Happening } from './events.ts'
+export { createEventRecorder, type EventDetails, type EventRecorder } from './events.ts'
 export { type Host, type ProcessDeps, runOnHost, startHost } from './host.ts'
 export { createLeaderElection, type LeaderElection, type LeaseTimes, NotLeaderError } from './leader-election.ts'
 export { createManager, type Manager, type TermDeps } from './manager.ts'

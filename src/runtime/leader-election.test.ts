@@ -19,11 +19,11 @@ const settle = async () => {
 interface Fault {
   latencyMs: number
   fails: boolean
-  /** The request arrives and the answer does not. */
+  /** The request arrives and the response is lost. */
   answerLost: boolean
 }
 
-/** A process of its own: a clock that may run fast or slow, timers that stand still while it is paused, a bad network. */
+/** A process with its own clock rate, timers that stop while it is paused, and a faulty network. */
 function aProcess(world: ManualClock, client: Client, identity: string, random: Random) {
   const state = { rate: 1, paused: false, fault: { latencyMs: 0, fails: false, answerLost: false } as Fault }
   const waking: (() => void)[] = []
@@ -122,7 +122,7 @@ const advance = async (world: ManualClock, ms: number) => {
 }
 
 describe('leader election', () => {
-  it('SYS-8 lets one lead, and another soon after it has gone', async () => {
+  it('SYS-8 elects one leader, and another soon after it has stopped', async () => {
     const { world, client } = await aWorld()
     const [a, b] = ['a', 'b'].map((name) => aProcess(world, client, name, () => 0.5)) as any
     await advance(world, 5_000)
@@ -141,7 +141,7 @@ describe('leader election', () => {
     await second.stop()
   })
 
-  it('SYS-8 a leader that dies is followed within its lease and a few tries', async () => {
+  it('SYS-8 replaces a crashed leader within the lease duration and a few retries', async () => {
     const { world, client } = await aWorld()
     const dead = aProcess(world, client, 'dead', () => 0.5)
     await advance(world, 3_000)
@@ -156,7 +156,7 @@ describe('leader election', () => {
     await next.stop()
   })
 
-  it('a leader that cannot renew stops leading before anyone else may begin', async () => {
+  it('stops a leader that cannot renew before another can start', async () => {
     const { world, client } = await aWorld()
     const a = aProcess(world, client, 'a', () => 0.5)
     await advance(world, 3_000)
@@ -169,7 +169,7 @@ describe('leader election', () => {
     await a.stop()
   })
 
-  it('a renewal that hangs does not keep the leader leading', async () => {
+  it('ends leadership while a renewal hangs', async () => {
     const { world, client } = await aWorld()
     const a = aProcess(world, client, 'a', () => 0.5)
     await advance(world, 3_000)
@@ -179,7 +179,7 @@ describe('leader election', () => {
     expect(a.terms).toEqual(['waits', 'leads', 'waits'])
   })
 
-  it('the fence stops a commit that a deposed leader had already sent, and costs its holder no version', async () => {
+  it('fails a commit that a former leader sent, and costs the holder no resourceVersion', async () => {
     const { world, client, store } = await aWorld()
     const a = aProcess(world, client, 'a', () => 0.5)
     await advance(world, 3_000)
@@ -202,7 +202,7 @@ describe('leader election', () => {
     await b.stop()
   })
 
-  it('refuses times that would let two lead', () => {
+  it('rejects times that would allow two leaders', () => {
     const options = {
       client: {} as Client,
       clock: {} as Clock,
@@ -214,7 +214,7 @@ describe('leader election', () => {
     expect(() => createLeaderElection({ ...options, leaseMs: 10_000 })).toThrow('Cannot elect a leader')
   })
 
-  it('SYS-8 two never lead at once, whatever clocks, pauses and the network do', async () => {
+  it('SYS-8 never has two leaders under any clock drift, pause or network fault', async () => {
     const step = fc.record({
       who: fc.nat(2),
       act: fc.constantFrom('pause', 'resume', 'fault', 'heal'),

@@ -1,16 +1,17 @@
-// One leader at a time, by a Lease object. Who holds it renews it every few seconds; who does not waits until it has
-// seen the same record unchanged for the whole duration of the lease, by its own monotonic clock.
+// Elects one leader by a Lease object. The holder renews it every few seconds; other processes take it when they have seen
+// the same record unchanged for the whole lease duration, by their own monotonic clock.
 //
-// Two never believe in it at once: a leader's belief ends `renewDeadlineMs` after it *sent* its last renewal that
-// succeeded, and no one else takes the lease before `leaseMs` after having *seen* that renewal, which is later. The
-// difference of the two (5 s of 15) is what clocks may run apart. A leader that was paused finds its belief expired
-// when it wakes; what it had already sent off is stopped by the fence, where commits are atomic.
+// Two processes never lead at once: leadership ends `renewDeadlineMs` after the leader *sent* its last successful renewal,
+// and no other process takes the lease before `leaseMs` after it *saw* that renewal, which is later. The difference (5 s of
+// 15) is the tolerated clock drift. A paused leader finds its leadership expired when it resumes; requests it had already
+// sent are rejected by the fence, where commits are atomic.
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
-import { ApiError } from '../api/status-error.ts'
+import { isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
+import { find } from '../client/find.ts'
 
 export interface LeaseTimes {
   /** How long others wait after the last renewal they saw. */
@@ -28,22 +29,22 @@ export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly log?: Logger
   readonly namespace: string
   readonly name: string
-  /** Must differ for every process that ever runs: `host_uuid`. */
+  /** Unique for every start of a process: `host_uuid`. */
   readonly identity: string
-  /** Told that it does not lead yet, and when leadership begins and ends; for leader_election_master_status. */
+  /** Called with false at the start, and when leadership begins and ends; for leader_election_master_status. */
   onChange?(isLeader: boolean): void
 }
 
 export interface LeaderElection {
-  /** By the clock, this moment. */
+  /** By the clock, now. */
   readonly isLeader: boolean
-  /** Who held the lease when it was last read. */
+  /** The holder when the lease was last read. */
   readonly holder: string
-  /** Throws NotLeaderError; ask right before every effect on the world outside. */
+  /** Throws NotLeaderError. Call it right before every effect outside the API server. */
   assertStillLeader(): void
-  /** A first write for commits: it changes nothing and refuses the commit once someone else holds the lease. */
+  /** A first write for commits: changes nothing, and fails the commit if another process holds the lease. */
   fence(): CommitWrite
-  /** Runs `lead` whenever leader, its signal firing when that ends; lets the lease go when `signal` fires. */
+  /** Runs `lead` in every term as leader; its signal fires when the term ends. Releases the lease when `signal` fires. */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
 }
 
@@ -66,9 +67,9 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     )
   }
   const ref = { namespace, name }
-  /** The record as last read, and when it was first seen like that. */
+  /** The record as last read, and when it was first seen in this state. */
   let observed: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined
-  /** By the monotonic clock; in the past when not leader. */
+  /** By the monotonic clock; in the past if this process does not lead. */
   let leaderUntilMs = Number.NEGATIVE_INFINITY
   let transitions = 0
 
@@ -87,7 +88,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else observed = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
-  /** One try to get or keep the lease. A leader knows what it wrote last, and need not read it. */
+  /** One attempt to take or renew the lease. The leader knows what it wrote last and does not read it first. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     if (isLeader() && observed && (await renewKnown(observed.lease, signal))) return true
     const sentMs = clock.monotonicMs()
@@ -106,12 +107,12 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       if (clock.monotonicMs() - observed!.sinceMs < theirsMs) return false
     }
     const taken = isMine ? {} : { acquireTime: own.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
-    // Names the version that was read: of two that try at once, one succeeds.
+    // With the resourceVersion that was read: of two concurrent attempts one succeeds.
     took(await client.update(leaseKind, { ...current, spec: { ...spec, ...taken, ...own } }, { signal }), sentMs)
     return true
   }
 
-  /** False: somebody else wrote it, or it was this process and the answer was lost. */
+  /** False: another process wrote the lease, or the response to an own write was lost. */
   async function renewKnown(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
     const sentMs = clock.monotonicMs()
     if (lease.spec?.holderIdentity !== identity) return false
@@ -119,7 +120,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       took(await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...mine() } }, { signal }), sentMs)
       return true
     } catch (error) {
-      if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return false
+      if (isNotFound(error) || isConflict(error)) return false
       throw error
     }
   }
@@ -130,14 +131,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     renewTime: microTime(clock.nowMs()),
   })
 
-  async function read(signal: AbortSignal): Promise<Readonly<Lease> | undefined> {
-    try {
-      return await client.get(leaseKind, ref, { signal })
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 404) return undefined
-      throw error
-    }
-  }
+  const read = (signal: AbortSignal) => find(client, leaseKind, ref, { signal })
 
   function took(lease: Readonly<Lease>, sentMs: number): void {
     observe(lease)
@@ -149,7 +143,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     try {
       return await acquireOrRenew(signal)
     } catch (error) {
-      if (!signal.aborted) log.debug({ err: error, lease: `${namespace}/${name}` }, 'lease not obtained; trying again')
+      if (!signal.aborted) log.debug({ err: error, lease: `${namespace}/${name}` }, 'lease not acquired; retrying')
       return false
     }
   }
@@ -195,7 +189,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         if (!isLeader()) term.abort()
       }
       cancelDeadline()
-      await leading // whoever leads next must find nobody at work
+      await leading // the next leader must not overlap with this work
     } finally {
       signal.removeEventListener('abort', stop)
     }
@@ -206,7 +200,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     return end
   }
 
-  /** So that the next leader need not wait for the lease to run out. */
+  /** So that the next leader does not have to wait for the lease to expire. */
   async function release(): Promise<void> {
     leaderUntilMs = Number.NEGATIVE_INFINITY
     try {
@@ -215,7 +209,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       const spec = { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.nowMs()) }
       await client.update(leaseKind, { ...current, spec })
     } catch (error) {
-      log.info({ err: error, lease: `${namespace}/${name}` }, 'lease not released; it runs out by itself')
+      log.info({ err: error, lease: `${namespace}/${name}` }, 'lease not released; it expires by itself')
     }
   }
 
@@ -244,5 +238,5 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   }
 }
 
-/** Leases count in microseconds; our clock in milliseconds. */
+/** Lease times have microseconds; the clock has milliseconds. */
 const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}000Z`

@@ -22,13 +22,13 @@ describe('log lines', () => {
     await rm(dir, { recursive: true })
   })
 
-  it('SYS-11 come out whole and in order', async () => {
+  it('SYS-11 are written completely and in order', async () => {
     const all = Array.from({ length: 1_000 }, (_, index) => `line ${index}\n`)
     for (const line of all) lines.write(line)
     await vi.waitFor(async () => expect(await text()).toBe(all.join('')))
   })
 
-  it('SYS-11 that wait when the process ends are written', async () => {
+  it('SYS-11 that are queued at exit are written', async () => {
     lines.write('one\n')
     await vi.waitFor(async () => expect(await text()).toBe('one\n'))
     lines.write('two\n')
@@ -37,14 +37,14 @@ describe('log lines', () => {
     await vi.waitFor(async () => expect((await text()).split('\n').sort()).toEqual(['', 'one', 'three', 'two']))
   })
 
-  it('SYS-11 beyond the bound are dropped, and it says how many', async () => {
+  it('SYS-11 beyond the bound are dropped and counted', async () => {
     const long = `${'x'.repeat(WAITING_MAX / 2)}\n`
-    for (let count = 0; count < 5; count++) lines.write(long) // the first is on its way at once
+    for (let count = 0; count < 5; count++) lines.write(long) // the first is written at once
     await vi.waitFor(async () => expect(await text()).toMatch(/"3 lines of this log were dropped"/))
     expect((await text()).match(/x\n/g)).toHaveLength(2)
   })
 
-  it('SYS-11 that a full disk does not take stop nobody, neither while the process runs nor at its end', async () => {
+  it('SYS-11 on a full disk block neither the process nor its exit', async () => {
     const full = openSync('/dev/full', 'w')
     const onFull = createLogLines(full)
     onFull.write('one\n')
@@ -54,7 +54,7 @@ describe('log lines', () => {
     closeSync(full)
   })
 
-  it('SYS-11 that could not be written come out when there is room again', async () => {
+  it('SYS-11 that could not be written are written when there is space again', async () => {
     const path = join(dir, 'pipe')
     execFileSync('mkfifo', [path])
     const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)

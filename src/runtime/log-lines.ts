@@ -1,11 +1,11 @@
-// Where log lines go: a file descriptor that may be a file on a full disk, a pipe nobody reads, or a terminal that is
-// held. None of them may stop the server: lines wait their turn up to a bound, beyond it they are dropped and counted,
-// and what could not be written is tried again with the next line.
+// Writes log lines to a file descriptor without ever blocking the process, even on a full disk, a pipe without reader or a
+// stopped terminal. Lines queue up to a bound; beyond it they are dropped and counted. A failed write is retried with the
+// next line.
 import { write, writeSync } from 'node:fs'
 
 export interface LogLines {
   write(line: string): void
-  /** What still waits, tried once and at the spot: for the end of the process. */
+  /** Writes queued lines synchronously, once: for the exit of the process. */
   flush(): void
 }
 
@@ -15,20 +15,20 @@ export function createLogLines(fd: number): LogLines {
   let waiting: string[] = []
   let waitingLength = 0
   let dropped = 0
-  let begun: Buffer = Buffer.alloc(0) // taken from those that wait, and not yet written to its end
+  let begun: Buffer = Buffer.alloc(0) // taken from the queue and not completely written
   let isWriting = false
 
   function take(): void {
     if (begun.length > 0) return
-    const told =
+    const note =
       dropped > 0 ? `${JSON.stringify({ level: 'warn', msg: `${dropped} lines of this log were dropped` })}\n` : ''
-    begun = Buffer.from(waiting.join('') + told)
+    begun = Buffer.from(waiting.join('') + note)
     waiting = []
     waitingLength = 0
     dropped = 0
   }
 
-  function goOn(): void {
+  function writeNext(): void {
     if (isWriting) return
     take()
     if (begun.length === 0) return
@@ -37,7 +37,7 @@ export function createLogLines(fd: number): LogLines {
       isWriting = false
       if (error) return
       begun = begun.subarray(written)
-      goOn()
+      writeNext()
     })
   }
 
@@ -49,15 +49,15 @@ export function createLogLines(fd: number): LogLines {
         waiting.push(line)
         waitingLength += line.length
       }
-      goOn()
+      writeNext()
     },
 
     flush() {
-      if (isWriting) begun = Buffer.alloc(0) // on its way already
+      if (isWriting) begun = Buffer.alloc(0) // being written
       try {
         for (take(); begun.length > 0; take()) begun = begun.subarray(writeSync(fd, begun))
       } catch {
-        // Nobody is left to tell.
+        // The process exits; there is nowhere to report this.
       }
     },
   }

@@ -14,7 +14,7 @@ function logged(error: unknown): { err: Record<string, unknown> } {
 }
 
 describe('the log', () => {
-  it('SYS-11 shows what a server or a driver answered, with its code and without a stack', () => {
+  it('SYS-11 logs errors of a server or driver with their code and without a stack trace', () => {
     expect(logged(new ApiError(403, 'Forbidden', 'not for you')).err).toEqual({
       type: 'ApiError',
       message: 'not for you',
@@ -28,7 +28,7 @@ describe('the log', () => {
     })
   })
 
-  it('SYS-11 shows where a surprise came from', () => {
+  it('SYS-11 logs unexpected errors with a stack trace', () => {
     const { err } = logged(new TypeError('x is not a function'))
     expect(err).toMatchObject({ type: 'TypeError', message: 'x is not a function' })
     expect(err.stack).toContain('log.test.ts')

@@ -1,4 +1,4 @@
-// The process's log: one JSON object per line on standard error, for machines and `jq` alike.
+// The log of the process: one JSON object per line on standard error.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import { hasLogFields, type Logger } from '../base/log.ts'
@@ -6,7 +6,7 @@ import { createLogLines } from './log-lines.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** Writes to standard error, unless told otherwise. */
+/** Default destination: standard error. */
 export const createLog = (level: string, to: DestinationStream = standardError()): Logger =>
   pino(
     {
@@ -14,7 +14,7 @@ export const createLog = (level: string, to: DestinationStream = standardError()
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: described },
+      serializers: { err: serializeError },
     },
     to,
   )
@@ -25,8 +25,8 @@ function standardError(): DestinationStream {
   return lines
 }
 
-/** Answers of a server or a driver say all there is to say; where they were thrown helps nobody. The rest is a surprise. */
-function described(error: Error): object {
+/** Errors of the API server and of CSI drivers are complete without a stack trace; all others are unexpected and keep it. */
+function serializeError(error: Error): object {
   if (error instanceof ApiError)
     return { type: error.name, message: error.message, code: error.code, reason: error.reason }
   if (hasLogFields(error)) return { type: error.name, message: error.message, ...error.logFields() }

@@ -6,8 +6,8 @@ import { createClientMetrics } from './metrics.ts'
 import { retryAfter } from './outcome.ts'
 import { createWorkQueue } from './work-queue.ts'
 
-describe('the metrics of the client library', () => {
-  it('SYS-11 count under the names operators know', async () => {
+describe('the metrics of the runtime', () => {
+  it('SYS-11 use the names of client-go and controller-runtime', async () => {
     const registry = new Registry()
     const metrics = createClientMetrics(registry)
     const clock = manualClock()

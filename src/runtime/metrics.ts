@@ -1,4 +1,4 @@
-// What the client library counts, under the names operators already chart: requests, watches, work queues, leadership.
+// Metrics of the runtime, under the names of client-go and controller-runtime: requests, watches, work queues, leadership.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { RequestObserver } from '../client/http/http-client.ts'
 import type { Cache } from './cache.ts'
@@ -7,9 +7,9 @@ import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
 export interface ClientMetrics {
   /** For httpClient. */
   readonly requests: RequestObserver
-  /** For createWorkQueue and createController: before the queue exists, its name is enough. */
+  /** For createWorkQueue and createController. */
   queueObserver(name: string): WorkQueueObserver
-  /** The gauges of queues and caches ask these when they are read. */
+  /** The gauges read these queues and caches when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>
   leadership(name: string, isLeader: boolean): void
@@ -27,20 +27,20 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
 
   const requestsTotal = new Counter({
     name: 'rest_client_requests_total',
-    help: 'Requests to the API server, by method and code; code 0 means that there was no answer.',
+    help: 'Requests to the API server, by method and code; code 0: no response.',
     labelNames: ['method', 'code', 'resource'],
     registers,
   })
   const requestSeconds = new Histogram({
     name: 'rest_client_request_duration_seconds',
-    help: 'Time from sending a request to its answer; watches excluded.',
+    help: 'Time from a request to its response; without watches.',
     labelNames: ['verb', 'resource'],
     buckets: REQUEST_SECONDS,
     registers,
   })
   const perQueue = { labelNames: ['name'] as const, registers }
   const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...perQueue })
-  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were put back.', ...perQueue })
+  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were retried.', ...perQueue })
   const waited = new Histogram({
     name: 'workqueue_queue_duration_seconds',
     help: 'How long keys waited for a worker.',
@@ -49,7 +49,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
   })
   const worked = new Histogram({
     name: 'workqueue_work_duration_seconds',
-    help: 'How long keys were worked on.',
+    help: 'How long keys were processed.',
     buckets: QUEUE_SECONDS,
     ...perQueue,
   })
@@ -63,10 +63,14 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
       },
     })
   queueGauge('workqueue_depth', 'Keys waiting for a worker.', ({ depth }) => depth)
-  queueGauge('workqueue_unfinished_work_seconds', 'Age of all work in progress.', (stats) => stats.unfinishedSeconds)
+  queueGauge(
+    'workqueue_unfinished_work_seconds',
+    'Total age of the keys being processed.',
+    (stats) => stats.unfinishedSeconds,
+  )
   queueGauge(
     'workqueue_longest_running_processor_seconds',
-    'Age of the oldest work in progress.',
+    'Age of the key that has been processed longest.',
     ({ longestSeconds }) => longestSeconds,
   )
   const cacheGauge = (
@@ -85,14 +89,14 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     })
   cacheGauge(
     'stowage_watch_last_event_age_seconds',
-    'Since the server was last heard of.',
+    'Time since the last event or bookmark of the watch.',
     (cache) => cache.lastEventAgeMs() / 1_000,
   )
-  cacheGauge('stowage_cache_objects', 'Objects held.', (cache) => cache.stats().objects)
-  cacheGauge('stowage_cache_relists', 'How often the state was read anew.', (cache) => cache.stats().relists)
+  cacheGauge('stowage_cache_objects', 'Objects in the cache.', (cache) => cache.stats().objects)
+  cacheGauge('stowage_cache_relists', 'How often the cache listed again.', (cache) => cache.stats().relists)
   cacheGauge(
     'stowage_cache_missed_changes',
-    'Changes that no event told and only a relist found.',
+    'Changes that only a relist revealed.',
     (cache) => cache.stats().foundByRelist,
   )
   const master = new Gauge({

@@ -1,5 +1,5 @@
-// Objects by key and by indexes: what a cache knows, and nothing of how it learns it. An index maps every object to
-// any number of strings; looking one up costs what it finds, however many objects there are.
+// Objects by key and by indexes: the data structure of a cache. An index maps an object to any number of strings; a lookup
+// costs as much as it returns, however many objects there are.
 import type { ObjectKey } from '../client/object-key.ts'
 
 export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
@@ -27,7 +27,7 @@ export class ObjectSet<T> {
   }
 
   addIndex(name: string, keysOf: IndexFunction<T>): void {
-    if (this.#indexes.has(name)) throw new Error(`There is already an index called "${name}".`)
+    if (this.#indexes.has(name)) throw new Error(`There is already an index named "${name}".`)
     const index = { keysOf, buckets: new Map<string, Bucket<T>>() }
     this.#indexes.set(name, index)
     for (const [key, object] of this.#objects) enter(index, key, object)
@@ -39,7 +39,7 @@ export class ObjectSet<T> {
 
   byIndex(name: string, value: string): readonly Readonly<T>[] {
     const index = this.#indexes.get(name)
-    if (!index) throw new Error(`There is no index called "${name}"; add it before asking it.`)
+    if (!index) throw new Error(`There is no index named "${name}"; add it first.`)
     const bucket = index.buckets.get(value)
     return bucket ? [...bucket.values()] : []
   }

@@ -1,11 +1,11 @@
-// How a reconcile ends, short of surprise: done, again later, or stuck until something changes. The reason is kept by
-// the work queue and is what events, `why` and the console show. A throw means surprise and backs off.
+// How a reconcile ends: done, retry later, or stuck until something changes. The work queue keeps the reason. A reconcile that
+// throws is retried with backoff.
 
 export type Outcome =
   | { readonly is: 'done' }
-  /** Without `afterMs`: after the key's own backoff, which grows with every try. */
+  /** Without `afterMs`: after the backoff of the key, which grows with every try. */
   | { readonly is: 'retry'; readonly afterMs?: number; readonly because: string }
-  /** Nothing is tried until an event about the key comes. */
+  /** Not retried until the key is added again. */
   | { readonly is: 'stuck'; readonly because: string }
 
 export const done: Outcome = Object.freeze({ is: 'done' })

@@ -1,11 +1,10 @@
-// Follows one kind of object without end: the state as it is, then every change, through whatever happens to the
-// connection or the server. One stream at a time, one owner of all reconnects. Where the changes go is the sink's
-// business (cache.ts); how bytes become events is the client's.
+// Lists and watches one kind of object, and reconnects after any failure. One stream at a time. The sink (cache.ts) receives
+// the objects; the client decodes them.
 //
-//   nothing known ──state (WatchList, or pages of a list)──→ follow from its version
-//   stream ends, breaks or falls silent ──→ follow from the last version seen
-//   410, or a version the server has not reached ──→ nothing known: the state again, compared with what was
-//   404 ──→ the kind is switched off: asked for again, later and later, and followed on from where it was
+//   no version ──list (WatchList, or pages)──→ watch from its version
+//   stream ends, breaks or is silent ──→ watch from the last version seen
+//   410, or a version the server has not reached ──→ no version: list again and compare
+//   404 ──→ the kind is not served: retry with backoff, then watch from the last version
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
@@ -15,12 +14,12 @@ import type { Client, WatchEvent } from '../client/client.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 
 export interface ReflectorSink<T extends KubeObject> {
-  /** Everything there is, at this version. */
+  /** The complete list, at this version. */
   replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
-  /** Everything up to this version has been told. */
+  /** All changes up to this version have been delivered. */
   progressed(resourceVersion: string): void
-  /** The server says that it has no such kind. What was known stays; whatever is told next means that it has. */
+  /** The server does not serve the kind. The objects stay; the next call of another method means that it is served again. */
   notServed(): void
 }
 
@@ -36,15 +35,15 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly sink: ReflectorSink<T>
 }
 
-const WATCH_SECONDS_MIN = 300 // servers and what stands between end streams that live longer; all at once if all agree
+const WATCH_SECONDS_MIN = 300 // servers and proxies end longer streams; randomised, so that not all end at once
 const WATCH_SECONDS_SPREAD = 300
-/** A stream its server did not end in time is dead, whatever the connection says. */
+/** A stream the server did not end in time is dead, even if the connection is open. */
 const OVERDUE_MS = 30_000
 const LIST_PAGE = 500
 export const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
-/** After this long in one piece the next break counts as the first. */
+/** A stream that lasted this long resets the backoff. */
 const HEALTHY_MS = 30_000
-/** A state older than what was seen is a server that lags, until it is shown this often: then history was rewritten. */
+/** A list older than the last version seen comes from a lagging server; after this many the history was rewritten. */
 const OLDER_STATES_BELIEVED = 3
 
 /** Settles once the signal has fired. */
@@ -53,13 +52,13 @@ export async function runReflector<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, kind, clock, random, log, sink } = options
-  setMaxListeners(0, signal) // one listener per cache, and a process has dozens; that none is left behind is tested
+  setMaxListeners(0, signal) // one listener per cache, and a process has dozens
   const selection = {
     namespace: options.namespace,
     labelSelector: options.labelSelector,
     fieldSelector: options.fieldSelector,
   }
-  /** What to follow from; absent when the state must be read first. */
+  /** Where to watch from; undefined when a list is needed first. */
   let version: string | undefined
   let newestSeen = '0'
   let olderStates = 0
@@ -79,21 +78,21 @@ export async function runReflector<T extends KubeObject>(
       if (isUnknownVersion(error)) version = undefined
       if (error instanceof NoWatchList) {
         servesWatchList = false
-        log.info({ kind: kind.kind, because: error.message }, 'no WatchList here: listing instead')
+        log.info({ kind: kind.kind, because: error.message }, 'the server has no WatchList; listing instead')
         continue
       }
     }
     if (clock.monotonicMs() - startedMs >= HEALTHY_MS) failures = 0
     const waitMs = Math.max(backoffMs(RECONNECT_BACKOFF, failures++, random), retryAfterMs(failure))
     if (isNotServed(failure)) {
-      if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; waiting until it does')
+      if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; retrying with backoff')
       isServed = false
       sink.notServed()
-    } else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch broke; resuming')
+    } else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch failed; resuming')
     await clock.sleep(waitMs, signal).catch(() => {})
   }
 
-  /** One stream from its start to its end. */
+  /** One stream from start to end. */
   async function follow(): Promise<void> {
     if (signal.aborted) return
     const stream = new AbortController()
@@ -111,7 +110,7 @@ export async function runReflector<T extends KubeObject>(
     }
   }
 
-  /** The state arrives object by object and counts only once it is complete. */
+  /** A WatchList delivers the list object by object; it is passed on when it is complete. */
   async function followFromState(events: AsyncIterable<WatchEvent<T>>): Promise<void> {
     let state: Map<string, Readonly<Stored<T>>> | undefined = new Map()
     try {
@@ -132,7 +131,7 @@ export async function runReflector<T extends KubeObject>(
       }
       throw error
     }
-    if (state && !signal.aborted) throw new Error('the watch ended before the state was complete')
+    if (state && !signal.aborted) throw new Error('the watch ended before the initial list was complete')
   }
 
   async function listAll(): Promise<[Readonly<Stored<T>>[], string]> {
@@ -148,7 +147,9 @@ export async function runReflector<T extends KubeObject>(
 
   function takeState(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void {
     if (isOlder(resourceVersion, newestSeen) && ++olderStates < OLDER_STATES_BELIEVED) {
-      throw new Error(`the state at version ${resourceVersion} is older than ${newestSeen}, which was already seen`)
+      throw new Error(
+        `the list at version ${resourceVersion} is older than version ${newestSeen}, which was already seen`,
+      )
     }
     olderStates = 0
     isServed = true
@@ -165,8 +166,8 @@ export async function runReflector<T extends KubeObject>(
       sink.progressed(version)
       return
     }
-    // One commit changes several objects in one version, and a stream can break between two of them: a version is
-    // complete only when a newer one comes. Resuming a little early tells the last few again; the sink drops those.
+    // One commit can change several objects in one version, and the stream can break between two of them: a version is
+    // complete only when a newer one arrives. Resuming one version early repeats a few events, which the sink drops.
     const { resourceVersion } = event.object.metadata
     if (isOlder(newestSeen, resourceVersion)) {
       version = newestSeen
@@ -176,12 +177,12 @@ export async function runReflector<T extends KubeObject>(
   }
 }
 
-/** Versions are decimal numbers of any length. */
+/** resourceVersions are decimal numbers of any length. */
 export const isOlder = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length)
 
 class NoWatchList extends Error {}
 
-/** What servers that do not know the parameter, or do not want it, answer; 500 where their etcd is too old for it. */
+/** Answers of servers without WatchList: 4xx if the parameter is unknown or forbidden, 500 if their etcd is too old. */
 const WATCH_LIST_REFUSED = [400, 403, 405, 422, 500]
 
 const isUnknownVersion = (error: unknown): boolean =>

@@ -25,7 +25,7 @@ function aQueue(options: Partial<WorkQueueOptions> = {}) {
 }
 
 describe('a work queue', () => {
-  it('works on a key once however often it was added', async () => {
+  it('processes a key once however often it was added', async () => {
     const { queue, worked, run, closing } = aQueue()
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
     const over = run()
@@ -36,7 +36,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('never works on one key twice at once; what came meanwhile comes after', async () => {
+  it('never processes a key twice at once, and runs it again if it was added meanwhile', async () => {
     const { queue, worked, run, closing } = aQueue({ workers: 4 })
     const ends: (() => void)[] = []
     const over = run(() => new Promise((resolve) => ends.push(() => resolve(done))))
@@ -54,7 +54,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('keeps no more keys in work than it has workers', async () => {
+  it('processes no more keys at once than it has workers', async () => {
     const { queue, run, closing } = aQueue({ workers: 3 })
     let end = () => {}
     const gate = new Promise<void>((resolve) => {
@@ -74,7 +74,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('waits longer after every failure, up to a bound, and starts anew after a success', async () => {
+  it('doubles the delay after every failure up to a bound, and resets it after a success', async () => {
     const { queue, clock, worked, outcomes, run, closing } = aQueue({ backoff: { baseMs: 100, maxMs: 400 } })
     outcomes.push(new Error('1'), new Error('2'), backOff('3'), new Error('4'), done, new Error('5'))
     const over = run()
@@ -97,7 +97,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('tells what each key waits for and when it is tried again', async () => {
+  it('reports why each key waits and when it is retried', async () => {
     const { queue, clock, outcomes, run, closing } = aQueue()
     outcomes.push(retryAfter(5_000, 'the driver is busy'), stuck('class "fast" is missing'), new Error('boom'))
     const over = run()
@@ -112,7 +112,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('leaves a stuck key alone until it is added again', async () => {
+  it('does not retry a stuck key until it is added again', async () => {
     const { queue, clock, worked, outcomes, run, closing } = aQueue()
     outcomes.push(stuck('waiting for a class'))
     const over = run()
@@ -128,13 +128,13 @@ describe('a work queue', () => {
     await over
   })
 
-  it('is woken early by an add, and by the earlier of two times', async () => {
+  it('ends a wait on add, and takes the earlier of two times', async () => {
     const { queue, clock, worked, outcomes, run, closing } = aQueue()
     outcomes.push(retryAfter(60_000, 'later'))
     const over = run()
     queue.add('a')
     await turn()
-    queue.add('a') // the object it waits for has changed
+    queue.add('a') // as after a change of the object it waits for
     await turn()
     expect(worked).toEqual(['a', 'a'])
     queue.addAfter('b', 1_000)
@@ -152,10 +152,10 @@ describe('a work queue', () => {
     await over
   })
 
-  it('does not spin on a key whose own failing work wakes it', async () => {
+  it('does not spin on a key whose failing reconcile enqueues it', async () => {
     const { queue, clock, worked, run, closing } = aQueue()
     const over = run(async (key) => {
-      queue.add(key) // its own write comes back as an event
+      queue.add(key) // as the event of its own write does
       throw new Error('and then it fails')
     })
     queue.add('a')
@@ -167,7 +167,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('lets failures of many keys come back no faster than its rate', async () => {
+  it('limits the retries of all keys to its rate', async () => {
     const { queue, clock, worked, run, closing } = aQueue({
       workers: 100,
       backoff: { baseMs: 1, maxMs: 1 },
@@ -188,7 +188,7 @@ describe('a work queue', () => {
     await over
   })
 
-  it('stops when told: what is in work is finished, nothing new is begun, no timer stays', async () => {
+  it('stops on its signal: finishes running keys, starts none, leaves no timer', async () => {
     const { queue, clock, worked, run, closing } = aQueue()
     let end = () => {}
     const over = run(
@@ -214,7 +214,7 @@ describe('a work queue', () => {
     expect(worked).toEqual(['a'])
   })
 
-  it('counts adds, waits, work and retries for its observer', async () => {
+  it('reports adds, waits, work and retries to its observer', async () => {
     const seen: string[] = []
     const observer = {
       added: () => seen.push('added'),
@@ -238,7 +238,7 @@ describe('a work queue', () => {
     expect(seen).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
-  it('whatever happens, every key that is added is worked on afterwards', async () => {
+  it('processes every added key in any interleaving', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
       fc.record({ do: fc.constant('addAfter' as const), key: fc.constantFrom('a', 'b', 'c'), ms: fc.nat(500) }),

@@ -1,5 +1,5 @@
-// Keys waiting to be reconciled. A key waits once however often it is added, is worked on by one worker at a time, and
-// after a failure comes back later and later. Remembers why each key is not done, for `why` and the console.
+// The queue of keys to reconcile. A key is queued once however often it is added, is processed by one worker at a time, and is
+// retried with backoff. Keeps the reason why a key is not done.
 //
 //   add → ready → running → done
 //           ↑        │ retry, throw → waiting (timer) → ready
@@ -12,22 +12,22 @@ import { type Backoff, backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
 
 export interface WorkQueueOptions {
-  /** The `name` label of its metrics. */
+  /** The label `name` of its metrics. */
   readonly name: string
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** Keys worked on at once. Default 10. */
+  /** Keys processed concurrently. Default 10. */
   readonly workers?: number
-  /** Per key, for failures and retries without a time. Default 50 ms doubling to 5 minutes. */
+  /** Per key, after failures and retries without a time. Default: 50 ms, doubling up to 5 minutes. */
   readonly backoff?: Backoff
-  /** All failures together come back at most this fast, beyond a burst. Default 50 a second, burst 500. */
+  /** Limits the retries of all keys together. Default: 50 per second, burst 500. */
   readonly retriesPerSecond?: number
   readonly retryBurst?: number
   readonly observer?: WorkQueueObserver
 }
 
-/** What metrics.ts counts. */
+/** For the metrics in metrics.ts. */
 export interface WorkQueueObserver {
   added(): void
   started(waitedSeconds: number): void
@@ -37,30 +37,30 @@ export interface WorkQueueObserver {
 
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
-/** Where a key stands; `because` is the last outcome's reason or the last error's message. */
+/** The state of a key; `because` is the reason of the last outcome or the message of the last error. */
 export interface Standing {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
   readonly because?: string
-  /** When a waiting key is tried again, by the wall clock. */
+  /** When a waiting key is retried, by the wall clock. */
   readonly nextAtMs?: number
   readonly failures: number
 }
 
 export interface WorkQueue {
   readonly name: string
-  /** Wanted as soon as possible; a wait in progress is cut short. */
+  /** Queues the key now; ends a wait for a retry. */
   add(key: ObjectKey): void
-  /** Wanted no later than this; an earlier time stands. */
+  /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, because?: string): void
-  /** Whether a key is not done: ready, in work, waiting or stuck. */
+  /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
   isEmpty(): boolean
   standing(key: ObjectKey): Standing | undefined
   /** Every key that is not done. */
   standings(): Standing[]
   stats(): WorkQueueStats
-  /** Works until the signal fires; settles when the last key in work is finished. Keys still waiting are dropped. */
+  /** Processes keys until the signal fires; settles when the last running key has finished. Waiting keys are dropped. */
   run(reconcile: Reconcile, signal: AbortSignal): Promise<void>
 }
 
@@ -68,7 +68,7 @@ export interface WorkQueueStats {
   readonly depth: number
   readonly running: number
   readonly waiting: number
-  /** Seconds of all work in progress together, and of the longest. */
+  /** Total age of all running keys, and of the oldest. */
   readonly unfinishedSeconds: number
   readonly longestSeconds: number
 }
@@ -77,7 +77,7 @@ const WORKERS = 10
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 300_000 }
 const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
-/** Reasons of stuck keys are kept for people; beyond this many the oldest is forgotten (the key itself loses nothing). */
+/** Stuck keys whose reason is kept; beyond this the oldest reason is dropped. The key itself is unaffected. */
 export const STUCK_REASONS_MAX = 100_000
 const EAGER_FAILURES_MAX = 3
 const REASON_CHARACTERS_MAX = 2_000
@@ -85,13 +85,13 @@ const REASON_CHARACTERS_MAX = 2_000
 interface Item {
   readonly key: ObjectKey
   state: 'ready' | 'running' | 'waiting' | 'stuck'
-  /** Added while it was running: it goes again. */
+  /** Added while it was running: it runs again. */
   again: boolean
-  /** Wanted by then, says someone who added it while it was running; by the monotonic clock. */
+  /** Due time from an `addAfter` while it was running, by the monotonic clock. */
   laterMs: number
   failures: number
   because: string | undefined
-  /** By the monotonic clock: since when it is ready or running. */
+  /** Since when it is ready or running, by the monotonic clock. */
   sinceMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined
@@ -135,7 +135,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       item.cancelTimer = undefined
     } else if (item.state === 'stuck') stuckCount--
     else if (item.state === 'running') running.delete(item)
-    // One that is ready was taken from the queue by whoever works on it.
+    // A worker that takes a ready key removes it from the queue.
   }
 
   function makeReady(item: Item): void {
@@ -158,7 +158,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     leave(item)
     item.state = 'stuck'
     stuckCount++
-    items.delete(item.key) // and in again, as the newest
+    items.delete(item.key) // inserted again as the newest
     items.set(item.key, item)
     if (stuckCount > STUCK_REASONS_MAX) forgetOldestStuck()
   }
@@ -211,7 +211,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       outcome = await reconcile(item.key, signal)
     } catch (error) {
       const because = error instanceof Error ? error.message : String(error)
-      if (!signal.aborted) log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; trying again')
+      if (!signal.aborted)
+        log.warn({ err: error, queue: name, key: item.key }, 'reconcile failed; retrying with backoff')
       outcome = { is: 'retry', because }
     }
     observer?.finished((clock.monotonicMs() - startedMs) / 1_000)
@@ -246,7 +247,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), takeRetrySlotMs())
         item.failures = isTimed ? 0 : item.failures + 1
-        // Something changed meanwhile: worth a try now, unless it is our own failing that changes things.
+        // The object changed meanwhile: retry now, unless the failing reconcile itself causes the changes.
         if (again && item.failures <= EAGER_FAILURES_MAX) makeReady(item)
         else makeWaiting(item, afterMs)
         return
@@ -322,7 +323,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 }
 
-/** A bucket of retries that refills at a steady rate: how long the next one has to wait for its place. */
+/** A token bucket: returns how long the next retry waits. */
 function retryLimiter(options: WorkQueueOptions): () => number {
   const { clock, retriesPerSecond = RETRIES_PER_SECOND, retryBurst = RETRY_BURST } = options
   const spacingMs = 1_000 / retriesPerSecond

@@ -28,7 +28,7 @@ import type {
   VolumeMode,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
-import { createCacheSet, type Happening } from '../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../runtime/index.ts'
 import { openMemoryStore } from '../store/memory.ts'
 import { PROVISIONER } from '../volumes/names.ts'
 
@@ -105,7 +105,7 @@ export async function startTrial(
   function startProcess() {
     const stop = new AbortController()
     const caches = createCacheSet({ client, clock, random })
-    const record = (_kind: unknown, { metadata }: Readonly<PersistentVolume>, { type, message }: Happening) => {
+    const record = (_kind: unknown, { metadata }: Readonly<PersistentVolume>, { type, message }: EventDetails) => {
       if (type === 'Warning') warnings.set(metadata.uid ?? '', message)
     }
     const controllers = createProvisioningControllers({

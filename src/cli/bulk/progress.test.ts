@@ -26,8 +26,8 @@ describe('progress of a set', () => {
       out += text
     })
     progress.working('shop/a', 'asked for')
-    progress.ended({ key: 'shop/a', is: 'done', says: 'grown to 2Gi' })
-    progress.ended({ key: 'shop/b', is: 'failed', says: 'no\nroom \u001b[31m' })
+    progress.ended({ key: 'shop/a', is: 'done', message: 'grown to 2Gi' })
+    progress.ended({ key: 'shop/b', is: 'failed', message: 'no\nroom \u001b[31m' })
     expect(out).toBe('shop/a: asked for\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
   })
 
@@ -38,9 +38,9 @@ describe('progress of a set', () => {
     progress.working('shop/b', 'asked for')
     expect(terminal.lines()).toEqual(['  shop/a: asked for', '  shop/b: asked for', '  0 of 3 done'])
     progress.working('shop/a', 'the storage is growing')
-    progress.ended({ key: 'shop/b', is: 'failed', says: 'no room' })
+    progress.ended({ key: 'shop/b', is: 'failed', message: 'no room' })
     expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', '  shop/a: the storage is growing', '  1 of 3 done'])
-    progress.ended({ key: 'shop/a', is: 'done', says: 'grown' })
+    progress.ended({ key: 'shop/a', is: 'done', message: 'grown' })
     expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', 'shop/a: grown'])
   })
 

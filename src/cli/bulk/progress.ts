@@ -4,14 +4,14 @@ import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimResult } from './results.ts'
 
 export interface Progress {
-  working(key: ObjectKey, says: string): void
+  working(key: ObjectKey, message: string): void
   ended(result: ClaimResult): void
 }
 
 export const silentProgress: Progress = { working() {}, ended() {} }
 
 export const plainProgress = (write: (text: string) => void): Progress => ({
-  working: (key, says) => write(`${key}: ${oneLine(says)}\n`),
+  working: (key, message) => write(`${key}: ${oneLine(message)}\n`),
   ended: (result) => write(`${endLine(result)}\n`),
 })
 
@@ -27,7 +27,7 @@ export function terminalProgress({ write, columns }: Terminal, total: number): P
   let ended = 0
 
   function draw(above = ''): void {
-    const lines = [...atWork].map(([key, says]) => `  ${key}: ${oneLine(says)}`)
+    const lines = [...atWork].map(([key, message]) => `  ${key}: ${oneLine(message)}`)
     if (atWork.size > 0) lines.push(`  ${ended} of ${total} done`)
     const width = Math.max(columns(), COLUMNS_MIN)
     const text = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a line that wraps cannot be taken back
@@ -36,8 +36,8 @@ export function terminalProgress({ write, columns }: Terminal, total: number): P
   }
 
   return {
-    working(key, says) {
-      atWork.set(key, says)
+    working(key, message) {
+      atWork.set(key, message)
       draw()
     },
     ended(result) {
@@ -60,7 +60,7 @@ const SIGNS: Record<ClaimResult['is'], string> = {
   untouched: 'not begun: ',
 }
 
-export const endLine = ({ key, is, says }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(says)}`
+export const endLine = ({ key, is, message }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(message)}`
 
 /** What drivers and servers say may be anything. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out

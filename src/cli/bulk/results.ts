@@ -8,7 +8,7 @@ export interface ClaimResult {
    * failures before it or because we were stopped.
    */
   readonly is: 'done' | 'nothing' | 'failed' | 'unfinished' | 'untouched'
-  readonly says: string
+  readonly message: string
 }
 
 export const countOf = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>

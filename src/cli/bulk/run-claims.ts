@@ -11,9 +11,9 @@ import type { ClaimResult } from './results.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-export type Standing =
-  | { readonly is: 'working'; readonly says: string }
-  | { readonly is: 'done' | 'nothing' | 'failed'; readonly says: string }
+export type ClaimStatus =
+  | { readonly is: 'working'; readonly message: string }
+  | { readonly is: 'done' | 'nothing' | 'failed'; readonly message: string }
 
 export interface ClaimWork {
   readonly key: ObjectKey
@@ -22,9 +22,9 @@ export interface ClaimWork {
    * it can be followed, or that there is nothing to follow. An ApiError is a failure, unless the server is only out of
    * reach.
    */
-  start(signal: AbortSignal): Promise<{ readonly version: string } | Ended>
+  start(signal: AbortSignal): Promise<{ readonly version: string } | FinalStatus>
   /** How far it is; undefined: the claim is gone. */
-  look(claim: Claim | undefined): Standing | Promise<Standing>
+  check(claim: Claim | undefined): ClaimStatus | Promise<ClaimStatus>
   /** Whatever else is known of why it takes so long. */
   explain?(): Promise<string | undefined>
 }
@@ -76,7 +76,7 @@ export async function runClaims(works: readonly ClaimWork[], options: RunOptions
     changes.stop()
   }
   const why = signal.aborted ? 'stopped before it was its turn' : 'stopped after failures before it'
-  return works.map(({ key }) => results.get(key) ?? { key, is: 'untouched', says: why })
+  return works.map(({ key }) => results.get(key) ?? { key, is: 'untouched', message: why })
 }
 
 interface Following extends RunOptions {
@@ -92,19 +92,19 @@ async function runOne(work: ClaimWork, options: Following): Promise<ClaimResult>
   signal.addEventListener('abort', interrupt, { once: true })
   if (signal.aborted) interrupt()
   let latest = 'begun'
-  const says = (text: string) => {
+  const report = (text: string) => {
     if (text !== latest) progress.working(key, text)
     latest = text
   }
   try {
-    const standing = await startAndFollow(work, options, over.signal, says)
+    const standing = await startAndFollow(work, options, over.signal, report)
     if (standing) return { key, ...standing }
-    if (signal.aborted) return { key, is: 'unfinished', says: `${latest}; it goes on without us` }
+    if (signal.aborted) return { key, is: 'unfinished', message: `${latest}; it goes on without us` }
     const because = await work.explain?.().catch(() => undefined)
     const told = because ? `${latest}; ${because}` : latest
-    return { key, is: 'failed', says: `not done within ${timeoutMs / 1_000} s (${told}); it goes on without us` }
+    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${told}); it goes on without us` }
   } catch (error) {
-    if (error instanceof ApiError) return { key, is: 'failed', says: error.message }
+    if (error instanceof ApiError) return { key, is: 'failed', message: error.message }
     throw error
   } finally {
     cancelTimeout()
@@ -112,25 +112,25 @@ async function runOne(work: ClaimWork, options: Following): Promise<ClaimResult>
   }
 }
 
-export type Ended = Exclude<Standing, { is: 'working' }>
+export type FinalStatus = Exclude<ClaimStatus, { is: 'working' }>
 
-const isEnd = (standing: Standing): standing is Ended => standing.is !== 'working'
+const isEnd = (standing: ClaimStatus): standing is FinalStatus => standing.is !== 'working'
 
 /** Nothing when it was over before. */
 async function startAndFollow(
   work: ClaimWork,
   { claims, changes, clock }: Following,
   over: AbortSignal,
-  says: (text: string) => void,
-): Promise<Ended | undefined> {
-  const started = await startReachably(work, clock, over, says)
+  report: (text: string) => void,
+): Promise<FinalStatus | undefined> {
+  const started = await startReachably(work, clock, over, report)
   if (!started || 'is' in started) return started
   if (!(await claims.whenSeen(started.version, over))) return undefined
   while (!over.aborted) {
     const changed = changes.next(work.key, over)
-    const standing = await work.look(claims.get(work.key))
+    const standing = await work.check(claims.get(work.key))
     if (isEnd(standing)) return standing
-    says(standing.says)
+    report(standing.message)
     await changed
   }
   return undefined
@@ -140,15 +140,15 @@ async function startReachably(
   work: ClaimWork,
   clock: Clock,
   over: AbortSignal,
-  says: (text: string) => void,
-): Promise<{ readonly version: string } | Ended | undefined> {
+  report: (text: string) => void,
+): Promise<{ readonly version: string } | FinalStatus | undefined> {
   while (!over.aborted) {
     try {
       return await work.start(over)
     } catch (error) {
       if (over.aborted) break
       if (!(error instanceof ApiError) || !isPassing(error)) throw error
-      says(`the server cannot be asked just now (${error.message})`)
+      report(`the server cannot be asked just now (${error.message})`)
       await clock.sleep(UNREACHABLE_RETRY_MS, over).catch(() => {})
     }
   }

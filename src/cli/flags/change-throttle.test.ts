@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseChangeThrottle } from './change-throttle.ts'
 
-describe('the pace of changes', () => {
-  it('PLUS-10 is a number of changes in a time, and a rest', () => {
+describe('--change-budget and --change-cooldown', () => {
+  it('PLUS-10 parse a number of changes per time and a duration', () => {
     expect(parseChangeThrottle({ changeBudget: '10/1m', changeCooldown: '6h' })).toEqual({
       budget: { changes: 10, periodMs: 60_000 },
       cooldownMs: 21_600_000,
@@ -14,7 +14,7 @@ describe('the pace of changes', () => {
     expect(parseChangeThrottle({ changeCooldown: '30s' })).toEqual({ cooldownMs: 30_000 })
   })
 
-  it('PLUS-10 is none where nobody says so', () => {
+  it('PLUS-10 mean no throttle by default', () => {
     expect(parseChangeThrottle({})).toBeUndefined()
     expect(parseChangeThrottle({ changeCooldown: '0' })).toBeUndefined()
   })

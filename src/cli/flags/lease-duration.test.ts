@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { parseLeaseDuration } from './lease-duration.ts'
 
 describe('--leader-election-lease-duration', () => {
-  it('SYS-8 is 15 seconds unless given, of which a leader has ten to renew it', () => {
+  it('SYS-8 defaults to 15 s, with a renew deadline of 10 s', () => {
     expect(parseLeaseDuration()).toEqual({ leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 })
     expect(parseLeaseDuration('3s')).toEqual({ leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 })
   })
 
-  it('SYS-10 refuses what is no duration, or too short for a leader to get through', () => {
+  it('SYS-10 rejects values that are no duration or too short to renew', () => {
     expect(() => parseLeaseDuration('soon')).toThrow(/lease-duration "soon": expected a duration of 3s or more/)
     expect(() => parseLeaseDuration('2s')).toThrow(/3s or more/)
   })

@@ -1,46 +1,50 @@
-// Flags that all components beside a CSI driver have, named as such components have them everywhere.
+// Flags that all CSI sidecars share, with the names of the upstream sidecars.
 import { duration, number, rate, text, toggle } from './typed.ts'
 
-/** To the driver, and to the server. */
+/** Connections to the driver and the API server. */
 export const CONNECTION_FLAGS = {
   csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
-  timeout: duration('--timeout', '10s', 'for one call of the driver'),
+  timeout: duration('--timeout', '10s', 'timeout of one call to the driver'),
   kubeconfig: text(
     '--kubeconfig',
     '',
-    'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)',
+    'kubeconfig of the API server (default: $KUBECONFIG, else the in-cluster config)',
   ),
-  master: text('--master', '', 'address of the server, in place of the one in the kubeconfig'),
-  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the server per second; -1 for no limit'),
-  kubeApiBurst: number('--kube-api-burst', 10, 'how many of them may go at once after a quiet time'),
+  master: text('--master', '', 'address of the API server, in place of the one in the kubeconfig'),
+  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the API server per second; -1: no limit'),
+  kubeApiBurst: number('--kube-api-burst', 10, 'burst of requests to the API server'),
 }
 
 export const ELECTION_FLAGS = {
-  leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
+  leaderElection: toggle('--leader-election', false, 'elect a leader among several processes; only the leader works'),
   leaderElectionNamespace: text(
     '--leader-election-namespace',
     '',
-    "where its lease is (default: this pod's namespace)",
+    'namespace of the Lease (default: the namespace of this pod)',
   ),
   leaderElectionLeaseDuration: duration(
     '--leader-election-lease-duration',
     '15s',
-    'how long others wait for the leader',
+    'how long other processes wait for a leader that does not renew',
   ),
   leaderElectionRenewDeadline: duration(
     '--leader-election-renew-deadline',
     '10s',
-    'how long a leader believes it is one',
+    'how long the leader retries to renew before it stops leading',
   ),
   leaderElectionRetryPeriod: duration(
     '--leader-election-retry-period',
     '5s',
-    'between two tries to get or keep the lease',
+    'time between attempts to take or renew the Lease',
   ),
 }
 
 export const MONITORING_FLAGS = {
-  httpEndpoint: text('--http-endpoint', '', 'HOST:PORT for metrics, /healthz and /healthz/leader-election'),
-  metricsAddress: text('--metrics-address', '', 'the same, as it was called before'),
-  metricsPath: text('--metrics-path', '/metrics', 'where the metrics are'),
+  httpEndpoint: text(
+    '--http-endpoint',
+    '',
+    'HOST:PORT to serve metrics, /healthz, /healthz/leader-election and /readyz',
+  ),
+  metricsAddress: text('--metrics-address', '', 'deprecated name of --http-endpoint'),
+  metricsPath: text('--metrics-path', '/metrics', 'path of the metrics'),
 }

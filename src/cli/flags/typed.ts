@@ -1,12 +1,12 @@
-// Flags of components that run beside a CSI driver, as tables: how each is spelled, what it means when it is not given,
-// and how its text is read. The tables are provisioner-flags.ts and resizer-flags.ts.
+// Flags of CSI sidecars as tables: name, help, default and parser of each. The tables are in commands/provisioner and
+// commands/resizer.
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
 
 export interface Flag<T> {
-  /** As commander takes it: `--timeout <duration>`. */
+  /** In the syntax of commander: `--timeout <duration>`. */
   readonly flag: string
   readonly doc: string
   readonly default: string
@@ -77,7 +77,7 @@ export function addFlags(command: Command, table: FlagTable): void {
   }
 }
 
-/** What commander found, by attribute; a switch that stands alone is true. */
+/** Parses what commander returns. A boolean flag without a value is true. */
 export function readFlags<T extends FlagTable>(table: T, given: Readonly<Record<string, unknown>>): FlagValues<T> {
   return Object.fromEntries(
     Object.entries(table).map(([key, { flag, default: fallback, read }]) => [
@@ -87,7 +87,7 @@ export function readFlags<T extends FlagTable>(table: T, given: Readonly<Record<
   ) as FlagValues<T>
 }
 
-/** `settled`: gates of other programs that are settled here, one way or the other. */
+/** `settled`: gates of the upstream sidecar that have a fixed value here. */
 export function readGates(given: string, settled: Readonly<Record<string, boolean>>): FeatureGates {
   const ours = given.split(',').filter((part) => {
     const [name = '', value = ''] = part.split('=').map((piece) => piece.trim())

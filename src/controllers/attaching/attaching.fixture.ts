@@ -20,7 +20,7 @@ import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
-import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import { type AttacherOptions, createAttacher, createAttachingControllers } from './index.ts'
@@ -58,7 +58,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
   const violations: string[] = []
-  const recorded: (Happening & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly about: string })[] = []
   const driver = checkedDriver(fake, violations)
   const facts = await driverFacts(driver)
   const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
@@ -89,7 +89,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     setMaxListeners(0, abort.signal) // one listener per running reconcile
     const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
-      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
         if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
       },
     }

@@ -1,18 +1,18 @@
 // The events of the attach-detach controllers, recorded on pods, in the wording of Kubernetes.
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { EventRecorder, Happening } from '../../runtime/index.ts'
+import type { EventDetails, EventRecorder } from '../../runtime/index.ts'
 import type { AttachProblem } from './plan-volume.ts'
 
 export const COMPONENT = 'attachdetach-controller'
 
-export const attached = (volumeName: string): Happening => ({
+export const attached = (volumeName: string): EventDetails => ({
   type: 'Normal',
   reason: 'SuccessfulAttachVolume',
   message: `AttachVolume.Attach succeeded for volume "${volumeName}"`,
 })
 
-export const attachFailed = (volumeName: string, because: string): Happening =>
+export const attachFailed = (volumeName: string, because: string): EventDetails =>
   failed(`AttachVolume.Attach failed for volume "${volumeName}" : ${because}`)
 
 /** Names only pods of the pod's own namespace. */
@@ -21,7 +21,7 @@ export function problemEvent(
   nodeName: string,
   pod: Readonly<Pod>,
   problem: AttachProblem,
-): Happening {
+): EventDetails {
   if (problem.is === 'full') {
     return attachFailed(
       volumeName,
@@ -45,9 +45,9 @@ function usersText(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string
 export function recordOnPods(
   events: Pick<EventRecorder, 'record'>,
   pods: readonly Readonly<Pod>[],
-  eventFor: (pod: Readonly<Pod>) => Happening,
+  eventFor: (pod: Readonly<Pod>) => EventDetails,
 ): void {
   for (const pod of pods) events.record(podKind, pod, eventFor(pod))
 }
 
-const failed = (message: string): Happening => ({ type: 'Warning', reason: 'FailedAttachVolume', message })
+const failed = (message: string): EventDetails => ({ type: 'Warning', reason: 'FailedAttachVolume', message })

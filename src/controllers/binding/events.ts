@@ -1,12 +1,12 @@
 // Events that the binder records on claims and volumes. Reasons and wording are those of Kubernetes, which clients match.
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
 const quoted = (name: string): string => JSON.stringify(name)
-const normal = (reason: string, message: string): Happening => ({ type: 'Normal', reason, message })
-const warning = (reason: string, message: string): Happening => ({ type: 'Warning', reason, message })
+const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })
+const warning = (reason: string, message: string): EventDetails => ({ type: 'Warning', reason, message })
 
 // On waiting claims
 
@@ -14,38 +14,38 @@ export const nothingAvailable = normal(
   'FailedBinding',
   'no persistent volumes available for this claim and no storage class is set',
 )
-export const namedMissing = (volume: string): Happening =>
+export const namedMissing = (volume: string): EventDetails =>
   normal('FailedBinding', `volume ${quoted(volume)} not found: the claim names it and waits until it exists`)
-export const belongsToAnother = (volume: string, owner: string): Happening =>
+export const belongsToAnother = (volume: string, owner: string): EventDetails =>
   warning(
     'FailedBinding',
     `volume ${quoted(volume)} already bound to a different claim. It belongs to ${quoted(owner)}.`,
   )
 
-export const volumeMismatch = (volume: string, why: string): Happening =>
+export const volumeMismatch = (volume: string, why: string): EventDetails =>
   warning('VolumeMismatch', `Cannot bind to requested volume ${quoted(volume)}: ${why}`)
 
 export const waitsForConsumer = normal(
   'WaitForFirstConsumer',
   'waiting for first consumer to be created before binding',
 )
-export const waitsForPods = (pods: readonly string[]): Happening =>
+export const waitsForPods = (pods: readonly string[]): EventDetails =>
   normal('WaitForPodScheduled', `waiting for pod${pods.length > 1 ? 's' : ''} ${pods.join(',')} to be scheduled`)
 
-export const externalProvisioning = (provisioner: string): Happening =>
+export const externalProvisioning = (provisioner: string): EventDetails =>
   normal(
     'ExternalProvisioning',
     `Waiting for a volume to be created either by the external provisioner '${provisioner}' or manually by the system ` +
       'administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.',
   )
-export const classNotFound = (className: string): Happening =>
+export const classNotFound = (className: string): EventDetails =>
   warning('ProvisioningFailed', `storageclass.storage.k8s.io ${quoted(className)} not found`)
-export const noPlugin = (provisioner: string): Happening =>
+export const noPlugin = (provisioner: string): EventDetails =>
   warning('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`)
-export const noBindingMode = (className: string): Happening =>
+export const noBindingMode = (className: string): EventDetails =>
   warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quoted(className)}`)
 
-export const attributesClassGateOff = (className: string): Happening =>
+export const attributesClassGateOff = (className: string): EventDetails =>
   warning(
     'VolumeMismatch',
     `VolumeAttributesClass ${quoted(className)} of the claim is not supported when the feature-gate VolumeAttributesClass ` +
@@ -66,12 +66,12 @@ export const misbound = warning(
 
 // On a claim and the volume provisioned for it, when they do not match
 
-export const modeMismatchOnClaim = (volume: string): Happening =>
+export const modeMismatchOnClaim = (volume: string): EventDetails =>
   warning(
     'VolumeMismatch',
     `Cannot bind PersistentVolume ${quoted(volume)} to requested PersistentVolumeClaim due to incompatible volumeMode.`,
   )
-export const modeMismatchOnVolume = (claim: string): Happening =>
+export const modeMismatchOnVolume = (claim: string): EventDetails =>
   warning(
     'VolumeMismatch',
     `Cannot bind PersistentVolume to requested PersistentVolumeClaim ${quoted(claim)} due to incompatible volumeMode.`,
@@ -87,13 +87,13 @@ export const deletionRequested = warning(
     `remove the annotation ${DELETION_REQUESTED}`,
 )
 
-export const noDeleter = (volume: string): Happening =>
+export const noDeleter = (volume: string): EventDetails =>
   warning(
     'VolumeFailedDelete',
     `error getting deleter volume plugin for volume ${quoted(volume)}: no deletable volume plugin matched; ` +
       'delete its storage by hand, then the volume',
   )
-export const deleterUnknown = (provisioner: string): Happening =>
+export const deleterUnknown = (provisioner: string): EventDetails =>
   warning(
     'VolumeFailedDelete',
     `no volume plugin matched name: ${provisioner}; delete its storage by hand, then the volume`,
@@ -102,7 +102,7 @@ export const noRecycler = warning(
   'VolumeFailedRecycle',
   'No recycler plugin found for the volume! Clean it by hand and remove its claimRef to make it available again',
 )
-export const usedByPods = (pods: readonly string[]): Happening =>
+export const usedByPods = (pods: readonly string[]): EventDetails =>
   normal('VolumeFailedRecycle', `Volume is used by pods: ${pods.join(',')}`)
 export const unknownPolicy = warning(
   'VolumeUnknownReclaimPolicy',

@@ -2,7 +2,7 @@
 // Pure. reconcile-claim.ts reads the input and applies the plan.
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import { mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
 import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import {
@@ -54,13 +54,13 @@ export type ClaimAction =
   | { readonly do: 'bind'; readonly volume: Volume }
   /** Before treating its volume as lost. */
   | { readonly do: 'read its volume' }
-  | { readonly do: 'mark lost'; readonly event: Happening }
+  | { readonly do: 'mark lost'; readonly event: EventDetails }
   | { readonly do: 'assign class'; readonly className: string }
-  | { readonly do: 'provision'; readonly provisioner: string; readonly because: string; readonly event?: Happening }
+  | { readonly do: 'provision'; readonly provisioner: string; readonly because: string; readonly event?: EventDetails }
   | {
       readonly do: 'wait'
       readonly because: string
-      readonly event?: Happening
+      readonly event?: EventDetails
       /** The phase to set; absent: unchanged. */
       readonly phase?: 'Pending'
     }

@@ -1,7 +1,7 @@
 // Plans the reclaim of a released volume. The binder deletes no storage: it finds the provisioner that has to, and
 // reports a failure when there is none. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/matching.ts'
 import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../../volumes/names.ts'
 import { deleterUnknown, noDeleter, noRecycler, unknownPolicy, usedByPods } from './events.ts'
@@ -23,8 +23,8 @@ export interface ReclaimSituation {
 export type Reclaim =
   /** `to`: the provisioner that deletes it; undefined where nothing is to be done. */
   | { readonly is: 'delegated'; readonly to: string | undefined; readonly because: string }
-  | { readonly is: 'blocked'; readonly event: Happening }
-  | { readonly is: 'failed'; readonly event: Happening }
+  | { readonly is: 'blocked'; readonly event: EventDetails }
+  | { readonly is: 'failed'; readonly event: EventDetails }
 
 export function planReclaim({ volume, inProcess, activePods }: ReclaimSituation): Reclaim {
   const migratedTo = annotationOf(volume, MIGRATED_TO)

@@ -1,7 +1,7 @@
 // Plans one volume, as data: its phase, whether its claimRef is cleared, and its reclaim when the claim was deleted
 // (plan-reclaim.ts). Binding is planned for the claim (plan-claim.ts); reconcile-volume.ts applies the plan. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import { mismatchReason } from '../../volumes/choose-volume.ts'
 import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import { type Claim, candidateOf, claimKeyOf, requirementsOf } from '../../volumes/matching.ts'
@@ -23,7 +23,7 @@ export type VolumeAction =
   | { readonly do: 'read its claim' }
   | { readonly do: 'clear claimRef'; readonly keepsName: boolean }
   /** Free, but not to be bound. */
-  | { readonly do: 'withhold'; readonly event: Happening }
+  | { readonly do: 'withhold'; readonly event: EventDetails }
   | { readonly do: 'report mismatch'; readonly claim: Claim; readonly because: string }
   | { readonly do: 'reclaim'; readonly how: Reclaim }
   | { readonly do: 'wait'; readonly because: string }

@@ -25,7 +25,7 @@ import {
   fakeSettings,
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
-import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   completedOnNode,
@@ -95,7 +95,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
   const driver = clientOf(fake)
   const facts = await driverFacts(driver)
-  const recorded: (Happening & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
   /** The view of claim `data` after each write of a controller. */
   const steps: View[] = []
@@ -136,7 +136,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const events = {
-      record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+      record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
         if (!life.isDead) recorded.push({ ...event, about: `${kind.kind} ${metadata.name}` })
       },
     }

@@ -27,11 +27,11 @@ export const nodeKey = (
   { metadata: { namespace = '', name = '' } }: Readonly<KubeObject>,
 ): string => `${group}/${plural} ${namespace}/${name}`
 
-export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 'outlinesOf'>): OwnerGraph {
+export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 'metadataOf'>): OwnerGraph {
   const stored = kinds.filter((kind) => !kind.viewOf && !kind.isReview && !kind.isForeign)
   const caches = new Map(
     stored.map((kind) => {
-      const cache = shared.outlinesOf(kind)
+      const cache = shared.metadataOf(kind)
       cache.addIndex(BY_OWNER, ownersOf)
       return [`${kind.group}/${kind.plural}`, { kind, cache }]
     }),

@@ -21,7 +21,7 @@ import {
   fakeSettings,
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
-import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import {
@@ -73,7 +73,7 @@ export async function aWorld(given: WorldOptions = {}) {
     given.fake ?? createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
   const driver = clientOf(fake)
   const facts = await driverFacts(driver)
-  const recorded: (Happening & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(given: StartOptions = {}) {
@@ -89,7 +89,7 @@ export async function aWorld(given: WorldOptions = {}) {
       client: own,
       driver: { ...driver, controller },
       events: {
-        record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+        record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
           if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
         },
       },

@@ -1,6 +1,6 @@
 // How one step of a modification ends, and its events.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import { done, type Happening, type Outcome, retryAfter } from '../../runtime/index.ts'
+import { done, type EventDetails, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
 import type { Written } from './writes.ts'
@@ -15,6 +15,6 @@ export const afterWrite = ({ is }: Exclude<Written, { is: 'written' }>): Outcome
 
 export const recordEvent = (
   { claim }: Subject,
-  happening: Happening,
+  happening: EventDetails,
   { events }: Pick<ModifyingContext, 'events'>,
 ): void => events.record(persistentVolumeClaimKind, claim, happening)

@@ -39,7 +39,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
   const caches = options.caches ?? createCacheSet(options)
   const namespaces = caches.of(namespaceKind)
   const contents = kinds.filter((kind) => kind.namespaced && !kind.viewOf && !kind.isReview && !kind.isForeign)
-  const contentCaches = contents.map((kind) => caches.outlinesOf(kind))
+  const contentCaches = contents.map((kind) => caches.metadataOf(kind))
   const controller = createController({
     name: NAME,
     clock,

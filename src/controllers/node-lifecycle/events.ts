@@ -1,23 +1,25 @@
 // The events of the node lifecycle controllers, in the wording of Kubernetes.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 
 export const NODE_COMPONENT = 'node-controller'
 export const EVICTION_COMPONENT = 'taint-eviction-controller'
 
-export const statusIsNow = ({ metadata: { name } }: Readonly<Node>, reason: 'NodeReady' | 'NodeNotReady'): Happening =>
-  normal(reason, `Node ${name} status is now: ${reason}`)
+export const statusIsNow = (
+  { metadata: { name } }: Readonly<Node>,
+  reason: 'NodeReady' | 'NodeNotReady',
+): EventDetails => normal(reason, `Node ${name} status is now: ${reason}`)
 
-export const registeredNode = ({ metadata: { name } }: Readonly<Node>): Happening =>
+export const registeredNode = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
   normal('RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
 
-export const removingNode = ({ metadata: { name } }: Readonly<Node>): Happening =>
+export const removingNode = ({ metadata: { name } }: Readonly<Node>): EventDetails =>
   normal('RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
 
-export const evicting = (podKey: string): Happening =>
+export const evicting = (podKey: string): EventDetails =>
   normal('TaintManagerEviction', `Marking for deletion Pod ${podKey}`)
 
-export const notEvicting = (podKey: string): Happening =>
+export const notEvicting = (podKey: string): EventDetails =>
   normal('TaintManagerEviction', `Cancelling deletion of Pod ${podKey}`)
 
-const normal = (reason: string, message: string): Happening => ({ type: 'Normal', reason, message })
+const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })

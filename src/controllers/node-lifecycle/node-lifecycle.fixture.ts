@@ -11,7 +11,7 @@ import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client, WatchEvent } from '../../client/index.ts'
-import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLifecycleOptions } from './index.ts'
 
 export interface StartOptions extends NodeLifecycleOptions {
@@ -33,7 +33,7 @@ export async function aWorld() {
   const server = await createServerFixture()
   const { clock } = server
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
-  const recorded: (Happening & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly about: string })[] = []
   const writes: string[] = []
   const stops: (() => Promise<void>)[] = []
   const timestamp = () => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
@@ -51,7 +51,7 @@ export async function aWorld() {
       random: () => 0.5,
     })
     const events = {
-      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) =>
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) =>
         void recorded.push({ ...event, about: metadata.name ?? '' }),
     }
     const controllers = createNodeLifecycleControllers({

@@ -1,26 +1,26 @@
 // Events of provisioning and deleting. Reasons and wording are those of external-provisioner where it has them.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import type { Failure } from './provisioner.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-export const provisioning = (claim: Claim): Happening => ({
+export const provisioning = (claim: Claim): EventDetails => ({
   type: 'Normal',
   reason: 'Provisioning',
   message: `External provisioner is provisioning volume for claim "${keyOfObject(claim)}"`,
 })
 
-export const provisioned = (volumeName: string, plugin: string | undefined): Happening => ({
+export const provisioned = (volumeName: string, plugin: string | undefined): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisioningSucceeded',
   message: `Successfully provisioned volume ${volumeName}${plugin === undefined ? '' : ` using ${plugin}`}`,
 })
 
-export const cannotProvision = (because: string): Happening => failed(because)
+export const cannotProvision = (because: string): EventDetails => failed(because)
 
-export const provisioningFailed = (how: Failure, because: string): Happening =>
+export const provisioningFailed = (how: Failure, because: string): EventDetails =>
   failed(
     how === 'infeasible'
       ? `Volume provisioning failed with infeasible error. Retries will be delayed. ${because}`
@@ -49,19 +49,19 @@ interface Held {
 const REASON_CHARACTERS_MAX = 500
 
 /** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */
-export const notNeeded = (volumeName: string, why: string, isDeleted: boolean): Happening => ({
+export const notNeeded = (volumeName: string, why: string, isDeleted: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
   message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${why}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
-export const savingFailed = (claim: Claim, because: string, isLast: boolean): Happening =>
+export const savingFailed = (claim: Claim, because: string, isLast: boolean): EventDetails =>
   failed(
     `Error creating provisioned PV object for claim ${keyOfObject(claim)}: ${because}. ` +
       (isLast ? 'Deleting the volume.' : 'Retrying.'),
   )
 
-export const cleanupFailed = (claim: Claim, volumeName: string, because: string): Happening => ({
+export const cleanupFailed = (claim: Claim, volumeName: string, because: string): EventDetails => ({
   type: 'Warning',
   reason: 'ProvisioningCleanupFailed',
   message:
@@ -69,10 +69,10 @@ export const cleanupFailed = (claim: Claim, volumeName: string, because: string)
     `Retrying; until then volume "${volumeName}" occupies storage.`,
 })
 
-export const deletingFailed = (because: string): Happening => ({
+export const deletingFailed = (because: string): EventDetails => ({
   type: 'Warning',
   reason: 'VolumeFailedDelete',
   message: because,
 })
 
-const failed = (message: string): Happening => ({ type: 'Warning', reason: 'ProvisioningFailed', message })
+const failed = (message: string): EventDetails => ({ type: 'Warning', reason: 'ProvisioningFailed', message })

@@ -12,7 +12,7 @@ import { createServerFixture, type ServerFixture } from '../../apiserver/server.
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
-import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
 import type { ProvisioningOptions } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
@@ -21,7 +21,7 @@ import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.fi
 
 export const DISKS = 'disks.example.com'
 
-export interface Told extends Happening {
+export interface Told extends EventDetails {
   readonly about: string
 }
 

@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
-import type { Happening } from '../../runtime/index.ts'
+import type { EventDetails } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
 export interface ThrottleOptions {
@@ -89,7 +89,7 @@ export function createChangeThrottle(
   }
 }
 
-export const changeDelayed = ({ because }: Delay): Happening => ({
+export const changeDelayed = ({ because }: Delay): EventDetails => ({
   type: 'Normal',
   reason: 'VolumeChangeDelayed',
   message: because,

@@ -14,7 +14,7 @@ import { type KeyedLock, keyedLock } from '../../base/keyed-lock.ts'
 import type { Client } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
-import type { EventRecorder, Happening } from '../../runtime/index.ts'
+import type { EventDetails, EventRecorder } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import {
   completedOnNode,
@@ -249,7 +249,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     }
   }
 
-  function tell(pod: Readonly<Pod>, claim: Claim, happening: Happening): void {
+  function tell(pod: Readonly<Pod>, claim: Claim, happening: EventDetails): void {
     events.record(podKind, pod, happening)
     events.record(persistentVolumeClaimKind, claim, happening)
   }
@@ -258,13 +258,13 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
 const notAble = ({ driver }: CsiVolume): CsiError =>
   new CsiError('UNIMPLEMENTED', `driver ${driver} does not report the capability EXPAND_VOLUME on this node`)
 
-const successTelling = ({ volume, mode }: CsiVolume): Happening => ({
+const successTelling = ({ volume, mode }: CsiVolume): EventDetails => ({
   type: 'Normal',
   reason: 'FileSystemResizeSuccessful',
   message: `${mode === 'Block' ? 'MapVolume' : 'MountVolume'}.NodeExpandVolume succeeded for volume "${volume}"`,
 })
 
-const readOnlyTelling = ({ volume }: CsiVolume): Happening => ({
+const readOnlyTelling = ({ volume }: CsiVolume): EventDetails => ({
   type: 'Warning',
   reason: 'FileSystemResizeFailed',
   message: `Requested read-only file system: volume "${volume}" is mounted for reading only and does not grow here`,

@@ -1,5 +1,5 @@
-// `stowage backup`: what a server on an embedded store keeps, as of one moment, also while it runs: objects and
-// credentials. What volumes hold is not in it. A backup has the layout of a data directory, so a server starts on it.
+// Runs `stowage backup`: copies a consistent snapshot of an embedded store and the credentials, also while the server runs.
+// Volume contents are not part of it. A backup has the layout of a data directory, so that a server can start on it.
 import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
@@ -8,9 +8,9 @@ import { copyLmdbStore, STORE_FILE } from '../../../store/index.ts'
 
 export interface BackupOptions {
   readonly dataDir: string
-  /** Where the credentials are, if not in the data directory. */
+  /** Default: in the data directory. */
   readonly pkiDir?: string
-  /** Made by this; one that is there must be empty. */
+  /** Created if it is missing; must be empty otherwise. */
   readonly to: string
 }
 
@@ -20,24 +20,22 @@ export interface Backup {
   readonly files: readonly string[]
 }
 
-/** Beside the store and the credentials: which of them there are depends on how the server was started. */
+/** Copied if present, beside the store and the credentials. */
 const FILES = ['admin.kubeconfig', 'volumes.id']
 
-/** A backup under its name is whole: until then it is called NAME.partial. */
+/** The backup is written as NAME.partial and renamed when it is complete. */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { dataDir, pkiDir = join(dataDir, 'pki') } = options
   const to = resolve(options.to)
   const names = await namesIn(dataDir)
   if (!(await namesIn(join(dataDir, 'store'))).includes(STORE_FILE)) {
     throw new UsageError(
-      `There is no embedded store in ${dataDir}: name the server's directory with --data-dir. ` +
-        'Objects that are kept in etcd are backed up with etcd’s own tools.',
+      `There is no embedded store in ${dataDir}: name the data directory of the server with --data-dir. ` +
+        'Back up objects in etcd with the tools of etcd.',
     )
   }
   if (`${to}/`.startsWith(`${resolve(dataDir)}/`)) {
-    throw new UsageError(
-      `--to ${to}: it is in the directory that is backed up, and would be lost with it. Name another.`,
-    )
+    throw new UsageError(`--to ${to}: it is inside the directory that is backed up. Name another.`)
   }
   if ((await namesIn(to)).length > 0) throw new UsageError(`--to ${to}: it is not empty. Name a new directory.`)
 
@@ -48,7 +46,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     await ensurePrivateDirectory(partial)
   } catch (error) {
     const { message } = error as Error
-    throw new UsageError(`--to ${to} cannot be made: ${message}. Name a directory that can be written to.`)
+    throw new UsageError(`--to ${to} cannot be created: ${message}. Name a directory that can be written to.`)
   }
   const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partial, 'store') })
   const files: string[] = []
@@ -59,7 +57,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   }
   for (const name of FILES.filter((name) => names.includes(name))) await keep(join(dataDir, name), name)
   await ensurePrivateDirectory(join(partial, 'pki'))
-  // A file that is being replaced has another name until it is whole.
+  // Files being replaced are written as *.tmp first.
   const credentials = (await namesIn(pkiDir)).filter((name) => !name.endsWith('.tmp'))
   for (const name of credentials) await keep(join(pkiDir, name), join('pki', name))
   await syncDirectory(join(partial, 'pki'))

@@ -3,14 +3,14 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { parseControllers } from '../controllers/run.ts'
 import { parseCapacityCleanupFlags } from './run.ts'
 
-it('CAP-9 cleans up after all drivers, everywhere, after ten minutes, unless told otherwise', () => {
+it('CAP-9 defaults to all drivers, all namespaces and ten minutes', () => {
   expect(parseCapacityCleanupFlags({})).toEqual({ goneForMs: 600_000 })
   expect(
     parseCapacityCleanupFlags({ driverName: ['a.example', 'b.example'], namespace: 'storage', goneFor: '1h30m' }),
   ).toEqual({ drivers: ['a.example', 'b.example'], namespace: 'storage', goneForMs: 5_400_000 })
 })
 
-it('CAP-9 is one of the controllers that run unless others are named', () => {
+it('CAP-9 is one of the default controllers', () => {
   expect(parseControllers()).toContain('capacity-cleanup')
 })
 

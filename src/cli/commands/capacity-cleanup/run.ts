@@ -1,5 +1,5 @@
-// `stowage capacity-cleanup`: removes capacity objects that nobody keeps any more, of nodes whose driver is gone. Beside
-// drivers that run a producer on every node, for none of those touches what another has left behind.
+// Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. Needed where
+// a producer runs on every node, because none of them deletes the objects of another node.
 
 import { parseDuration } from '../../../base/duration.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -14,7 +14,7 @@ export interface CapacityCleanupFlags extends RemoteFlags, LeaseFlags {
   readonly goneFor?: string
 }
 
-/** Held by the one that works. */
+/** The Lease of the leader. */
 const CLEANUP_LEASE = 'stowage-capacity-cleanup'
 const GONE_FOR = '10m'
 
@@ -29,7 +29,7 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
   )
 }
 
-/** As CSI has names of drivers; also what a label may hold. */
+/** Driver names of CSI, which are valid label values too. */
 const DRIVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
 
 export function parseCapacityCleanupFlags(flags: Partial<CapacityCleanupFlags>) {
@@ -43,5 +43,5 @@ export function parseCapacityCleanupFlags(flags: Partial<CapacityCleanupFlags>) 
   if (goneForMs === undefined) {
     throw new UsageError(`--gone-for ${JSON.stringify(goneFor)}: expected a duration such as 90s, 10m or 1h`)
   }
-  return { ...(drivers ? { drivers } : {}), ...(namespace ? { namespace } : {}), goneForMs }
+  return { drivers, namespace: namespace || undefined, goneForMs }
 }

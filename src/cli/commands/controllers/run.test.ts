@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock, systemRandom } from '../../../base/clock.ts'
 import { silentLog } from '../../../base/log.ts'
-import { startProgramTrial } from '../../program.fixture.ts'
+import { startProgramFixture } from '../../program.fixture.ts'
 import { runRemoteControllers } from './run.ts'
 
 const PATIENCE = { timeout: 20_000, interval: 20 }
@@ -16,9 +16,9 @@ const aFreePort = () =>
   })
 
 async function start() {
-  const program = await startProgramTrial()
+  const program = await startProgramFixture()
   const { trial, kubeconfig, signal } = program
-  /** Answers how its metrics are read. */
+  /** Returns a function that reads its metrics. */
   const controllers = async (): Promise<() => Promise<string>> => {
     const httpEndpoint = `127.0.0.1:${await aFreePort()}`
     const flags = { kubeconfig, controllers: 'quota', leaderElection: true, httpEndpoint }
@@ -30,7 +30,7 @@ async function start() {
 }
 
 describe('stowage controllers', () => {
-  it('SYS-11 counts its requests, and says whether it leads, also before it ever did', async () => {
+  it('SYS-11 counts its requests, and reports its leadership from the start', async () => {
     const { trial, controllers } = await start()
     const leader = await controllers()
     await vi.waitFor(async () => {

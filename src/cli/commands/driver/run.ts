@@ -1,4 +1,4 @@
-// `stowage driver`: serves the local CSI driver on a socket until it is told to stop.
+// Runs `stowage driver`: serves the local CSI driver on a socket until it is stopped.
 import { resolve } from 'node:path'
 import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -27,7 +27,7 @@ export interface DriverDeps {
   onReady(driver: RunningDriver): void
 }
 
-/** What the protocol and the labels of a node allow. */
+/** What CSI and node labels allow. */
 const TOPOLOGY_VALUE = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 const TOPOLOGY_KEY = /^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\/)?(?=[^/]{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 
@@ -62,7 +62,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
   for (const text of driver.shortcomings) log.warn({ backend: driver.backend }, text)
   onReady(driver)
   if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
-  log.info({}, 'stopping: no new calls, waiting for those under way')
+  log.info({}, 'stopping; waiting for calls in progress')
   await driver.stop()
 }
 

@@ -8,8 +8,8 @@ import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../../../client/index.ts'
 import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
-import type { ClaimWork, Ended, Standing } from '../../bulk/index.ts'
-import { type GrowPlan, lookAtGrowth, planGrowth, type Wish } from './plan.ts'
+import type { ClaimStatus, ClaimWork, FinalStatus } from '../../bulk/index.ts'
+import { checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
 import { GROW_RECORD, recordOf, textOfRecord } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
@@ -23,7 +23,7 @@ export interface GrowingClaim extends ClaimWork {
   readonly plan: GrowPlan
 }
 
-export function growingClaim(claim: Claim, wish: Wish, client: Client): GrowingClaim {
+export function growingClaim(claim: Claim, wish: GrowTarget, client: Client): GrowingClaim {
   const { namespace = '', name = '' } = claim.metadata
   const ref = { namespace, name }
   const plan = planGrowth(claim, wish)
@@ -36,12 +36,12 @@ export function growingClaim(claim: Claim, wish: Wish, client: Client): GrowingC
       for (let conflicts = 0; ; conflicts++) {
         const now = await client.get(persistentVolumeClaimKind, ref, { signal })
         const { uid, resourceVersion: version = '' } = now.metadata
-        if (uid !== claim.metadata.uid) return { is: 'failed', says: 'it was deleted and made anew' }
+        if (uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and made anew' }
         const next = planGrowth(now, wish)
         if ('to' in next) to = next.to
         switch (next.do) {
           case 'refuse':
-            return { is: 'failed', says: next.because }
+            return { is: 'failed', message: next.because }
           case 'nothing':
             return hasAlready(next)
           case 'follow':
@@ -54,17 +54,17 @@ export function growingClaim(claim: Claim, wish: Wish, client: Client): GrowingC
         }
       }
     },
-    async look(now) {
-      const standing = lookAtGrowth(now, to)
+    async check(now) {
+      const standing = checkGrowth(now, to)
       return standing.is === 'waits for a node' ? whoGrowsTheFileSystem(client, now!, to) : standing
     },
     explain: () => latestWarning(client, ref),
   }
 }
 
-export const hasAlready = ({ from }: { readonly from: string }): Ended => ({
+export const hasAlready = ({ from }: { readonly from: string }): FinalStatus => ({
   is: 'nothing',
-  says: `has ${from} already`,
+  message: `has ${from} already`,
 })
 
 /** Whether the server would take it, without doing it. */
@@ -97,7 +97,7 @@ export async function closeRecord(client: Client, ref: ObjectRef): Promise<void>
 }
 
 /** The storage has grown. Its file system does when a pod uses it; without one there is nothing to wait for. */
-async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): Promise<Standing> {
+async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): Promise<ClaimStatus> {
   const key = keyOfObject(claim)
   const { namespace = '' } = claim.metadata
   try {
@@ -109,13 +109,13 @@ async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): 
         pod.status?.phase !== 'Succeeded' &&
         pod.status?.phase !== 'Failed',
     )
-    if (user) return { is: 'working', says: `node ${user.spec?.nodeName} is to grow its file system` }
+    if (user) return { is: 'working', message: `node ${user.spec?.nodeName} is to grow its file system` }
     const size = claim.status?.allocatedResources?.storage ?? claim.spec?.resources?.requests?.storage ?? to
-    if (compareQuantities(size, to) < 0) return { is: 'failed', says: afterThisOne(size, to) }
-    return { is: 'done', says: `grown to ${size} in the storage; its file system follows when a pod next uses it` }
+    if (compareQuantities(size, to) < 0) return { is: 'failed', message: afterThisOne(size, to) }
+    return { is: 'done', message: `grown to ${size} in the storage; its file system follows when a pod next uses it` }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    return { is: 'working', says: 'its file system is to grow on a node' } // not ours to see who uses it
+    return { is: 'working', message: 'its file system is to grow on a node' } // not ours to see who uses it
   }
 }
 

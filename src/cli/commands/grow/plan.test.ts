@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
-import { lookAtGrowth, planGrowth } from './plan.ts'
+import { checkGrowth, planGrowth } from './plan.ts'
 import { GROW_RECORD, textOfRecord } from './record.ts'
 
 interface Given {
@@ -145,21 +145,21 @@ describe('growing a claim by a size', () => {
 describe('how far a claim is', () => {
   const failed = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
   it.each<[string, Given, object]>([
-    ['nobody has begun', {}, { is: 'working', says: 'asked for' }],
+    ['nobody has begun', {}, { is: 'working', message: 'asked for' }],
     [
       'the driver is at work',
       { state: 'ControllerResizeInProgress' },
-      { is: 'working', says: 'the storage is growing' },
+      { is: 'working', message: 'the storage is growing' },
     ],
     [
       'the driver failed and is asked again',
       { state: 'ControllerResizeInProgress', conditions: failed },
-      { is: 'working', says: 'tried again: no room' },
+      { is: 'working', message: 'tried again: no room' },
     ],
     [
       'the driver cannot',
       { state: 'ControllerResizeInfeasible', tried: '20Gi', conditions: failed },
-      { is: 'failed', says: 'no room' },
+      { is: 'failed', message: 'no room' },
     ],
     [
       'the driver could not do more, and has not been asked for this yet',
@@ -169,7 +169,7 @@ describe('how far a claim is', () => {
     [
       'the node cannot',
       { state: 'NodeResizeInfeasible', tried: '20Gi', conditions: failed },
-      { is: 'failed', says: 'no tools' },
+      { is: 'failed', message: 'no tools' },
     ],
     ['the node is to grow it', { state: 'NodeResizePending' }, { is: 'waits for a node' }],
     [
@@ -180,17 +180,21 @@ describe('how far a claim is', () => {
     [
       'the node is at work',
       { state: 'NodeResizeInProgress' },
-      { is: 'working', says: 'the node is growing its file system' },
+      { is: 'working', message: 'the node is growing its file system' },
     ],
-    ['it has the size', { capacity: '20Gi' }, { is: 'done', says: 'grown to 20Gi' }],
-    ['it has more', { capacity: '21Gi' }, { is: 'done', says: 'grown to 21Gi' }],
-    ['its user took it back', { request: '12Gi' }, { is: 'failed', says: 'its request was lowered to 12Gi meanwhile' }],
-    ['it is being deleted', { deleting: true }, { is: 'failed', says: 'it is being deleted' }],
+    ['it has the size', { capacity: '20Gi' }, { is: 'done', message: 'grown to 20Gi' }],
+    ['it has more', { capacity: '21Gi' }, { is: 'done', message: 'grown to 21Gi' }],
+    [
+      'its user took it back',
+      { request: '12Gi' },
+      { is: 'failed', message: 'its request was lowered to 12Gi meanwhile' },
+    ],
+    ['it is being deleted', { deleting: true }, { is: 'failed', message: 'it is being deleted' }],
   ])('PLUS-13 tells when %s', (_what, given, standing) => {
-    expect(lookAtGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(standing)
+    expect(checkGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(standing)
   })
 
   it('PLUS-13 tells when it is gone', () => {
-    expect(lookAtGrowth(undefined, '20Gi')).toEqual({ is: 'failed', says: 'it was deleted' })
+    expect(checkGrowth(undefined, '20Gi')).toEqual({ is: 'failed', message: 'it was deleted' })
   })
 })

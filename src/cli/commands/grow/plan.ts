@@ -3,12 +3,12 @@
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { addQuantities, canonicalQuantity, compareQuantities } from '../../../api/quantity.ts'
-import type { Standing } from '../../bulk/index.ts'
+import type { ClaimStatus } from '../../bulk/index.ts'
 import { GROW_RECORD, type GrowRecord, recordOf } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-export type Wish =
+export type GrowTarget =
   | { readonly to: string }
   /** `run` names this run; `goesOn` are the runs whose records it goes by: itself, and interrupted ones it is the rest of. */
   | { readonly by: string; readonly run: string; readonly goesOn: readonly string[] }
@@ -21,7 +21,7 @@ export type GrowPlan =
   | { readonly do: 'nothing'; readonly from: string; readonly to: string }
   | { readonly do: 'refuse'; readonly from: string; readonly because: string }
 
-export function planGrowth(claim: Claim, wish: Wish): GrowPlan {
+export function planGrowth(claim: Claim, wish: GrowTarget): GrowPlan {
   const from = sizeOf(claim)
   const refuse = (because: string): GrowPlan => ({ do: 'refuse', from, because })
   if (claim.metadata.deletionTimestamp) return refuse('it is being deleted')
@@ -35,7 +35,7 @@ function planGrowthTo(claim: Claim, to: string): GrowPlan {
   return towards(claim, to, record === undefined ? {} : { record: null })
 }
 
-function planGrowthBy(claim: Claim, { by, run, goesOn }: Extract<Wish, { by: string }>): GrowPlan {
+function planGrowthBy(claim: Claim, { by, run, goesOn }: Extract<GrowTarget, { by: string }>): GrowPlan {
   const record = recordOf(claim)
   const refuse = (because: string): GrowPlan => ({ do: 'refuse', from: sizeOf(claim), because })
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
@@ -65,22 +65,23 @@ function towards(claim: Claim, to: string, rest: { readonly record?: GrowRecord 
 }
 
 /** How far a claim is on its way to a size. `waits` on the node: whether that is for a pod to come, its caller must find out. */
-export function lookAtGrowth(claim: Claim | undefined, to: string): Standing | { readonly is: 'waits for a node' } {
-  if (!claim) return { is: 'failed', says: 'it was deleted' }
-  if (hasGrown(claim, to)) return { is: 'done', says: `grown to ${capacityOf(claim)}` }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', says: 'it is being deleted' }
+export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus | { readonly is: 'waits for a node' } {
+  if (!claim) return { is: 'failed', message: 'it was deleted' }
+  if (hasGrown(claim, to)) return { is: 'done', message: `grown to ${capacityOf(claim)}` }
+  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const request = requestOf(claim)
   if (compareQuantities(request, to) < 0)
-    return { is: 'failed', says: `its request was lowered to ${request} meanwhile` }
+    return { is: 'failed', message: `its request was lowered to ${request} meanwhile` }
   const tried = claim.status?.allocatedResources?.storage
   const isTried = tried !== undefined && compareQuantities(tried, request) === 0 // else it tells of a size before
   const said = (type: string) => claim.status?.conditions?.find((one) => one.type === type)?.message
   switch (claim.status?.allocatedResourceStatuses?.storage) {
     case 'ControllerResizeInfeasible':
-      if (isTried) return { is: 'failed', says: said('ControllerResizeError') ?? `the driver cannot make it ${tried}` }
+      if (isTried)
+        return { is: 'failed', message: said('ControllerResizeError') ?? `the driver cannot make it ${tried}` }
       break
     case 'NodeResizeInfeasible':
-      if (isTried) return { is: 'failed', says: said('NodeResizeError') ?? `the node cannot make it ${tried}` }
+      if (isTried) return { is: 'failed', message: said('NodeResizeError') ?? `the node cannot make it ${tried}` }
       break
     case 'ControllerResizeInProgress':
       return working(said('ControllerResizeError'), 'the storage is growing')
@@ -90,12 +91,12 @@ export function lookAtGrowth(claim: Claim | undefined, to: string): Standing | {
       return { is: 'waits for a node' }
   }
   if (said('FileSystemResizePending')) return { is: 'waits for a node' }
-  return { is: 'working', says: 'asked for' }
+  return { is: 'working', message: 'asked for' }
 }
 
-const working = (failure: string | undefined, usual: string): Standing => ({
+const working = (failure: string | undefined, usual: string): ClaimStatus => ({
   is: 'working',
-  says: failure ? `tried again: ${failure}` : usual,
+  message: failure ? `tried again: ${failure}` : usual,
 })
 
 /** The volume has the size, and nobody is still at work on it. */

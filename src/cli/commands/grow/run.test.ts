@@ -110,7 +110,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('stowage grow', () => {
-  it('PLUS-13 grows one claim to a size and says how it goes', async () => {
+  it('PLUS-13 grows one claim to a size and message how it goes', async () => {
     await aClaim('orders')
     const { code, out } = await grow({ names: ['orders'], to: '20Gi' })
     expect(code).toBe(0)
@@ -161,7 +161,7 @@ describe('stowage grow', () => {
     expect(await requestOf('b')).toBe('20Gi')
   })
 
-  it('PLUS-13 stops at the first failure, says why, and goes on when it is run again', async () => {
+  it('PLUS-13 stops at the first failure, message why, and goes on when it is run again', async () => {
     for (const name of ['a', 'b', 'c']) await aClaim(name)
     const infeasible = (storage: string) => ({
       allocatedResources: { storage },
@@ -368,7 +368,7 @@ describe('stowage grow', () => {
     ['neither', { to: '1Gi' }, /Which claims/],
     ['labels that are none', { selector: '!!', to: '1Gi' }, /--selector "!!"/],
     ['labels that select everything', { selector: ' ', to: '1Gi' }, /would select every claim/],
-  ])('PLUS-13 says what is wrong: %s', async (_what, flags, words) => {
+  ])('PLUS-13 message what is wrong: %s', async (_what, flags, words) => {
     await expect(grow(flags)).rejects.toThrow(words)
   })
 

@@ -1,4 +1,4 @@
-// `stowage grow`: asks the server about every claim first, then grows them and follows each to its end, and says what came
+// `stowage grow`: asks the server about every claim first, then grows them and follows each to its end, and message what came
 // of it. Nothing is written where too many would be refused.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -9,12 +9,12 @@ import { findServer } from '../../../client/connection/find-server.ts'
 import { type Client, httpClient, refOfKey } from '../../../client/index.ts'
 import { createCache } from '../../../runtime/index.ts'
 import {
-  ASKED_AT_ONCE,
+  type BulkDeps,
   type ClaimResult,
-  type ClaimSetDeps,
+  CONCURRENT_REQUESTS,
   countOf,
   INTERRUPTED,
-  inLanes,
+  mapConcurrently,
   plainProgress,
   runClaims,
   selectClaims,
@@ -24,7 +24,7 @@ import {
 } from '../../bulk/index.ts'
 import { ExitError } from '../../flags/common.ts'
 import { closeRecord, type GrowingClaim, growingClaim, hasAlready, tryGrowth } from './grow-claim.ts'
-import type { Wish } from './plan.ts'
+import type { GrowTarget } from './plan.ts'
 import { openRuns } from './record.ts'
 
 export interface GrowRequest {
@@ -42,7 +42,7 @@ export interface GrowRequest {
   readonly output: 'text' | 'json'
 }
 
-export async function runGrow(request: GrowRequest, deps: ClaimSetDeps): Promise<void> {
+export async function runGrow(request: GrowRequest, deps: BulkDeps): Promise<void> {
   const { connection, namespace } = await findServer(request.kubeconfig, deps)
   const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-grow' })
   try {
@@ -55,7 +55,7 @@ export async function runGrow(request: GrowRequest, deps: ClaimSetDeps): Promise
 type Request = GrowRequest & { readonly namespace: string }
 
 /** Throws ExitError where not all of them have grown. */
-export async function growClaims(client: Client, request: Request, deps: ClaimSetDeps): Promise<void> {
+export async function growClaims(client: Client, request: Request, deps: BulkDeps): Promise<void> {
   const claims = await selectClaims(client, request)
   const goesOn = openRuns(claims)
   const wish = wishOf(request, goesOn, deps.random)
@@ -78,7 +78,7 @@ export async function growClaims(client: Client, request: Request, deps: ClaimSe
   if (request.isDryRun ? refusals.length > 0 : !isWhole) throw new ExitError(1)
 }
 
-function wishOf({ size }: Request, interrupted: readonly string[], random: Random): Wish {
+function wishOf({ size }: Request, interrupted: readonly string[], random: Random): GrowTarget {
   if ('to' in size) return size
   const run = interrupted[0] ?? randomUuid(random)
   return { ...size, run, goesOn: [...interrupted, run] }
@@ -90,27 +90,31 @@ async function refusalsOf(
   works: readonly GrowingClaim[],
   claims: readonly Readonly<PersistentVolumeClaim>[],
 ): Promise<ClaimResult[]> {
-  const found = await inLanes(works, ASKED_AT_ONCE, async ({ key, plan }, index): Promise<ClaimResult | undefined> => {
-    if (plan.do === 'refuse') return { key, is: 'failed', says: plan.because }
-    if (plan.do !== 'grow') return undefined
-    try {
-      await tryGrowth(client, claims[index]!, plan)
-      return undefined
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      if (error.code === 409) return undefined // it has changed since; it is looked at again when it is its turn
-      if (error.code === 429 || error.code >= 500) throw error
-      return { key, is: 'failed', says: error.message }
-    }
-  })
+  const found = await mapConcurrently(
+    works,
+    CONCURRENT_REQUESTS,
+    async ({ key, plan }, index): Promise<ClaimResult | undefined> => {
+      if (plan.do === 'refuse') return { key, is: 'failed', message: plan.because }
+      if (plan.do !== 'grow') return undefined
+      try {
+        await tryGrowth(client, claims[index]!, plan)
+        return undefined
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (error.code === 409) return undefined // it has changed since; it is looked at again when it is its turn
+        if (error.code === 429 || error.code >= 500) throw error
+        return { key, is: 'failed', message: error.message }
+      }
+    },
+  )
   return found.filter((one) => one !== undefined)
 }
 
 function notBegun({ key, plan }: GrowingClaim, { isDryRun }: Request): ClaimResult {
   if (plan.do === 'nothing') return { key, ...hasAlready(plan) }
-  if (!isDryRun) return { key, is: 'untouched', says: 'nothing was changed, because others cannot grow' }
-  const says = plan.do === 'follow' ? 'is growing already, and would be followed' : 'would grow'
-  return { key, is: 'untouched', says }
+  if (!isDryRun) return { key, is: 'untouched', message: 'nothing was changed, because others cannot grow' }
+  const message = plan.do === 'follow' ? 'is growing already, and would be followed' : 'would grow'
+  return { key, is: 'untouched', message }
 }
 
 async function growAll(
@@ -118,7 +122,7 @@ async function growAll(
   works: readonly GrowingClaim[],
   refusals: readonly ClaimResult[],
   request: Request,
-  deps: ClaimSetDeps,
+  deps: BulkDeps,
 ): Promise<ClaimResult[]> {
   const { namespace, failuresMax } = request
   const { clock, random, signal } = deps
@@ -141,7 +145,7 @@ async function growAll(
   }
 }
 
-function progressOf({ output }: Request, { terminal, write }: ClaimSetDeps, total: number) {
+function progressOf({ output }: Request, { terminal, write }: BulkDeps, total: number) {
   if (output === 'json') return silentProgress
   return terminal ? terminalProgress({ ...terminal, write }, total) : plainProgress(write)
 }
@@ -166,7 +170,7 @@ async function closeRecords(client: Client, results: readonly ClaimResult[], clo
       await clock.sleep(CLOSE_RETRY_MS)
     }
   }
-  await inLanes(results, ASKED_AT_ONCE, close)
+  await mapConcurrently(results, CONCURRENT_REQUESTS, close)
 }
 
 const RESULT_NAMES: Record<ClaimResult['is'], string> = {
@@ -177,11 +181,11 @@ const RESULT_NAMES: Record<ClaimResult['is'], string> = {
   untouched: 'not begun',
 }
 
-function rowOf({ plan }: GrowingClaim, { key, is, says }: ClaimResult, { isDryRun }: Request) {
+function rowOf({ plan }: GrowingClaim, { key, is, message }: ClaimResult, { isDryRun }: Request) {
   const { namespace = '', name } = refOfKey(key)
   const to = 'to' in plan ? plan.to : null
-  const result = isDryRun && is === 'untouched' ? says : isDryRun && is === 'failed' ? 'refused' : RESULT_NAMES[is]
-  return { namespace, name, from: plan.from, to, result, message: says }
+  const result = isDryRun && is === 'untouched' ? message : isDryRun && is === 'failed' ? 'refused' : RESULT_NAMES[is]
+  return { namespace, name, from: plan.from, to, result, message: message }
 }
 
 function jsonOf(works: readonly GrowingClaim[], results: readonly ClaimResult[], request: Request): string {

@@ -1,4 +1,4 @@
-// `stowage kubeconfig`: the login of a built-in identity, from the credentials in the data directory.
+// Runs `stowage kubeconfig`: the kubeconfig of a built-in user, from the credentials of the server.
 import { dirname, join } from 'node:path'
 import { loadOrCreatePki } from '../../../apiserver/index.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -9,7 +9,7 @@ import { buildKubeconfig } from '../../../processes/kubeconfig.ts'
 
 export interface PrintKubeconfigOptions {
   readonly dataDir: string
-  /** Where the credentials are, if not in the data directory. */
+  /** Default: in the data directory. */
   readonly pkiDir?: string
   readonly user: 'admin' | 'viewer'
   readonly server: string | undefined
@@ -29,13 +29,13 @@ export async function printKubeconfig({
     )
   }
   const pki = await loadOrCreatePki({ dir: pkiDir, clock })
-  // Credentials usually lie in the data directory of the server they are for.
+  // Credentials are usually in the data directory of their server.
   const url =
     server ?? (await lastServer(dirname(pkiDir))) ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
   return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
 }
 
-/** Where the server listened when it last wrote the administrator's kubeconfig. */
+/** The address in the admin kubeconfig that the server wrote at its last start. */
 async function lastServer(dataDir: string): Promise<string | undefined> {
   const text = await readTextIfPresent(join(dataDir, 'admin.kubeconfig'))
   return /^\s*server: "?(https:\/\/[^"\s]+)"?\s*$/m.exec(text ?? '')?.[1]

@@ -99,7 +99,7 @@ function directionOf({ from, to, undo, operation }: MigrateFlags): MigrateReques
       ...(to === undefined ? {} : { to }),
     }
   }
-  if (operation !== undefined) throw new UsageError('--operation says what to --undo; give both, or neither.')
+  if (operation !== undefined) throw new UsageError('--operation message what to --undo; give both, or neither.')
   if (from === undefined || to === undefined) throw new UsageError('From which class to which? Give --from and --to.')
   if (to === '') throw new UsageError('--to is empty: a volume that has a class cannot go back to none; name a class.')
   if (from === to) throw new UsageError(`--from and --to are both ${to}: nothing would change.`)

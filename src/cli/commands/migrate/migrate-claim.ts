@@ -4,8 +4,8 @@ import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../../../client/index.ts'
-import { type ClaimWork, type Ended, latestWarning } from '../../bulk/index.ts'
-import { classOf, lookAtMove, type MovePlan, type Operation, planMove, shown } from './plan.ts'
+import { type ClaimWork, type FinalStatus, latestWarning } from '../../bulk/index.ts'
+import { checkMove, classOf, type MovePlan, type Operation, planMove, shown } from './plan.ts'
 import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
@@ -27,7 +27,7 @@ export function movingClaim(claim: Claim, operation: Operation, client: Client):
     async start(signal) {
       for (let conflicts = 0; ; conflicts++) {
         const now = await client.get(persistentVolumeClaimKind, ref, { signal })
-        if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', says: 'it was deleted and made anew' }
+        if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and made anew' }
         const plan = planMove(now, operation)
         const ended = endOf(plan)
         if (ended) return ended
@@ -39,35 +39,35 @@ export function movingClaim(claim: Claim, operation: Operation, client: Client):
         }
       }
     },
-    look: (now) => lookAtMove(now, wanted),
+    check: (now) => checkMove(now, wanted),
     explain: () => latestWarning(client, ref),
   }
 }
 
-export function endOf(plan: MovePlan): Ended | undefined {
-  if (plan.do === 'refuse') return { is: 'failed', says: plan.because }
-  return plan.do === 'leave' ? { is: 'nothing', says: plan.because } : undefined
+export function endOf(plan: MovePlan): FinalStatus | undefined {
+  if (plan.do === 'refuse') return { is: 'failed', message: plan.because }
+  return plan.do === 'leave' ? { is: 'nothing', message: plan.because } : undefined
 }
 
 type Move = Extract<MovePlan, { do: 'move' }>
 
 /** A server whose gate is off takes the write and drops the class. */
-function taken(claim: Claim, { to }: Move): { readonly version: string } | Ended {
+function taken(claim: Claim, { to }: Move): { readonly version: string } | FinalStatus {
   if (classOf(claim) === to) return { version: claim.metadata.resourceVersion ?? '' }
   return {
     is: 'failed',
-    says: `the server did not take the class ${shown(to)}: is its feature gate VolumeAttributesClass off?`,
+    message: `the server did not take the class ${shown(to)}: is its feature gate VolumeAttributesClass off?`,
   }
 }
 
 /** Whether the server would take it, without doing it; nothing is what is wrong with it. */
-export async function tryMove(client: Client, claim: Claim, move: Move): Promise<Ended | undefined> {
+export async function tryMove(client: Client, claim: Claim, move: Move): Promise<FinalStatus | undefined> {
   try {
     const answer = taken(await write(client, claim, move, { dryRun: true }), move)
     return 'is' in answer ? answer : undefined
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === 429 || error.code >= 500) throw error
-    return error.code === 409 ? undefined : { is: 'failed', says: error.message } // changed since: looked at when it is its turn
+    return error.code === 409 ? undefined : { is: 'failed', message: error.message } // changed since: looked at when it is its turn
   }
 }
 

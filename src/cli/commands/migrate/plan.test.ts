@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { lookAtMove, type Operation, planMove } from './plan.ts'
+import { checkMove, type Operation, planMove } from './plan.ts'
 import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
 import { selectBackward, selectForward } from './select.ts'
 
@@ -77,7 +77,7 @@ describe('how far a claim is', () => {
   })
   const error = { conditions: [{ type: 'ModifyVolumeError', status: 'True', message: 'iops too high' }] }
   const current = (name: string) => ({ currentVolumeAttributesClassName: name })
-  const look = (status: object, className = 'gold', to = 'gold') => lookAtMove(aClaim({ className, status }), to)
+  const look = (status: object, className = 'gold', to = 'gold') => checkMove(aClaim({ className, status }), to)
 
   it.each([
     ['just asked for', current('silver'), 'working', 'asked for'],
@@ -105,18 +105,21 @@ describe('how far a claim is', () => {
       'the driver is changing its volume',
     ],
     ['there', current('gold'), 'done', 'gold is in effect'],
-  ])('PLUS-4 %s', (_, status, is, says) => {
-    expect(look(status)).toEqual({ is, says })
+  ])('PLUS-4 %s', (_, status, is, message) => {
+    expect(look(status)).toEqual({ is, message })
   })
 
   it('PLUS-4 back at no class it has arrived as soon as nothing is being tried', () => {
     expect(look(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
-    expect(look(modify('Infeasible'), '', '')).toEqual({ is: 'done', says: 'no class is in effect' })
+    expect(look(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
   })
 
   it('PLUS-4 a claim that went, or went another way, has failed', () => {
-    expect(lookAtMove(undefined, 'gold')).toEqual({ is: 'failed', says: 'it was deleted' })
-    expect(look({}, 'bronze')).toMatchObject({ is: 'failed', says: expect.stringContaining('bronze by somebody else') })
+    expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'it was deleted' })
+    expect(look({}, 'bronze')).toMatchObject({
+      is: 'failed',
+      message: expect.stringContaining('bronze by somebody else'),
+    })
   })
 })
 

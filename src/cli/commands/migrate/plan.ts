@@ -3,7 +3,7 @@
 //   forward   its class is FROM: write TO      TO, by this operation: follow      another: not ours any more
 //   undo      its class is TO: write FROM      FROM: follow                       another: not ours any more
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import type { Standing } from '../../bulk/index.ts'
+import type { ClaimStatus } from '../../bulk/index.ts'
 import { type MigrateRecord, recordOf } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
@@ -45,25 +45,25 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
 }
 
 /** How far a claim is on its way to a class. */
-export function lookAtMove(claim: Claim | undefined, to: string): Standing {
-  if (!claim) return { is: 'failed', says: 'it was deleted' }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', says: 'it is being deleted' }
+export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
+  if (!claim) return { is: 'failed', message: 'it was deleted' }
+  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const className = classOf(claim)
   if (className !== to) {
-    return { is: 'failed', says: `its class was changed to ${shown(className)} by somebody else; left alone` }
+    return { is: 'failed', message: `its class was changed to ${shown(className)} by somebody else; left alone` }
   }
   const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
   const said = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
   const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
   // Some controllers leave behind what was once tried where no class is wanted any more.
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
-  if (current === to && isIdle) return { is: 'done', says: `${shown(to)} is in effect` }
+  if (current === to && isIdle) return { is: 'done', message: `${shown(to)} is in effect` }
   if (target === to && status === 'Infeasible') {
-    return { is: 'failed', says: `${withoutStop(said ?? 'the driver refuses the class')}; its volume is as it was` }
+    return { is: 'failed', message: `${withoutStop(said ?? 'the driver refuses the class')}; its volume is as it was` }
   }
-  if (target !== to || status === undefined) return { is: 'working', says: 'asked for' }
-  if (status === 'Pending') return { is: 'working', says: said ?? 'it cannot begin yet' }
-  return { is: 'working', says: said ? `tried again: ${said}` : 'the driver is changing its volume' }
+  if (target !== to || status === undefined) return { is: 'working', message: 'asked for' }
+  if (status === 'Pending') return { is: 'working', message: said ?? 'it cannot begin yet' }
+  return { is: 'working', message: said ? `tried again: ${said}` : 'the driver is changing its volume' }
 }
 
 export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''

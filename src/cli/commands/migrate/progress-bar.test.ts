@@ -38,15 +38,15 @@ describe('the bar of a migration', () => {
     }
     expect(text.split('0 of 3').length - 1).toBe(1)
     text = ''
-    bar.ended({ key: 'shop/a', is: 'done', says: 'gold is in effect' })
-    bar.ended({ key: 'shop/b', is: 'failed', says: 'no\nroom' })
+    bar.ended({ key: 'shop/a', is: 'done', message: 'gold is in effect' })
+    bar.ended({ key: 'shop/b', is: 'failed', message: 'no\nroom' })
     bar.finish()
     expect(text).toContain('\r\u001b[2Kshop/a: gold is in effect\n[')
     expect(text).toContain('\r\u001b[2Kshop/b: FAILED: no room\n[')
     expect(text.endsWith('\n')).toBe(true)
   })
 
-  it('PLUS-4 says times in words', () => {
+  it('PLUS-4 message times in words', () => {
     expect([900, 89_000, 100_000, 3_600_000, 7_800_000].map(inWords)).toEqual([
       '1 s',
       '89 s',

@@ -1,4 +1,4 @@
-// What `stowage migrate` says before it begins and when it has ended: for people, and as JSON for scripts.
+// What `stowage migrate` message before it begins and when it has ended: for people, and as JSON for scripts.
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countOf, oneLine, tableOf } from '../../bulk/index.ts'
 import type { MovingClaim } from './migrate-claim.ts'
@@ -43,7 +43,7 @@ export function jsonOf({ operation, results, request }: Migration): string {
   const { id, from, to, isUndo } = operation
   const claims = results.map((result) => {
     const { namespace = '', name } = refOfKey(result.key)
-    return { namespace, name, result: nameOf(result, request), message: result.says }
+    return { namespace, name, result: nameOf(result, request), message: result.message }
   })
   return asJson({ operation: id, from, to, undo: isUndo, dryRun: request.isDryRun, claims })
 }
@@ -63,7 +63,7 @@ export function textOf(migration: Migration): string {
     .sort((a, b) => Number(b.is === 'failed') - Number(a.is === 'failed'))
   const table = tableOf([
     ['CLAIM', 'RESULT', 'WHY'],
-    ...listed.slice(0, ROWS_MAX).map((result) => [result.key, nameOf(result, request), oneLine(result.says)]),
+    ...listed.slice(0, ROWS_MAX).map((result) => [result.key, nameOf(result, request), oneLine(result.message)]),
   ])
   const more = listed.length > ROWS_MAX ? `… and ${listed.length - ROWS_MAX} more; --output json has all of them\n` : ''
   return `${listed.length > 0 ? `\n${table}${more}\n` : ''}${sentenceOf(migration)}`

@@ -196,7 +196,7 @@ describe('stowage migrate', () => {
     for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(490)
   })
 
-  it('PLUS-4 pauses when too many fail, says of each why, and goes on when it is run again', async () => {
+  it('PLUS-4 pauses when too many fail, message of each why, and goes on when it is run again', async () => {
     await someClaims(10)
     controller = (name, wanted) =>
       ['db-1', 'db-2'].includes(name) ? refuses(wanted, 'iops too high') : settled(wanted)
@@ -248,7 +248,7 @@ describe('stowage migrate', () => {
     expect(await recordOf('db-1')).toBeNull()
   })
 
-  it('PLUS-4 interrupted it says how far it came; run again it goes on, also from another machine; interrupted undo as well', async () => {
+  it('PLUS-4 interrupted it message how far it came; run again it goes on, also from another machine; interrupted undo as well', async () => {
     await someClaims(6)
     for (const [flags, wanted] of [
       [FORWARD, 'gold'],
@@ -371,7 +371,7 @@ describe('stowage migrate', () => {
     expect(out).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
   })
 
-  it('PLUS-4 says what is missing: the class, the API, the gate', async () => {
+  it('PLUS-4 message what is missing: the class, the API, the gate', async () => {
     await someClaims(1)
     await expect(migrate({ from: 'silver', to: 'platinum' })).rejects.toThrow(
       'There is no VolumeAttributesClass platinum',
@@ -424,7 +424,7 @@ describe('the flags of stowage migrate', () => {
     [{ ...FORWARD, maxFailures: '-1' }, 'expected a whole number from 0'],
     [{ ...FORWARD, timeout: 'soon' }, 'expected a duration'],
     [{ ...FORWARD, selector: 'a=(' }, '--selector'],
-    [{ ...FORWARD, operation: 'm-1' }, '--operation says what to --undo'],
+    [{ ...FORWARD, operation: 'm-1' }, '--operation message what to --undo'],
     [{ ...FORWARD, namespace: 'a', allNamespaces: true }, 'not both'],
   ])('SYS-10 %o is refused in words', (flags, words) => {
     expect(() => read(flags)).toThrow(UsageError)

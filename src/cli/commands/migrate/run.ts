@@ -12,13 +12,13 @@ import { findServer } from '../../../client/connection/find-server.ts'
 import { type Client, httpClient, type ObjectKey, refOfKey } from '../../../client/index.ts'
 import { type Cache, createCache } from '../../../runtime/index.ts'
 import {
-  ASKED_AT_ONCE,
+  type BulkDeps,
   type ClaimResult,
-  type ClaimSetDeps,
+  CONCURRENT_REQUESTS,
   countOf,
-  type Ended,
+  type FinalStatus,
   INTERRUPTED,
-  inLanes,
+  mapConcurrently,
   type Progress,
   plainProgress,
   runClaims,
@@ -26,7 +26,7 @@ import {
 } from '../../bulk/index.ts'
 import { ExitError } from '../../flags/common.ts'
 import { closeRecord, dropRecord, endOf, type MovingClaim, movingClaim, tryMove } from './migrate-claim.ts'
-import { lookAtMove, type Operation, planMove, shown } from './plan.ts'
+import { checkMove, type Operation, planMove, shown } from './plan.ts'
 import { barProgress } from './progress-bar.ts'
 import { recordOf } from './record.ts'
 import { jsonOf, type Migration, nothingToMove, openingOf, textOf } from './report.ts'
@@ -53,7 +53,7 @@ export interface MigrateRequest {
 
 const VOLUMES_PAGE = 500
 
-export async function runMigrate(request: MigrateRequest, deps: ClaimSetDeps): Promise<void> {
+export async function runMigrate(request: MigrateRequest, deps: BulkDeps): Promise<void> {
   const { connection, namespace } = await findServer(request.kubeconfig, deps)
   const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-migrate' })
   const scope = request.inAllNamespaces ? undefined : (request.namespace ?? namespace)
@@ -69,7 +69,7 @@ export async function migrateClaims(
   client: Client,
   request: MigrateRequest,
   namespace: string | undefined,
-  deps: ClaimSetDeps,
+  deps: BulkDeps,
 ): Promise<void> {
   const { clock, random, signal } = deps
   if (request.direction.is === 'forward')
@@ -106,7 +106,7 @@ function choose(
   }
   const choice = selectBackward(claims, direction)
   if (choice) return choice
-  throw new Error('No claim here says that such an operation has moved it: there is nothing to undo.')
+  throw new Error('No claim here message that such an operation has moved it: there is nothing to undo.')
 }
 
 async function migrate(
@@ -114,7 +114,7 @@ async function migrate(
   { operation, claims: chosen, goesOn }: Choice,
   claims: Cache<PersistentVolumeClaim>,
   request: MigrateRequest,
-  deps: ClaimSetDeps,
+  deps: BulkDeps,
 ): Promise<void> {
   const { isDryRun, output, failuresMax } = request
   const works = chosen.map((claim) => movingClaim(claim, operation, client))
@@ -150,7 +150,7 @@ const isMoved = (claim: Readonly<PersistentVolumeClaim> | undefined, { id }: Ope
 const notBegun = (key: ObjectKey, { isDryRun }: MigrateRequest): ClaimResult => ({
   key,
   is: 'untouched',
-  says: isDryRun ? '' : 'nothing was changed, because others cannot be moved',
+  message: isDryRun ? '' : 'nothing was changed, because others cannot be moved',
 })
 
 /** Claims of which it is known before the start how they end: they have arrived, are not ours, or cannot be moved. */
@@ -163,26 +163,30 @@ async function knownEnds(
   const wanted = operation.isUndo ? operation.from : operation.to
   const target = wanted === '' ? undefined : await readClass(client, wanted)
   const driverOf = target ? await driversOfVolumes(client) : () => undefined
-  const ends = await inLanes(works, ASKED_AT_ONCE, async ({ key, claim }): Promise<ClaimResult | undefined> => {
-    const plan = planMove(claim, operation)
-    const end = endOf(plan) ?? (plan.do === 'follow' ? arrived(claim, wanted) : undefined)
-    if (end) return { key, ...end }
-    if (plan.do !== 'move') return undefined
-    const driver = driverOf(claim.spec?.volumeName ?? '')
-    if (target && driver !== undefined && driver !== target.driverName) {
-      const says = `its volume is of the driver ${driver}, and ${shown(wanted)} is a class of ${target.driverName}`
-      return { key, is: 'failed', says }
-    }
-    const refusal = isDryRun ? await tryMove(client, claim, plan) : undefined
-    return refusal && { key, ...refusal }
-  })
+  const ends = await mapConcurrently(
+    works,
+    CONCURRENT_REQUESTS,
+    async ({ key, claim }): Promise<ClaimResult | undefined> => {
+      const plan = planMove(claim, operation)
+      const end = endOf(plan) ?? (plan.do === 'follow' ? arrived(claim, wanted) : undefined)
+      if (end) return { key, ...end }
+      if (plan.do !== 'move') return undefined
+      const driver = driverOf(claim.spec?.volumeName ?? '')
+      if (target && driver !== undefined && driver !== target.driverName) {
+        const message = `its volume is of the driver ${driver}, and ${shown(wanted)} is a class of ${target.driverName}`
+        return { key, is: 'failed', message }
+      }
+      const refusal = isDryRun ? await tryMove(client, claim, plan) : undefined
+      return refusal && { key, ...refusal }
+    },
+  )
   return new Map(ends.flatMap((end) => (end ? [[end.key, end]] : [])))
 }
 
 /** In an earlier run. */
-function arrived(claim: Readonly<PersistentVolumeClaim>, wanted: string): Ended | undefined {
-  const standing = lookAtMove(claim, wanted)
-  return standing.is === 'done' ? { is: 'nothing', says: `${standing.says} already` } : undefined
+function arrived(claim: Readonly<PersistentVolumeClaim>, wanted: string): FinalStatus | undefined {
+  const standing = checkMove(claim, wanted)
+  return standing.is === 'done' ? { is: 'nothing', message: `${standing.message} already` } : undefined
 }
 
 async function readClass(client: Client, name: string): Promise<Readonly<VolumeAttributesClass>> {
@@ -220,7 +224,7 @@ async function moveAll(
   known: ReadonlyMap<ObjectKey, ClaimResult>,
   claims: Cache<PersistentVolumeClaim>,
   request: MigrateRequest,
-  { clock, signal, terminal, write }: ClaimSetDeps,
+  { clock, signal, terminal, write }: BulkDeps,
 ): Promise<ClaimResult[]> {
   const bar =
     terminal && request.output === 'text' ? barProgress({ ...terminal, write }, works.length, clock) : undefined
@@ -251,7 +255,7 @@ async function settleRecords(
   const settle = operation.isUndo ? dropRecord : closeRecord
   const settled = results.filter(({ is }) => is === 'done' || is === 'nothing')
   try {
-    await inLanes(settled, ASKED_AT_ONCE, ({ key }) => settle(client, refOfKey(key), operation))
+    await mapConcurrently(settled, CONCURRENT_REQUESTS, ({ key }) => settle(client, refOfKey(key), operation))
     return undefined
   } catch (error) {
     if (error instanceof ApiError) return error.message

@@ -1,4 +1,4 @@
-// `stowage node`: the agent of one node, against any Kubernetes API server, until it is told to stop.
+// Runs `stowage node`: the agent of one node, against any API server, until it is stopped.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
@@ -13,9 +13,9 @@ import { stopWithin } from '../../../runtime/stop-within.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string
-  /** Address of the server, instead of the one in the kubeconfig. */
+  /** Address of the API server, in place of the one in the kubeconfig. */
   readonly server?: string
-  /** Default: this machine's name. */
+  /** Default: the name of this machine. */
   readonly nodeName?: string
   readonly rootDir: string
   readonly driverSocket?: readonly string[]
@@ -68,7 +68,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         return running.stopped
       })
       .catch((error) => {
-        if (!signal.aborted) throw error // else: told to stop while it was starting
+        if (!signal.aborted) throw error // else stopped while starting
       })
     await Promise.race([stopped, whenAborted(signal)])
     await stopWithin({ agent: stopped }, { clock, log })

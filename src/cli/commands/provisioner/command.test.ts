@@ -7,7 +7,7 @@ import { readProvisionerSettings } from './command.ts'
 
 const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
 
-/** As the command line gives them to the command. */
+/** Parsed as on the command line. */
 function parse(...args: string[]) {
   const command = createProgram(deps).commands.find((one) => one.name() === 'provisioner')!
   const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
@@ -16,7 +16,7 @@ function parse(...args: string[]) {
 }
 
 describe('the flags of stowage provisioner', () => {
-  it('PROV-9 mean, when they are not given, what they mean to every external provisioner', () => {
+  it('PROV-9 have the defaults of the upstream external-provisioner', () => {
     const { gates, ...settings } = parse()
     expect(settings).toEqual({
       csiAddress: '/run/csi/socket',
@@ -61,7 +61,7 @@ describe('the flags of stowage provisioner', () => {
     expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
   })
 
-  it('PROV-9 are read as deployments write them', () => {
+  it('PROV-9 are parsed as deployments write them', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--timeout=1m30s', '--leader-election', '--strict-topology=true'],
       ...[
@@ -124,7 +124,7 @@ describe('the flags of stowage provisioner', () => {
     expect(complaint).toContain(message)
   })
 
-  it('CAP-20 take the words of the design document for how capacity is published', () => {
+  it('CAP-20 accept the values of the KEP for --enable-capacity', () => {
     const published = (flags: Record<string, unknown>) => readProvisionerSettings(flags).capacity
     expect(published({ enableCapacity: true })).toBe('central')
     expect(published({ enableCapacity: 'central' })).toBe('central')

@@ -1,5 +1,5 @@
-// The flags of `stowage provisioner`, named as external provisioners have them everywhere, so that a deployment can
-// change the program and keep its arguments. What they set is provisioner.ts.
+// `stowage provisioner`: flags and help. The flags are those of the upstream external-provisioner, so that a deployment can
+// replace it and keep its arguments. What runs is run.ts.
 import { FEATURE_GATES, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -22,81 +22,90 @@ import { addSidecar, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
   ...CONNECTION_FLAGS,
-  workerThreads: number('--worker-threads', 100, 'claims worked on at once, and as many volumes'),
-  retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
-  retryIntervalMax: duration('--retry-interval-max', '5m', 'longest wait after failures'),
-  volumeNamePrefix: text('--volume-name-prefix', 'pvc', 'what the names of volumes begin with'),
-  volumeNameUuidLength: number('--volume-name-uuid-length', -1, "how much of the claim's uid follows; -1: all", {
-    min: -1,
-  }),
-  strictTopology: toggle('--strict-topology', false, 'ask for volumes on the selected node only'),
+  workerThreads: number('--worker-threads', 100, 'claims processed at once, and as many volumes'),
+  retryIntervalStart: duration(
+    '--retry-interval-start',
+    '1s',
+    'first delay after a failure; doubles with every failure',
+  ),
+  retryIntervalMax: duration('--retry-interval-max', '5m', 'longest delay after failures'),
+  volumeNamePrefix: text('--volume-name-prefix', 'pvc', 'prefix of volume names'),
+  volumeNameUuidLength: number(
+    '--volume-name-uuid-length',
+    -1,
+    'length of the claim uid in volume names; -1: all of it',
+    {
+      min: -1,
+    },
+  ),
+  strictTopology: toggle('--strict-topology', false, 'request volumes on the selected node only'),
   immediateTopology: toggle(
     '--immediate-topology',
     true,
-    'tell the driver where nodes are, also for Immediate classes',
+    'pass the topology of the cluster to the driver for Immediate classes too',
   ),
-  extraCreateMetadata: toggle('--extra-create-metadata', false, 'tell the driver the names of claim and volume'),
-  defaultFstype: text('--default-fstype', '', 'file system of classes that name none'),
+  extraCreateMetadata: toggle('--extra-create-metadata', false, 'pass the names of claim and volume to the driver'),
+  defaultFstype: text('--default-fstype', '', 'file system if the class names none'),
   controllerPublishReadonly: toggle('--controller-publish-readonly', false, 'mark ReadOnlyMany volumes as read-only'),
   preventVolumeModeConversion: toggle(
     '--prevent-volume-mode-conversion',
     true,
-    'refuse to restore a snapshot with another volume mode, unless its content allows it',
+    'reject restoring a snapshot with another volume mode, unless its content allows it',
   ),
-  cloningProtectionThreads: number('--cloning-protection-threads', 1, 'sources of copies let go of at once'),
+  cloningProtectionThreads: number('--cloning-protection-threads', 1, 'clone sources released at once'),
   snapshotOrphanSweepInterval: duration(
     '--snapshot-orphan-sweep-interval',
     '5m',
-    'between looks for snapshots that are still held; 0: only at the start',
+    'interval of the search for orphaned snapshot finalizers; 0: only at the start',
     { min: 0 },
   ),
   provisionerSecretDir: text(
     '--provisioner-secret-dir',
     '',
-    'credentials for the driver, a file per key: for classes that name no secret, and for deleting',
+    'directory with credentials for the driver, one file per key: used if the class names no secret, and for deletion',
   ),
   nodeDeployment: toggle('--node-deployment', false, 'run on every node, for the volumes of that node ($NODE_NAME)'),
   nodeDeploymentImmediateBinding: toggle(
     '--node-deployment-immediate-binding',
     true,
-    'compete with the other nodes for claims of Immediate classes',
+    'compete with other nodes for claims of Immediate classes',
   ),
-  nodeDeploymentBaseDelay: duration('--node-deployment-base-delay', '20s', 'longest first wait of that competition'),
-  nodeDeploymentMaxDelay: duration('--node-deployment-max-delay', '60s', 'longest wait of that competition'),
+  nodeDeploymentBaseDelay: duration('--node-deployment-base-delay', '20s', 'longest first delay of that competition'),
+  nodeDeploymentMaxDelay: duration('--node-deployment-max-delay', '60s', 'longest delay of that competition'),
   enableCapacity: {
     flag: '--enable-capacity [true|false|central|local]',
-    doc: 'publish how much room there is, for the scheduler; true means what the deployment is',
+    doc: 'publish storage capacity for the scheduler; true: central or local, as the deployment is',
     default: 'false',
     read(given: string, name: string) {
       if (!/^(true|false|central|local)$/i.test(given)) throw wrong(name, given, 'true, false, central or local')
       return given
     },
   } satisfies Flag<string>,
-  capacityThreads: number('--capacity-threads', 1, 'how many places are asked about at once'),
-  capacityPollInterval: duration('--capacity-poll-interval', '1m', 'after this long the driver is asked again anyway'),
+  capacityThreads: number('--capacity-threads', 1, 'GetCapacity calls at once'),
+  capacityPollInterval: duration('--capacity-poll-interval', '1m', 'interval of GetCapacity for each segment'),
   capacityForImmediateBinding: toggle(
     '--capacity-for-immediate-binding',
     false,
-    'also for classes that wait for no pod',
+    'publish capacity for Immediate classes too',
   ),
   capacityOwnerrefLevel: number(
     '--capacity-ownerref-level',
     1,
-    'to whom the objects belong: 0 this pod ($POD_NAME), 1 its owner, 2 the owner of that; -1 nobody',
+    'owner of the capacity objects: 0 this pod ($POD_NAME), 1 its owner, 2 the owner of that; -1 none',
     { min: -1 },
   ),
-  kubeApiCapacityQps: rate('--kube-api-capacity-qps', 1, 'writes of capacity objects per second; -1 for no limit'),
-  kubeApiCapacityBurst: number('--kube-api-capacity-burst', 5, 'how many of them may go at once after a quiet time'),
+  kubeApiCapacityQps: rate('--kube-api-capacity-qps', 1, 'writes of capacity objects per second; -1: no limit'),
+  kubeApiCapacityBurst: number('--kube-api-capacity-burst', 5, 'burst of writes of capacity objects'),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
-  featureGates: text('--feature-gates', '', `switch features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
+  featureGates: text('--feature-gates', '', `enable or disable features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
 }
 
 type Values = FlagValues<typeof FLAGS>
 
 export interface ProvisionerSettings
   extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'enableCapacity'> {
-  /** How capacity is published, if it is. */
+  /** Undefined: capacity is not published. */
   readonly capacity: CapacityMode['is'] | undefined
   readonly gates: FeatureGates
   readonly monitoring: ListenAddress | undefined
@@ -105,9 +114,9 @@ export interface ProvisionerSettings
 export const addProvisioner: AddCommand = (program, deps) =>
   addSidecar(program, deps, {
     name: 'provisioner',
-    summary: 'make volumes for claims, with a CSI driver',
+    summary: 'provision volumes for claims, with a CSI driver',
     description:
-      'Runs beside a CSI driver and makes and deletes its volumes for the claims of a Kubernetes API server, ours or another.',
+      'Runs beside a CSI driver and provisions and deletes its volumes for the claims of any Kubernetes API server.',
     flags: FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata',
     read: readProvisionerSettings,
@@ -118,25 +127,23 @@ export function readProvisionerSettings(given: Readonly<Record<string, unknown>>
   const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, given)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   if (settings.nodeDeployment && settings.leaderElection) {
-    throw new UsageError('--node-deployment and --leader-election exclude each other: on every node one is to work.')
+    throw new UsageError('--node-deployment and --leader-election exclude each other: every node works.')
   }
   if (settings.volumeNameUuidLength === 0) throw wrong('--volume-name-uuid-length', '0', '-1, or 1 or more')
   if (settings.volumeNamePrefix === '') throw wrong('--volume-name-prefix', '', 'a text that is not empty')
   const capacity = parseEnableCapacity(enableCapacity, settings)
   if (capacity === 'local' && !settings.nodeDeployment) {
-    throw new UsageError(
-      '--enable-capacity=local needs --node-deployment: there the process knows which node it is on.',
-    )
+    throw new UsageError('--enable-capacity=local needs --node-deployment, which names the node.')
   }
   if (capacity === 'central' && settings.nodeDeployment) {
     throw new UsageError(
-      '--enable-capacity=central and --node-deployment exclude each other: every node would publish all.',
+      '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
     )
   }
   return { ...settings, capacity, gates: readGates(featureGates, SETTLED), monitoring }
 }
 
-/** Gates of other provisioners that are settled here, one way or the other. */
+/** Gates of the upstream provisioner with a fixed value here. */
 const SETTLED: Readonly<Record<string, boolean>> = {
   Topology: true,
   CrossNamespaceVolumeDataSource: false,

@@ -1,4 +1,4 @@
-// The whole program against a real server and a driver behind a real socket.
+// The whole process against a real API server and a fake driver on a real socket.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { createBindingControllers } from '../../../controllers/binding/index.ts'
 import { createProtectionControllers } from '../../../controllers/protection/index.ts'
 import type { FakeSettings } from '../../../csi/fake/index.ts'
 import { createCacheSet } from '../../../runtime/index.ts'
-import { startProgramTrial } from '../../program.fixture.ts'
+import { startProgramFixture } from '../../program.fixture.ts'
 import { readProvisionerSettings } from './command.ts'
 import { runProvisioner } from './run.ts'
 
@@ -27,7 +27,7 @@ interface RunOptions {
 }
 
 async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = {}) {
-  const program = await startProgramTrial()
+  const program = await startProgramFixture()
   const { trial, client, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
   program.runs(runOthers(client, signal))
@@ -43,7 +43,7 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
   return { trial, client, fake, running, stop: program.abort }
 }
 
-/** What else a cluster has: those who bind claims, and those who let go of what is deleted. */
+/** The other controllers of a cluster: binding and protection. */
 async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
   const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
   const caches = createCacheSet(deps)
@@ -85,7 +85,7 @@ const untilGone = (trial: Trial, path: string) =>
   vi.waitFor(async () => expect((await trial.get(path)).status).toBe(404), PATIENCE)
 
 describe('stowage provisioner', () => {
-  it('PROV-9 PROV-19 makes the volumes of two classes, each as its class says, and deletes them with their claims', async () => {
+  it('PROV-9 PROV-19 provisions volumes of two classes with their parameters, and deletes them with their claims', async () => {
     const pools = [
       { name: 'ssd', capacityBytes: 2 ** 40 },
       { name: 'tape', capacityBytes: 2 ** 40 },
@@ -111,7 +111,7 @@ describe('stowage provisioner', () => {
     expect(fake.record.overlaps).toEqual([])
   })
 
-  it('PROV-16 lets no credential out: not into objects, events, logs or metrics', async () => {
+  it('PROV-16 writes no credential into objects, events, logs or metrics', async () => {
     const secret = 'hunter2-of-the-storage'
     const lines: string[] = []
     const write = (fields: object, message: string) => void lines.push(JSON.stringify([asWritten(fields), message]))
@@ -155,7 +155,7 @@ describe('stowage provisioner', () => {
     }
   })
 
-  it('PROV-16 says what is missing when the class that named the credentials is gone, and goes on when it is back', async () => {
+  it('PROV-16 reports a deleted class that names the credentials, and continues when it is back', async () => {
     const { trial, fake } = await start({ driver: { secretKeys: ['password'] } })
     await aSecretClass(trial, 'fast')
     await aClaim(trial, 'orders', 'fast')
@@ -174,7 +174,7 @@ describe('stowage provisioner', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('PROV-16 needs no class to delete with the credentials it was given itself', async () => {
+  it('PROV-16 deletes without a class if it has its own credentials', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
     onTestFinished(() => rm(dir, { recursive: true }))
     await writeFile(join(dir, 'password'), 'own-password')
@@ -191,7 +191,7 @@ describe('stowage provisioner', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('SYS-8 works only while it leads, and says whether it is well', async () => {
+  it('SYS-8 works only as leader, and reports health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
     const { trial } = await start({ log, flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' } })
@@ -206,14 +206,14 @@ describe('stowage provisioner', () => {
     expect((await fetch(`${url}/nope`)).status).toBe(404)
   })
 
-  it('PROV-9 ends with a clear message beside a driver that makes no volumes', async () => {
+  it('PROV-9 exits with an error beside a driver that cannot create volumes', async () => {
     const { running } = await start({ driver: { controller: ['GET_CAPACITY'] } })
     await expect(running).rejects.toThrow(
       /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
     )
   })
 
-  it('SYS-8 stops when it is told to, also while it waits for its driver', async () => {
+  it('SYS-8 stops on its signal, also while it waits for its driver', async () => {
     const { running, stop } = await start({ flags: { csiAddress: '/nonexistent-stowage/csi.sock' } })
     stop()
     await expect(running).resolves.toBeUndefined()
@@ -227,7 +227,7 @@ async function everything(client: Client): Promise<string[]> {
   return lists.flatMap(({ items }) => items.map((item) => JSON.stringify(item)))
 }
 
-/** Errors have no fields of their own to JSON; a log writes their message and stack. */
+/** JSON.stringify drops the message and stack of errors; the log writes them. */
 const asWritten = (fields: object): object =>
   Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [

@@ -1,5 +1,5 @@
-// The flags of `stowage resizer`, named as the external resizer has them everywhere, so that a deployment can change the
-// program and keep its arguments. What they set is resizer.ts.
+// `stowage resizer`: flags and help. The flags are those of the upstream external-resizer, so that a deployment can replace it
+// and keep its arguments. What runs is run.ts.
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import type { ThrottleOptions } from '../../../controllers/volume-changes/index.ts'
@@ -11,44 +11,48 @@ import { addSidecar, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
   ...CONNECTION_FLAGS,
-  workers: number('--workers', 10, 'claims worked on at once'),
-  retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
+  workers: number('--workers', 10, 'claims processed at once'),
+  retryIntervalStart: duration(
+    '--retry-interval-start',
+    '1s',
+    'first delay after a failure; doubles with every failure',
+  ),
   retryIntervalMax: duration(
     '--retry-interval-max',
     '5m',
-    'longest wait after failures, and the wait after a size that was refused',
+    'longest delay after failures, and the delay after an infeasible request',
   ),
-  resyncPeriod: duration('--resync-period', '10m', 'taken, and not needed: nothing here is found by looking again', {
+  resyncPeriod: duration('--resync-period', '10m', 'accepted for compatibility, ignored', {
     min: 0,
   }),
   handleVolumeInuseError: toggle(
     '--handle-volume-inuse-error',
     true,
-    'wait for the end of pods where the driver grows only volumes that are not in use; needs to read pods',
+    'wait until no pod uses the volume, for drivers that expand offline only; needs read access to pods',
   ),
   checkCapacity: toggle(
     '--check-capacity',
     false,
-    'refuse growth for which there is no room before the driver is asked; needs to read CSIDrivers and capacities',
+    'reject an expansion beyond the published capacity before the driver is called; needs read access to CSIDrivers and CSIStorageCapacities',
   ),
   extraModifyMetadata: toggle(
     '--extra-modify-metadata',
     false,
-    'tell the driver for which claim and volume it changes attributes',
+    'pass the names of claim and volume to the driver on modification',
   ),
   nodeDeployment: toggle(
     '--node-deployment',
     false,
-    'run on every node, for the volumes that only that node reaches ($NODE_NAME); elects a leader for each node',
+    'run on every node, for the volumes only that node reaches ($NODE_NAME); one leader per node',
   ),
   changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
   changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
-  featureGates: text('--feature-gates', '', 'switch features: VolumeAttributesClass, VolumeProvisionedIO'),
+  featureGates: text('--feature-gates', '', 'enable or disable features: VolumeAttributesClass, VolumeProvisionedIO'),
 }
 
-/** Gates of other resizers that are settled here, one way or the other. */
+/** Gates of the upstream resizer with a fixed value here. */
 const SETTLED = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
 
 export interface ResizerSettings
@@ -64,10 +68,9 @@ export interface ResizerSettings
 export const addResizer: AddCommand = (program, deps) =>
   addSidecar(program, deps, {
     name: 'resizer',
-    summary: 'grow volumes of claims and change their attributes, with a CSI driver',
+    summary: 'expand volumes and modify their attributes, with a CSI driver',
     description:
-      'Runs beside a CSI driver; grows its volumes and changes their attributes for the claims of a Kubernetes API server, ' +
-      'ours or another.',
+      'Runs beside a CSI driver; expands its volumes and modifies their attributes for the claims of any Kubernetes API server.',
     flags: FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
     read: readResizerSettings,

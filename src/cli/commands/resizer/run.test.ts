@@ -5,7 +5,7 @@ import { systemClock } from '../../../base/clock.ts'
 import { manualClock } from '../../../base/manual-clock.ts'
 import type { FakeRule, FakeSettings } from '../../../csi/fake/index.ts'
 import { CreateVolumeRequestSchema } from '../../../csi/gen/csi_pb.js'
-import { startProgramTrial } from '../../program.fixture.ts'
+import { startProgramFixture } from '../../program.fixture.ts'
 import { createProgram } from '../../program.ts'
 import { readResizerSettings } from './command.ts'
 import { runResizer } from './run.ts'
@@ -24,7 +24,7 @@ interface RunOptions {
 }
 
 async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
-  const program = await startProgramTrial()
+  const program = await startProgramFixture()
   const { trial, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
   fake.script.setRules(rules)
@@ -87,7 +87,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
 const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
-  it('REX-1 SYS-5 grows volumes of any server’s claims, tells people, and shows its metrics', async () => {
+  it('REX-1 SYS-5 expands volumes against any API server, records events, and serves metrics', async () => {
     const { trial, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
     await aGrowingClaim('orders')
     await untilPending('orders')
@@ -109,7 +109,7 @@ describe('stowage resizer', () => {
     expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
   })
 
-  it('REX-8 SYS-8 of several only the leader works, under the lease that other resizers take', async () => {
+  it('REX-8 SYS-8 works only as leader, under the lease of the upstream resizer', async () => {
     const { trial, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
     await untilPending('orders')
@@ -119,7 +119,7 @@ describe('stowage resizer', () => {
     expect(status).toBe(200)
   })
 
-  it('REX-1 on every node one changes the volumes that only its node reaches, under a lease of that node', async () => {
+  it('REX-1 with --node-deployment changes only volumes of its node, under a lease per node', async () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
@@ -137,7 +137,7 @@ describe('stowage resizer', () => {
     await expect(nameless.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
-  it('SYS-7 waits for a driver that goes away while it is asked what it is', async () => {
+  it('SYS-7 waits for a driver that stops while it describes itself', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
     const { aGrowingClaim, untilPending, lines } = await start({ rules })
@@ -148,14 +148,14 @@ describe('stowage resizer', () => {
     )
   })
 
-  it('REX-1 (20) says what the driver lacks, and ends', async () => {
+  it('REX-1 (20) exits and names the missing capability of the driver', async () => {
     const cannot = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
     await expect(cannot.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
     const alone = await start({ driver: { plugin: [] } })
     await expect(alone.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
   })
 
-  it('REX-1 (20) works with a driver that grows volumes on their nodes only', async () => {
+  it('REX-1 (20) works with a driver that expands volumes on nodes only', async () => {
     const { fake, aGrowingClaim, untilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
     await aGrowingClaim('orders')
     await untilPending('orders')
@@ -165,7 +165,7 @@ describe('stowage resizer', () => {
 
 describe('the flags of stowage resizer', () => {
   const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
-  /** As the command line gives them to the command. */
+  /** Parsed as on the command line. */
   function parse(...args: string[]) {
     const command = createProgram(deps).commands.find((one) => one.name() === 'resizer')!
     const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
@@ -173,7 +173,7 @@ describe('the flags of stowage resizer', () => {
     return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
   }
 
-  it('REX-1 mean, when they are not given, what they mean to the external resizer', () => {
+  it('REX-1 have the defaults of the upstream external-resizer', () => {
     expect(parse()).toMatchObject({
       csiAddress: '/run/csi/socket',
       timeout: 10_000,
@@ -193,7 +193,7 @@ describe('the flags of stowage resizer', () => {
     })
   })
 
-  it('REX-1 take what deployments of the external resizer give', () => {
+  it('REX-1 accept the flags of the upstream external-resizer', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--leader-election', '--workers=100', '--resync-period=5m', '--v=5'],
       ...['--handle-volume-inuse-error=false', '--feature-gates=AnnotateFsResize=true', '--http-endpoint=:8080'],
@@ -202,7 +202,7 @@ describe('the flags of stowage resizer', () => {
     expect(settings.monitoring).toMatchObject({ port: 8080 })
   })
 
-  it('SYS-10 refuse what makes no sense, by name', () => {
+  it('SYS-10 are rejected by name if the value is invalid', () => {
     expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
     expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
     expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)

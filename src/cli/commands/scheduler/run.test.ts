@@ -59,7 +59,7 @@ it.each([
   expect(() => parseSchedulerFlags(flags)).toThrow(message)
 })
 
-it('PLUS-3 reservation is on unless it is turned off', () => {
+it('PLUS-3 --capacity-reservation defaults to on', () => {
   expect(parseSchedulerFlags({}).capacityReservation).toBe(true)
   expect(parseSchedulerFlags({ capacityReservation: 'off' }).capacityReservation).toBe(false)
 })

@@ -1,5 +1,5 @@
-// `stowage scheduler`: the scheduler of `stowage up` in a process of its own, against any Kubernetes API server. Where
-// several run, one works. The ephemeral-volume controller is not part of it: every cluster has one.
+// Runs `stowage scheduler`: the scheduler of `stowage up` in a process of its own, against any API server. Several elect a
+// leader. The controller of ephemeral volumes is not part of it: every cluster has one.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
@@ -8,14 +8,14 @@ import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../
 import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
 
 export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
-  /** As --scheduler-names gives them, separated by commas. */
+  /** Separated by commas. */
   readonly schedulerNames?: string
   readonly capacityReservation?: string
   readonly bindTimeoutSeconds?: string
   readonly featureGates?: string
 }
 
-/** Held by the scheduler that works. */
+/** The Lease of the leader. */
 const SCHEDULER_LEASE = 'stowage-scheduler'
 
 export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Promise<void> {
@@ -39,7 +39,9 @@ export function parseSchedulerFlags(flags: Partial<SchedulerFlags>) {
   const { capacityReservation = 'on', bindTimeoutSeconds = '600', featureGates = '' } = flags
   const names = (flags.schedulerNames ?? SCHEDULER_NAMES.join(',')).split(',').map((name) => name.trim())
   if (names.some((name) => name === '')) {
-    throw new UsageError(`--scheduler-names ${JSON.stringify(flags.schedulerNames)}: expected names, by comma`)
+    throw new UsageError(
+      `--scheduler-names ${JSON.stringify(flags.schedulerNames)}: expected names separated by commas`,
+    )
   }
   if (capacityReservation !== 'on' && capacityReservation !== 'off') {
     throw new UsageError(`--capacity-reservation ${JSON.stringify(capacityReservation)}: expected on or off`)

@@ -7,7 +7,7 @@ import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
-import { createCacheSet, type Happening } from '../../../runtime/index.ts'
+import { createCacheSet, type EventDetails } from '../../../runtime/index.ts'
 import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
@@ -30,9 +30,9 @@ export async function startProvisionerTrial(given: ProvisionerTrialOptions = {})
   const random = () => 0.5
   const caches = createCacheSet({ client, clock, random })
   const driver = stubDriver(MAKING)
-  const told: Happening[] = []
+  const told: EventDetails[] = []
   const events = {
-    record: (_kind: unknown, _object: unknown, happening: Happening) => void told.push(happening),
+    record: (_kind: unknown, _object: unknown, happening: EventDetails) => void told.push(happening),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }

@@ -1,7 +1,7 @@
 // Something done with each of many things, so many of them at a time.
 
 /** Results in the order of what was given. The first failure is everyone's. */
-export async function inLanes<T, R>(
+export async function mapConcurrently<T, R>(
   all: readonly T[],
   lanes: number,
   one: (item: T, index: number) => Promise<R>,

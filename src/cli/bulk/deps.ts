@@ -1,7 +1,7 @@
 // What the commands on sets of claims have in common: whom they work for, how they end, and what they ask at a time.
 import type { Clock, Random } from '../../base/clock.ts'
 
-export interface ClaimSetDeps {
+export interface BulkDeps {
   readonly clock: Clock
   readonly random: Random
   readonly signal: AbortSignal
@@ -14,4 +14,4 @@ export interface ClaimSetDeps {
 /** The exit code of one that was interrupted. */
 export const INTERRUPTED = 130
 /** Questions to the server at a time. */
-export const ASKED_AT_ONCE = 8
+export const CONCURRENT_REQUESTS = 8
