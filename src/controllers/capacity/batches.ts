@@ -1,7 +1,7 @@
-// Gathers changes of one place until they pause, so that a burst of volumes is asked about once and written once.
+// Batches changes per segment until they pause, so that a burst of volumes causes one GetCapacity call and one write.
 //
 //   changes   x x   x  x                  x  x  x  x  x  x  x …
-//   told                └ quietMs later                      └ atMostMs after the first
+//   flush               └ quietMs later                      └ atMostMs after the first
 import type { Clock } from '../../base/clock.ts'
 import type { Place } from './places.ts'
 
@@ -12,7 +12,7 @@ export interface BatchOptions {
   readonly tell: (place: Place) => void
 }
 
-/** Bounded by the places there are; callers add no others. */
+/** Bounded by the number of segments. */
 export interface Batches {
   add(place: Place): void
   stop(): void

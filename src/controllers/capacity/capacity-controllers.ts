@@ -1,5 +1,5 @@
-// The producer of capacity objects for one driver, from waiting until it can begin to letting go of what it used. What it
-// does in between is producer.ts. Where a leader is elected it is made anew for every term.
+// Starts and stops the producer of CSIStorageCapacity objects for one driver (producer.ts). With leader election it is
+// created for each term.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -31,12 +31,12 @@ export interface CapacityDeps extends ControllerDeps {
 
 export interface CapacityControllers {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last item in work has. */
+  /** Settles when the last reconcile has ended. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const QUEUE = 'csistoragecapacity'
-/** A failing driver fails for every item: their own backoff spaces them, and this must not hold them up for minutes. */
+/** A failing driver fails for every item. Each item has its own backoff, which this limit must not extend to minutes. */
 const RETRIES_PER_SECOND = 1_000
 
 export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
@@ -73,7 +73,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     const leases = [objects, classes, volumes, claims, ...Object.values(cluster ?? {})]
     let stop = () => {}
     try {
-      // Who knows half of the nodes or classes would delete the objects of the other half.
+      // With only part of the nodes or classes known, the objects of the others would be deleted.
       const synced = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
       if (!synced.every(Boolean)) return
       let segments: Segments
@@ -104,7 +104,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     const { owner: search } = settings
     if (!search || search.level < 0) return undefined
     const found = await untilAnswered(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
-    if (found) log.info({ kind: found.kind, name: found.name }, 'capacity objects belong to this owner')
+    if (found) log.info({ kind: found.kind, name: found.name }, 'found the owner of capacity objects')
     return found
   }
 
@@ -113,7 +113,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     const labels = local.segments ?? (await untilAnswered(ask, deps, signal)) ?? {}
     if (Object.keys(labels).length === 0 && !signal.aborted) {
       const fields = { driver: driverName, node: local.node }
-      log.warn(fields, 'the driver does not say where its node is: its capacity counts for all nodes')
+      log.warn(fields, 'the driver reports no topology for its node: its capacity applies to all nodes')
     }
     return oneSegment(segmentOf(labels), local.node)
   }

@@ -1,5 +1,5 @@
-// For tests: a producer on a trial server, with a fake driver in the same process and a clock moved by hand. Counts the
-// writes of capacity objects and the questions to the driver.
+// A capacity producer with a real API server in memory, a fake driver and a manual clock. Records writes of capacity objects
+// and counts GetCapacity calls.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
@@ -35,7 +35,7 @@ export interface ProducerOptions {
   readonly options?: Partial<CapacityOptions>
   readonly metrics?: CapacityMetrics
   readonly log?: Logger
-  /** Another client around the one to the trial server. */
+  /** Wraps the client. */
   readonly around?: (client: Client) => Client
 }
 
@@ -45,14 +45,14 @@ export interface CapacityTrial {
   readonly client: Client
   /** create, patch and delete of capacity objects, in order. */
   readonly writes: string[]
-  /** Questions to the driver so far. */
+  /** GetCapacity calls so far. */
   asked(): number
   start(options?: ProducerOptions): Promise<{ stop(): Promise<void>; readonly queue: WorkQueue }>
-  /** What ended a producer that was not told to stop. */
+  /** The error of a producer that ended by itself. */
   readonly failures: unknown[]
-  /** Until nothing moves by itself any more. */
+  /** Waits until the producer is idle. */
   settle(): Promise<void>
-  /** Lets time pass, then settles. */
+  /** Advances the clock, then settles. */
   pass(ms: number): Promise<void>
   objects(): Promise<CSIStorageCapacity[]>
   /** `class zone capacity`, sorted. */
@@ -61,7 +61,7 @@ export interface CapacityTrial {
   aNode(name: string, labels: object, keys?: readonly string[]): Promise<unknown>
   dropDriver(node: string): Promise<unknown>
   deleteClass(name: string): Promise<unknown>
-  /** A volume in the driver's storage, and the object for it; no zone: no affinity. */
+  /** Creates a volume in the driver and its PV; without zone, without affinity. */
   aVolume(name: string, bytes: number, zone?: string, className?: string): Promise<unknown>
   removeVolume(name: string): Promise<unknown>
 }
@@ -193,7 +193,7 @@ const MOUNTED = {
   accessMode: { mode: 1 },
 }
 
-/** An object of ours, as someone else would make it. */
+/** A capacity object with our labels, created by another writer. */
 export const aCapacity = (name: string, className: string, zone: string, more: object = {}, managedBy?: string) => ({
   metadata: {
     name,

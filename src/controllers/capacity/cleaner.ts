@@ -1,8 +1,8 @@
-// Removes the capacity objects of nodes whose producer is not there any more to do it: those of a node from whose CSINode
-// the driver has been missing for a set time. Needs no driver, only its name, or none: then it sees to all of them.
+// Deletes the capacity objects of nodes without a producer: nodes whose CSINode has not listed the driver for a set time.
+// Needs only the name of the driver; without a name, all drivers are cleaned.
 //
-// How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
-// that nothing is ever deleted too early.
+// The time starts when this cleaner first sees the driver missing, and restarts with the process, so that nothing is
+// deleted too early.
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
@@ -25,11 +25,11 @@ import { whenServed } from './when-served.ts'
 import { deleteObject, type Writing } from './writing.ts'
 
 export interface CapacityCleanerDeps extends ControllerDeps {
-  /** Whose objects. Absent: those of all drivers. */
+  /** Absent: all drivers. */
   readonly drivers?: readonly string[]
-  /** Where the objects are. Absent: in all namespaces. */
+  /** Absent: all namespaces. */
   readonly namespace?: string
-  /** How long the driver must have been missing on a node. Default 10 min. */
+  /** How long the driver must be missing on a node. Default 10 min. */
   readonly goneForMs?: number
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
@@ -131,7 +131,7 @@ function partsOf(producer: ProducerKey): { readonly driver: string; readonly lab
   return { driver: producer.slice(0, at), label: producer.slice(at + 1) }
 }
 
-/** Only of single nodes: who keeps the objects of a whole cluster, or made them by hand, is nobody we can miss. */
+/** Only per-node producers: whether a cluster-wide producer still runs cannot be told from nodes. */
 function producersOf({ metadata }: Readonly<CSIStorageCapacity>): ProducerKey[] {
   const { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: label = '' } = metadata.labels ?? {}
   return driver && nodeNamedBy(label) ? [keyOfProducer(driver, label)] : []
@@ -142,7 +142,7 @@ interface PresentProducers {
   stop(): void
 }
 
-/** The producers of nodes that have their driver. */
+/** The producers of nodes that list their driver. */
 function presentProducers(csiNodes: Cache<CSINode>, changed: (producer: ProducerKey) => void): PresentProducers {
   const present = new Set<ProducerKey>()
   const set = (producer: ProducerKey, isPresent: boolean) => {
@@ -167,7 +167,7 @@ function presentProducers(csiNodes: Cache<CSINode>, changed: (producer: Producer
 const producersOn = ({ metadata, spec }: Readonly<CSINode>): ProducerKey[] =>
   spec.drivers.map(({ name }) => keyOfProducer(name, managedBy(metadata.name)))
 
-/** Asks the server itself, before what cannot be undone: our copy may be behind. */
+/** Reads from the server before deleting, because the cache may be behind. */
 async function isBack(client: Client, producer: ProducerKey, signal: AbortSignal): Promise<boolean> {
   const node = nodeNamedBy(partsOf(producer).label)
   if (!node) return true

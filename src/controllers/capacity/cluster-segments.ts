@@ -1,5 +1,5 @@
-// The segments of a driver in a whole cluster: on every node that lists the driver in its CSINode, the values of the
-// driver's topology keys among the node's labels. A change of one node costs the look at that node, not at all of them.
+// The topology segments of a driver in a cluster: on every node that lists the driver in its CSINode, the values of the
+// driver's topology keys among the node's labels. A change of a node recomputes that node only.
 //
 //   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
 //   a label or the Node is missing                            →  n1 is in no segment until it appears

@@ -159,7 +159,7 @@ describe('a server that fails', () => {
     isDown = false
     for (let second = 0; second < 20; second++) await trial.pass(1_000)
     expect(await trial.objects()).toHaveLength(30)
-    expect(lines).toContain('info capacity can be written again')
+    expect(lines).toContain('info capacity objects can be written again')
   })
 
   it('CAP-18 where capacity objects are not served, it waits, says so once, and is no error', async () => {
@@ -167,7 +167,7 @@ describe('a server that fails', () => {
     const { log, lines } = keptLog()
     await trial.start({ log })
     for (let minute = 0; minute < 10; minute++) await trial.pass(60_000)
-    expect(lines).toEqual(['info waiting for the server'])
+    expect(lines).toEqual(['info waiting for the API server to serve the kind'])
     expect(trial.asked()).toBe(0)
   })
 

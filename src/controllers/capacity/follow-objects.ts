@@ -1,5 +1,5 @@
-// Wakes an item when others did something to its object: deleted it, changed what it says, took our labels or owner off,
-// or made a second one. What the producer wrote itself says what was last reported, and wakes nobody.
+// Queues an item when another writer changed its object: deleted it, changed its capacity, labels or owner, or created a
+// second one. The producer's own writes equal the last report and queue nothing.
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type ItemKey, itemKeyOf } from './items.ts'

@@ -1,6 +1,5 @@
-// Says which places are touched when a snapshot of one of the driver's volumes is made or deleted, where snapshots are
-// served at all. The content, not the snapshot, is what takes room: it is there when the storage has it, names the
-// driver, and goes after what it stands for.
+// Reports the segments affected when a snapshot of the driver is created or deleted, if the server serves snapshots.
+// Watches VolumeSnapshotContents, because they name the driver and exist as long as the snapshot occupies storage.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -25,7 +24,7 @@ type Content = Readonly<VolumeSnapshotContent> & {
   readonly status?: { readonly readyToUse?: boolean; readonly restoreSize?: number }
 }
 
-/** Many clusters never have snapshots, and one producer runs on each of their nodes. */
+/** Rare, because many clusters never have snapshots and a producer may run on each node. */
 const ASK_AGAIN: Backoff = { baseMs: 60_000, maxMs: 600_000 }
 const BY_HANDLE = 'capacity: volume handle'
 
@@ -33,7 +32,7 @@ const BY_HANDLE = 'capacity: volume handle'
 export async function followSnapshots(options: FollowSnapshotsOptions, signal: AbortSignal): Promise<void> {
   const { driverName, client, volumes, clock, random, touched } = options
   volumes.addIndex(BY_HANDLE, handlesOf)
-  // Quiet, as many who may read snapshots may not watch them: then the poll finds what changed.
+  // Without a log: the role may not allow watching snapshots, and then polling finds the changes.
   const deps = { client, clock, random, log: silentLog }
   if (!(await whenServed(volumeSnapshotContentKind, deps, signal, ASK_AGAIN))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })

@@ -1,5 +1,5 @@
-// Says which places are touched when a volume of the driver is made, deleted, expanded or modified, and when a claim
-// gives back the node that was chosen for it because there was no room.
+// Reports the segments affected when a volume of the driver is created, deleted, expanded or modified, and when the
+// selected node of a claim is cleared for lack of capacity.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -22,10 +22,10 @@ export interface FollowVolumesOptions {
 type Volume = Readonly<PersistentVolume>
 type Claim = Readonly<PersistentVolumeClaim>
 
-/** Tells of what changes from now on; the caches must be synced. */
+/** Reports changes from now on; the caches must be synced. */
 export function followVolumes(options: FollowVolumesOptions): () => void {
   const { driverName, volumes, claims, segments, wanted, touched } = options
-  let isReplay = true // a new subscriber is told what is known already
+  let isReplay = true // a new subscriber receives existing objects as added
 
   function touch(...changed: readonly (Volume | undefined)[]): void {
     if (isReplay) return
@@ -62,10 +62,10 @@ export function followVolumes(options: FollowVolumesOptions): () => void {
   }
 }
 
-/** What a volume takes of the storage, and where. */
+/** The fields that affect capacity. */
 const sizeOf = ({ spec }: Volume): string =>
   JSON.stringify([spec?.capacity, spec?.volumeAttributesClassName, spec?.nodeAffinity])
 
-/** What a claim says it got: it changes when an expansion or modification is done. */
+/** The status fields that change when an expansion or modification completes. */
 const holdingOf = ({ status }: Claim): string =>
   JSON.stringify([status?.capacity, status?.currentVolumeAttributesClassName])

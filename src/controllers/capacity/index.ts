@@ -1,5 +1,4 @@
-// The door of capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner of those that no producer
-// keeps any more.
+// Storage capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner of orphaned ones.
 export {
   type CapacityControllers,
   type CapacityDeps,

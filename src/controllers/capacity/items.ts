@@ -1,5 +1,5 @@
-// What one capacity object is about: a class in a segment. Its key is made of values, so that however often and by
-// whomever an item is named, it is worked on once; an object of ours has the key of the item it reports on.
+// The subject of one capacity object: a class in a segment. The key consists of their values, so that the queue holds each
+// item once, and an object yields the key of its item.
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -24,7 +24,7 @@ export function partsOfKey(key: ItemKey): { readonly className: string; readonly
   return { className: key.slice(0, at), segmentId: key.slice(at + 1) }
 }
 
-/** An object whose nodes are not a plain set of labels is about no segment: its key is its own, and never wanted. */
+/** An object whose nodeTopology is not matchLabels only belongs to no segment: its key is unique and never wanted. */
 export function itemKeyOf(object: Readonly<CSIStorageCapacity>): ItemKey {
   const { nodeTopology, storageClassName } = object
   const isSegment = nodeTopology !== undefined && (nodeTopology.matchExpressions ?? []).length === 0

@@ -1,6 +1,5 @@
-// The two labels that say whose a capacity object is: the driver's name, and which instance of a producer keeps it.
-// Only objects with both are ever changed or deleted. The values are those of external-provisioner, so that one can take
-// the other's place and find its objects.
+// The labels that mark the owner of a capacity object: the driver and the producer instance. Only objects with both are
+// changed or deleted. The values are those of external-provisioner, so that either can replace the other.
 
 export const DRIVER_NAME_LABEL = 'csi.storage.k8s.io/drivername'
 export const MANAGED_BY_LABEL = 'csi.storage.k8s.io/managed-by'
@@ -24,7 +23,7 @@ export function managedBy(node?: string): string {
   return `${BASE.slice(0, baseCharacters)}-${fnv1a(BASE)}-${node}`
 }
 
-/** Whether the label names the producer of some single node, and which names that node may have. */
+/** Whether the label names a per-node producer, and a predicate for the names of its node. */
 export function nodeNamedBy(label: string): { readonly name: string; readonly mayBeHash: boolean } | undefined {
   const plain = label.startsWith(`${BASE}-`) ? label.slice(BASE.length + 1) : ''
   if (plain) return { name: plain, mayBeHash: /^[0-9a-f]{8}$/.test(plain) }
@@ -42,7 +41,7 @@ export const managedObjects = (driverName: string, label: string): string =>
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
-/** FNV-1a of 32 bits in 8 hexadecimal digits: mixed first, then multiplied. */
+/** 32-bit FNV-1a as 8 hexadecimal digits. */
 function fnv1a(text: string): string {
   let hash = FNV_OFFSET
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, FNV_PRIME) >>> 0

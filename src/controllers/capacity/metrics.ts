@@ -1,10 +1,10 @@
-// How many capacity objects there should be, are, and should not be, under the names that operators already chart.
+// Gauges of desired, current and obsolete capacity objects, under the names of external-provisioner.
 import { Gauge, type Registry } from 'prom-client'
 
 export interface CapacityCounts {
   /** Objects that should exist. */
   readonly goal: number
-  /** Those of them that do. */
+  /** Those of them that exist. */
   readonly current: number
   /** Objects that exist and will be deleted. */
   readonly obsolete: number
@@ -12,14 +12,14 @@ export interface CapacityCounts {
 
 export interface CountedProducer {
   readonly driverName: string
-  /** Absent for the producer of a whole cluster. */
+  /** Absent for a cluster-wide producer. */
   readonly node?: string
   counts(): CapacityCounts
 }
 
-/** One for the process, however many producers it runs. */
+/** One per process, shared by its producers. */
 export interface CapacityMetrics {
-  /** The gauges ask these when they are read. */
+  /** Read when metrics are scraped. */
   readonly producers: Set<CountedProducer>
 }
 

@@ -1,5 +1,5 @@
-// What a producer of capacity objects can be told, and what it does when it is not. The defaults are those of
-// external-provisioner, but for the rate of writes: without a limit there is none.
+// Options of the capacity producer. The defaults are those of external-provisioner, except that writes are not limited
+// unless a limit is set.
 
 import type { RateLimit } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
@@ -7,31 +7,31 @@ import type { Backoff } from '../../runtime/backoff.ts'
 /** One producer for all nodes of the cluster, or one on each node for that node. */
 export type CapacityMode =
   | { readonly is: 'central' }
-  /** `segments`: where the driver says the node is. Absent: it is asked. */
+  /** `segments`: the topology of the node. Absent: from NodeGetInfo. */
   | { readonly is: 'local'; readonly node: string; readonly segments?: Readonly<Record<string, string>> }
 
 export interface CapacityOptions {
-  /** Where the objects are; those of other namespaces are not seen. */
+  /** The namespace of the objects; other namespaces are ignored. */
   readonly namespace: string
-  /** After this long without any other reason an item is asked about again. Default 1 min. */
+  /** Interval of GetCapacity per item without another cause. Default 1 min. */
   readonly pollIntervalMs?: number
-  /** Items worked on at once. Default 1. */
+  /** Items reconciled at once. Default 1. */
   readonly workers?: number
-  /** For one call of the driver. Default 10 s. */
+  /** Per call to the driver. Default 10 s. */
   readonly timeoutMs?: number
-  /** Classes whose volumes do not wait for a pod get objects too. Default false. */
+  /** Produce objects for classes with immediate binding too. Default false. */
   readonly immediateBinding?: boolean
-  /** Between two tries for one item: from, doubling, to. Default 1 s and 5 min. */
+  /** Backoff between tries for one item. Default 1 s, doubling up to 5 min. */
   readonly retryIntervalStartMs?: number
   readonly retryIntervalMaxMs?: number
-  /** The pod this runs in, and how many controllers above it the objects belong to. Absent: to nobody. */
+  /** The pod of this process, and how many controllers above it own the objects. Absent: no owner. */
   readonly owner?: { readonly podName: string; readonly level: number }
-  /** Writes of capacity objects. Absent: as many as there are. */
+  /** Limit of writes of capacity objects. Absent: none. */
   readonly writes?: RateLimit
-  /** Volume changes are gathered until none came for so long, and never longer than that. Default 100 ms and 1 s. */
+  /** Changes of volumes are batched until a pause of this length, and for at most that long. Default 100 ms and 1 s. */
   readonly batchQuietMs?: number
   readonly batchMs?: number
-  /** Other producers run in this process too: the queue carries the driver's name. Default false. */
+  /** Several producers run in this process: the queue name contains the driver. Default false. */
   readonly isOneOfSeveral?: boolean
 }
 
@@ -63,7 +63,7 @@ export function settingsOf(options: CapacityOptions): CapacitySettings {
   return { ...settings, backoff: { baseMs: settings.retryIntervalStartMs, maxMs: settings.retryIntervalMaxMs } }
 }
 
-/** What `--enable-capacity` says; `true` means what the deployment is. Undefined: no capacity is published. */
+/** Parses `--enable-capacity`; `true` follows the deployment. Undefined: no capacity is published. */
 export function parseEnableCapacity(
   text: string,
   { nodeDeployment }: { readonly nodeDeployment: boolean },

@@ -1,12 +1,12 @@
-// Finds whom the capacity objects should belong to, so that they go when the driver's deployment does: so many steps up
-// from the pod this runs in, each to the controller of the one before.
+// Finds the owner of the capacity objects, so that they are deleted with the driver's deployment: a number of levels up
+// from the pod of this process, each to its controller.
 //
 //   0 the pod itself     1 its DaemonSet or StatefulSet, or ReplicaSet     2 the ReplicaSet's Deployment
 import { defineForeignKind } from '../../api/foreign-kind.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 
 export interface OwnerSearch {
@@ -22,7 +22,7 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
   try {
     current = await client.get(podKind, { namespace, name: podName }, options)
   } catch (error) {
-    throw error instanceof ApiError && error.code === 404 ? noSuchPod(search) : error
+    throw isNotFound(error) ? noSuchPod(search) : error
   }
   let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(current) })
   for (let step = 1; step <= level; step++) {
@@ -34,7 +34,7 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
       )
     }
     owner = referenceTo(next)
-    // The last one need not be read, and so need not be readable.
+    // The last owner is not read, so the role need not allow it.
     if (step < level) current = await client.get(kindOf(next), { namespace, name: next.name }, options)
   }
   return owner
@@ -56,7 +56,7 @@ const referenceTo = ({ apiVersion, kind, name, uid }: OwnerReference): OwnerRefe
 
 const uidOf = ({ metadata: { uid = '' } }: Readonly<KubeObject>): string => uid
 
-/** Just enough to read one: whatever controls pods is namespaced, and has a regular plural. */
+/** Enough to read a controller of pods: namespaced, with a regular plural. */
 function kindOf({ apiVersion, kind }: OwnerReference): Kind {
   const [version = '', group = ''] = apiVersion.split('/').reverse()
   const plural = pluralOf(kind.toLowerCase())

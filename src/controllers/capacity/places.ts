@@ -1,5 +1,5 @@
-// Which part of what is published a change may have touched: a segment with all its classes, since they may share a pool,
-// or a class with all its segments, when nobody says where a volume lies.
+// The items that a change of a volume may affect: a segment with all classes, because they may share a pool, or a class
+// with all segments, if the location of the volume is unknown. Pure.
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -14,7 +14,7 @@ export const ALL: Place = { is: 'all' }
 
 export const atSegment = ({ id }: Segment): Place => ({ is: 'segment', id })
 
-/** A term that is not the very labels of a segment touches none; what it means is found by the next poll. */
+/** A term that differs from the labels of every segment affects none; the next poll finds the change. */
 export function placesOf(volume: Readonly<PersistentVolume>): Place[] {
   const required = volume.spec?.nodeAffinity?.required
   if (!required) return [atSegment(EVERYWHERE), { is: 'class', name: volumeClassName(volume) }]

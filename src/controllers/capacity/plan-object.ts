@@ -1,5 +1,4 @@
-// What should become of an item's object once the driver has answered. Pure: what there is and what was said in, what to
-// write out.
+// Plans the write for an item's object after GetCapacity. Pure: existing object and reported capacity in, write out.
 
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
@@ -8,7 +7,7 @@ import type { Item } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'
 import type { Report } from './report.ts'
 
-/** Who the objects of a producer belong to, and where they are. */
+/** Namespace, labels and owner of a producer's objects. */
 export interface Marks {
   readonly namespace: string
   readonly driverName: string
@@ -19,7 +18,7 @@ export interface Marks {
 export type ObjectAction =
   | { readonly do: 'create'; readonly object: CSIStorageCapacity }
   | { readonly do: 'update'; readonly object: Readonly<CSIStorageCapacity>; readonly body: object }
-  /** The driver has nothing there, and no object says that it has. */
+  /** The driver has no capacity there, and no object exists. */
   | { readonly do: 'leaveOut' }
   | { readonly do: 'keep' }
 
@@ -37,7 +36,7 @@ export function planObject(
   return { do: 'create', object: newObject(item, report, marks) }
 }
 
-/** Whether the object says what the driver said, and belongs to whom it should. */
+/** Whether capacity, labels and owner of the object are up to date. */
 export function isAsReported(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): boolean {
   return (
     bytesOf(object.capacity) === report.availableBytes &&
@@ -63,7 +62,7 @@ function newObject({ segment, storageClass }: Item, report: Report, marks: Marks
   }
 }
 
-/** A merge patch that is refused once the object is another one, or not as it was judged. */
+/** A merge patch, conditional on uid and resourceVersion. */
 function changesTo({ metadata }: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): object {
   const { uid, resourceVersion, ownerReferences = [] } = metadata
   const isMissing = owner && !ownerReferences.some((one) => one.uid === owner.uid)
@@ -78,7 +77,7 @@ function changesTo({ metadata }: Readonly<CSIStorageCapacity>, report: Report, {
   }
 }
 
-/** Only one owner may be the controller; who came first stays it. */
+/** Only one owner may be the controller; an existing one is kept. */
 function besides(owner: OwnerReference, others: readonly OwnerReference[]): OwnerReference {
   if (!others.some(({ controller }) => controller)) return owner
   const { controller: _, ...plain } = owner

@@ -1,5 +1,6 @@
-// Keeps the objects of one driver true: what there should be (wanted-items.ts), what is there (published.ts), and a queue
-// of items between the two, woken by nodes, classes, volumes, snapshots, the objects themselves, and time.
+// Keeps the capacity objects of one driver up to date: desired items (wanted-items.ts), existing objects (published.ts), and
+// a queue of items triggered by nodes, classes, volumes, snapshots, the objects themselves, and a poll interval.
+// Read: wanted-items.ts, published.ts, report.ts. Plan: plan-object.ts. Apply: reconcile-item.ts, writing.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -45,7 +46,7 @@ export interface ProducerDeps {
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 
-/** Settles once the signal has fired and the last item in work is done. */
+/** Settles once the signal has fired and the last reconcile has ended. */
 export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, random, log, driver, mode, settings, marks, queue, segments, election } = deps
   const { objects, classes, volumes, claims, capacityMetrics } = deps
@@ -97,7 +98,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     ...(election ? { election } : {}),
   }
   const reconcile = (key: ItemKey, until: AbortSignal) => {
-    // Whatever becomes of this look there is another, counted from here so that polls spread over time.
+    // The next poll is scheduled from here whatever the result, so that polls spread over time.
     if (wanted.get(key)) queue.addAfter(key, settings.pollIntervalMs)
     return reconcileItem(key, context, until)
   }

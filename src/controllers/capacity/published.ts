@@ -1,5 +1,5 @@
-// The objects of this producer as they are on the server, by the item they report on. An object that was made a moment
-// ago counts before the watch tells of it, or the next look would make a second one.
+// The existing objects of this producer by item. An object that was just created is included before its watch event
+// arrives; otherwise the next reconcile would create a second one.
 import type { Stored } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -10,11 +10,11 @@ import { type ItemKey, itemKeyOf } from './items.ts'
 type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
 export interface Published {
-  /** Oldest first: that is the one which stays when there are several. */
+  /** Oldest first; of several, the oldest is kept. */
   of(key: ItemKey): readonly Capacity[]
-  /** How many items have an object, of those that count, and how many objects there are beside. */
+  /** How many of the given items have an object, and how many further objects exist. */
   count(isWanted: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
-  /** What a write of ours left. */
+  /** Adds the result of our own write. */
   wrote(object: Capacity): void
 }
 
@@ -22,7 +22,7 @@ const BY_ITEM = 'capacity: item'
 
 export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
   cache.addIndex(BY_ITEM, itemKeysOf)
-  /** Bounded by the objects that are made while the watch is behind. */
+  /** Bounded by the objects created while the watch is behind. */
   const made = new Map<ItemKey, Capacity>()
   return {
     of(key) {
@@ -50,7 +50,7 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
 
 const itemKeysOf = (object: Readonly<CSIStorageCapacity>): ItemKey[] => [itemKeyOf(object)]
 
-/** The same for whoever looks. */
+/** A total order, so that every process keeps the same object. */
 function byAge({ metadata: a }: Capacity, { metadata: b }: Capacity): number {
   const [left, right] = [a, b].map(({ creationTimestamp = '', name }) => `${creationTimestamp} ${name}`)
   return left! < right! ? -1 : 1

@@ -1,5 +1,5 @@
-// Moves one item closer to the truth: one object if it is wanted and the driver has room there, none if it is not wanted.
-// What the driver says is asked for anew every time.
+// Reconciles one item: one object if the item is desired and the driver reports capacity, none otherwise. Calls GetCapacity
+// every time.
 import type { Logger } from '../../base/log.ts'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
@@ -36,13 +36,13 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
 
   const report = await ask(item, context, signal)
   if ('is' in report) return report
-  if (!wanted.get(key)) return done // unwanted while the driver took its time: what made it so has queued it again
+  if (!wanted.get(key)) return done // no longer desired since the call began; that change has queued it again
   const action = planObject(item, published.of(key)[0], report, marks)
   reports.set(key, report, action.do === 'leaveOut')
   return applyObject(action, context, signal)
 }
 
-/** An error says nothing about what is free: what was published stays. */
+/** An error says nothing about the capacity: the published object stays. */
 async function ask(item: Item, context: ItemContext, signal: AbortSignal): Promise<Report | Outcome> {
   const { driver, timeoutMs, log } = context
   try {
@@ -51,12 +51,12 @@ async function ask(item: Item, context: ItemContext, signal: AbortSignal): Promi
     const because = error instanceof CsiError ? error.rpcText : (error as Error).message
     const { storageClass, segment } = item
     const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, because }
-    if (!signal.aborted) log.warn(fields, 'the driver does not say how much is free; asking again')
+    if (!signal.aborted) log.warn(fields, 'GetCapacity failed; retrying')
     return backOff(`GetCapacity failed: ${because}`)
   }
 }
 
-/** All but the first few, of whom the oldest come first. */
+/** Deletes all but the first objects. */
 async function deleteAll(key: ItemKey, kept: number, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
   for (const object of context.published.of(key).slice(kept)) {
     const outcome = await deleteObject(object, context, signal)

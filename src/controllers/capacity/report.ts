@@ -1,11 +1,11 @@
-// What the driver says is free for one item, asked with the class's parameters as they are: drivers know the reserved
-// ones too. An answer that cannot be true counts as none.
+// Calls GetCapacity for one item, with all parameters of the class, reserved ones included. A negative reply counts as an
+// error.
 import type { CsiDriver } from '../../csi/index.ts'
 import type { Item } from './items.ts'
 
 export interface Report {
   readonly availableBytes: bigint
-  /** The largest volume there can be; undefined when the driver does not say. */
+  /** The largest possible volume; undefined if the driver does not report it. */
   readonly maximumBytes: bigint | undefined
 }
 

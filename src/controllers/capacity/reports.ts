@@ -1,14 +1,14 @@
-// What the driver last said about each item: by it, the producer's own writes are told from those of others, and items
-// that have no object on purpose from those that still wait for one.
+// The last report of the driver per item. It distinguishes the producer's own writes from those of others, and items
+// without capacity from items whose object is not created yet.
 import type { ItemKey } from './items.ts'
 import type { Report } from './report.ts'
 
 export interface Reports {
   get(key: ItemKey): Report | undefined
   set(key: ItemKey, report: Report, isLeftOut: boolean): void
-  /** The item is not wanted any more: memory is bounded by those that are. */
+  /** For an item that is no longer desired: memory is bounded by desired items. */
   forget(key: ItemKey): void
-  /** Items of which the driver has nothing, and no object says so. */
+  /** Items without capacity, and therefore without an object. */
   readonly leftOut: number
 }
 

@@ -1,8 +1,8 @@
-// A part of the cluster whose nodes reach the same storage, described by labels; and the set of all such parts, as the
-// rest of the folder sees it. cluster-segments.ts finds them in a whole cluster; on a single node there is just one.
+// A topology segment: the nodes that reach the same storage, described by labels; and the interface to the set of all
+// segments. cluster-segments.ts implements it for a cluster; a per-node producer has one segment.
 
 export interface Segment {
-  /** The same for the same labels, in whatever order they were told: `[["rack","1"],["zone","a"]]`. */
+  /** Independent of the order of labels: `[["rack","1"],["zone","a"]]`. */
   readonly id: string
   readonly labels: Readonly<Record<string, string>>
 }
@@ -11,9 +11,9 @@ export interface Segments {
   readonly size: number
   get(id: string): Segment | undefined
   all(): Iterable<Segment>
-  /** Where a node is; undefined when that is not known. */
+  /** The segment of a node; undefined if unknown. */
   ofNode(node: string): Segment | undefined
-  /** Told of a segment when it comes and when it goes. The returned function ends it. */
+  /** Called when a segment appears or disappears, until the returned function is called. */
   follow(changed: (segment: Segment) => void): () => void
 }
 
@@ -22,10 +22,10 @@ export function segmentOf(labels: Readonly<Record<string, string>>): Segment {
   return { id: JSON.stringify(entries), labels: Object.fromEntries(entries) }
 }
 
-/** Reached from every node: storage whose driver names no topology. */
+/** Storage of a driver without topology is reachable from every node. */
 export const EVERYWHERE: Segment = segmentOf({})
 
-/** Where the producer of a single node is. */
+/** The segment of a per-node producer. */
 export function oneSegment(segment: Segment, node: string): Segments {
   return {
     size: 1,

@@ -1,11 +1,11 @@
-// Nobody asks while the server does not answer: the first failure stops all work for a while, every further one for
-// twice as long, and the first success ends it. What waited goes on where it was; only what failed is tried again.
+// Pauses all writes while the API server fails: the first failure pauses for a while, each further one for twice as long,
+// and the first success ends it. Waiting work then continues; only failed writes are retried.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 export interface ServerPause {
-  /** Settles when the server may be asked; rejects when the signal fires first. */
+  /** Settles when the pause is over; rejects if the signal fires first. */
   over(signal: AbortSignal): Promise<void>
   failed(because: string): void
   succeeded(): void
@@ -26,13 +26,13 @@ export function createServerPause({ clock, random, log }: { clock: Clock; random
     },
     failed(because) {
       const nowMs = clock.monotonicMs()
-      if (nowMs < untilMs) return // asked before the pause began: the same failure
+      if (nowMs < untilMs) return // sent before the pause began: the same failure
       const waitMs = backoffMs(PAUSE, failures++, random)
       untilMs = nowMs + waitMs
-      log.warn({ because, waitMs }, 'capacity cannot be written; pausing')
+      log.warn({ because, waitMs }, 'cannot write capacity objects; pausing')
     },
     succeeded() {
-      if (failures > 0) log.info({ failures }, 'capacity can be written again')
+      if (failures > 0) log.info({ failures }, 'capacity objects can be written again')
       failures = 0
       untilMs = 0
     },

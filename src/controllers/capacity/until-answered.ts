@@ -1,5 +1,5 @@
-// Asks the server or the driver for something without which nothing can begin, until there is an answer. An answer that
-// will not change by asking again (no such pod, no permission) is thrown.
+// Retries a request that is required at the start until it succeeds. Errors that a retry cannot change (the pod does not
+// exist, forbidden) are thrown.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -8,7 +8,7 @@ import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 const ASK_AGAIN: Backoff = { baseMs: 1_000, maxMs: 30_000 }
 
-/** Undefined when the signal fired first. */
+/** Undefined if the signal fired first. */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,
   { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
@@ -20,7 +20,7 @@ export async function untilAnswered<T>(
     } catch (error) {
       if (signal.aborted) return undefined
       if (!mayPass(error)) throw error
-      log.warn({ err: error }, 'capacity cannot be published yet; asking again')
+      log.warn({ err: error }, 'cannot publish capacity yet; retrying')
       await clock.sleep(backoffMs(ASK_AGAIN, tries, random), signal).catch(() => {})
     }
   }

@@ -1,5 +1,5 @@
-// Which items there should be: every segment with every class of the driver whose volumes wait for a pod, or, when
-// asked for, of any class. Nothing is multiplied out in memory; rows and columns are told when something changes.
+// The desired items: every segment with every WaitForFirstConsumer class of the driver, or optionally every class. The
+// product is not kept in memory; a change of a segment or class reports the affected items.
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type Item, type ItemKey, keyOfItem, partsOfKey } from './items.ts'
@@ -9,7 +9,7 @@ export interface WantedItems {
   readonly size: number
   get(key: ItemKey): Item | undefined
   hasClass(name: string): boolean
-  /** Keys of a segment with all classes, whether or not there still is such a segment. */
+  /** Keys of a segment with all classes, also of a segment that no longer exists. */
   ofSegment(id: string): ItemKey[]
   ofClass(name: string): ItemKey[]
   all(): ItemKey[]
@@ -20,9 +20,9 @@ export interface WantedItemsOptions {
   readonly driverName: string
   readonly classes: Cache<StorageClass>
   readonly segments: Segments
-  /** Classes whose volumes are made at once count too. */
+  /** Include classes with immediate binding. */
   readonly immediateBinding: boolean
-  /** A class or segment came, went, or means something else now: these items are wanted or not wanted anew. */
+  /** Called with the items affected when a class or segment appears, disappears or changes. */
   readonly changed: (keys: readonly ItemKey[]) => void
 }
 

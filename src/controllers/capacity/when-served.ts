@@ -1,5 +1,4 @@
-// Waits until the server serves a kind: it may be switched off there, or come later. Waiting is no error and says so
-// once.
+// Waits until the API server serves a kind, which may be disabled or installed later. Waiting is logged once.
 import type { Kind } from '../../api/kind.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -15,7 +14,7 @@ export interface WhenServedDeps {
 
 const ASK_AGAIN: Backoff = { baseMs: 5_000, maxMs: 60_000 }
 
-/** False when the signal fired first. */
+/** False if the signal fired first. */
 export async function whenServed(
   kind: Kind,
   deps: WhenServedDeps,
@@ -30,7 +29,7 @@ export async function whenServed(
     } catch (error) {
       because = (error as Error).message
     }
-    if (tries === 0) log.info({ kind: kind.kind, because }, 'waiting for the server')
+    if (tries === 0) log.info({ kind: kind.kind, because }, 'waiting for the API server to serve the kind')
     await clock.sleep(backoffMs(askAgain, tries, random), signal).catch(() => {})
   }
   return false

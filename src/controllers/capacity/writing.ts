@@ -1,12 +1,12 @@
-// Writes of capacity objects: what each kind of failure means for the item it was for, and for all others.
+// Writes capacity objects, and classifies failures for the item and for all others.
 //
-//   gone       404 of an object that was there        someone else deleted it; the watch will tell
-//   changed    409                                    not as it was judged; look again
-//   refused    400, 413, 422                          the server will not have this one object; others may be fine
-//   pause      everything else                        the server, its rules or the namespace; nothing else would fare better
+//   gone       404 of an existing object              another writer deleted it; its watch event follows
+//   changed    409                                    changed since it was read; reconcile again
+//   rejected   400, 413, 422                          the server rejects this object; others may be valid
+//   pause      everything else                        a problem of the server, role or namespace that affects all objects
 
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, done, type LeaderElection, type Outcome } from '../../runtime/index.ts'
 import { capacityKind } from './items.ts'
@@ -41,7 +41,7 @@ export async function applyObject(action: ObjectAction, writing: Writing, signal
   }
 }
 
-/** Only the very object that was judged, as it was judged: it may be someone else's by now. */
+/** Conditional on uid and resourceVersion: another writer may have changed it. */
 export async function deleteObject(object: Capacity, writing: Writing, signal: AbortSignal): Promise<Outcome> {
   const { uid, resourceVersion } = object.metadata
   const outcome = await attempt(writing, signal, async () => {
@@ -62,15 +62,16 @@ async function attempt(writing: Writing, signal: AbortSignal, write: () => Promi
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { code, message } = error
-    if (signal.aborted) return backOff('it is time to stop') // which says nothing about the server
-    if (code === 409) return backOff(`it changed meanwhile: ${message}`)
-    if (code === 404 && error.details?.kind === capacityKind.plural) return GONE
-    if (REFUSED.includes(code)) return backOff(`the server does not take it: ${message}`)
+    if (signal.aborted) return backOff('stopping') // the error says nothing about the server
+    if (isConflict(error) || isAlreadyExists(error))
+      return backOff(`the object changed during the reconcile: ${message}`)
+    if (isNotFound(error) && error.details?.kind === capacityKind.plural) return GONE
+    if (REJECTED.includes(code)) return backOff(`the API server rejected the object: ${message}`)
     pause.failed(message)
-    return backOff(`the server could not be asked: ${message}`)
+    return backOff(`the API server failed: ${message}`)
   }
 }
 
-const REFUSED: readonly number[] = [400, 413, 422]
+const REJECTED: readonly number[] = [400, 413, 422]
 
 const refOf = ({ metadata: { namespace = '', name = '' } }: Capacity) => ({ namespace, name })

@@ -1,5 +1,5 @@
-// The attributes a volume is made with: those of the claim's attributes class, and the iops and throughput the claim
-// asks for itself, as the mutable parameters of CreateVolume. One value per key, or nothing is sent.
+// The mutable parameters of CreateVolume: the parameters of the claim's attributes class, and the iops and throughput that
+// the claim itself requests. Conflicting values for one key are rejected.
 
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
@@ -14,10 +14,10 @@ import type { Cache } from '../../../runtime/index.ts'
 import type { Parameters } from './parameters.ts'
 import { infeasible, notNow, refused } from './refusal.ts'
 
-/** What a claim wants of its volume beside size; the gates say what of it counts. */
+/** What a claim requests besides its size; feature gates enable each part. */
 export interface WantedAttributes {
   readonly className: string | undefined
-  /** As the claim asks for it: a count, and bytes/s. */
+  /** As requested: a count, and bytes/s. */
   readonly iops: string | undefined
   readonly throughput: string | undefined
 }
@@ -36,7 +36,7 @@ export type WatchedClasses = Pick<Cache<VolumeAttributesClass>, 'get' | 'isServe
 
 export interface AttributesDeps {
   readonly client: Client
-  /** Asked for when a claim names a class, and not before: a server may serve none, or let us see none. */
+  /** Created when the first claim names a class: the server may not serve the kind, or not let us read it. */
   attributesClasses(): WatchedClasses
   readonly driverName: string
 }
@@ -61,12 +61,12 @@ async function parametersOfClass(name: string, deps: AttributesDeps, signal: Abo
   return attributesClass.parameters ?? {}
 }
 
-/** Servers say at least every minute that a watch is alive. */
+/** Servers send a bookmark at least every minute. */
 const SILENT_MS = 120_000
 
 /**
- * A class never changes while it exists, and exists while a claim names it, so what the watch shows holds. Not where it
- * may be another one of that name by now, and not where the server has stopped serving classes.
+ * A class is immutable and exists while a claim names it, so the cache can be used. Read from the server if the cache is
+ * behind, because the class may have been recreated, or if the server no longer serves classes.
  */
 function watchedClass(name: string, classes: WatchedClasses): Readonly<VolumeAttributesClass> | undefined {
   if (!classes.isServed || classes.lastEventAgeMs() > SILENT_MS) return undefined
@@ -80,7 +80,7 @@ const readClass = (name: string, { client }: AttributesDeps, signal: AbortSignal
     throw notNow(`VolumeAttributesClass "${name}" of the claim could not be read: ${error.message}`)
   })
 
-/** Class parameters as they are, and the claim's own requests in the words drivers read: a count, and whole MiB/s. */
+/** The class parameters, and the claim's own requests in the units of drivers: a count, and whole MiB/s. */
 export function composed(ofClass: Parameters, wanted: Omit<WantedAttributes, 'className'>): Record<string, string> {
   const parameters: Record<string, string> = { ...ofClass }
   for (const io of IO) {
@@ -120,9 +120,9 @@ const wholeMebibytes = (bytesPerSecond: string): string =>
 
 interface IoAttribute {
   readonly key: 'iops' | 'throughput'
-  /** The claim's amount, as the driver is told. */
+  /** The requested amount, in the unit of the driver. */
   sent(amount: string): string
-  /** What a class's own text comes to in the same words; undefined when it cannot be understood. */
+  /** The value of a class parameter in the same unit; undefined if it cannot be parsed. */
   meaning(text: string): string | undefined
 }
 
@@ -135,7 +135,7 @@ const IO: readonly IoAttribute[] = [
   {
     key: 'throughput',
     sent: wholeMebibytes,
-    // 100, 100Mi, 100MiB, 100MiB/s and 100 MB/s are all written in the wild.
+    // 100, 100Mi, 100MiB, 100MiB/s and 100 MB/s all occur in practice.
     meaning(text) {
       const amount = /^\s*([0-9.]+)\s*([kKMGTP]i?)?B?(?:\/s)?\s*$/.exec(text)
       const quantity = amount && `${amount[1]}${amount[2] === 'K' ? 'k' : (amount[2] ?? '')}`
@@ -144,7 +144,7 @@ const IO: readonly IoAttribute[] = [
   },
 ]
 
-/** What a class sets at creation only; whatever else names the attribute wins, and then the driver is not told. */
+/** Attributes that a storage class sets at creation; attributes from other sources replace them. */
 const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const
 
 export function withoutOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {

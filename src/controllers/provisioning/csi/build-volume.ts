@@ -1,5 +1,4 @@
-// The volume as the driver describes it, and whether that is what was asked for.
-// Pure: the prepared request and the reply in; a new volume, or what is wrong with it, out.
+// Converts the reply of CreateVolume to a new volume, and checks it against the request. Pure.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
@@ -10,9 +9,9 @@ import type { Prepared } from './prepare-request.ts'
 
 const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 
-/** What is wrong with a volume so that it must go again; nothing if it will do. */
+/** Why the volume must be deleted again; undefined if it satisfies the request. */
 export function replyProblem({ requiredBytes, source }: Prepared, volume: Volume): string | undefined {
-  // Zero means that the driver does not know: a share on a file server has no size of its own.
+  // Zero means unknown: a share on a file server has no size of its own.
   if (volume.capacityBytes !== 0n && volume.capacityBytes < requiredBytes) {
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${requiredBytes}`
   }
@@ -24,11 +23,11 @@ export function replyProblem({ requiredBytes, source }: Prepared, volume: Volume
 
 export interface BuildOptions {
   readonly driverName: string
-  /** Which run of which provisioner made it. */
+  /** Identifies the provisioner process that created it. */
   readonly identity: string
   readonly hasTopology: boolean
   readonly controllerPublishReadOnly: boolean
-  /** Whether the server takes iops and throughput in a volume's capacity; others refuse the whole volume. */
+  /** Whether the API server accepts iops and throughput in spec.capacity; others reject the whole volume. */
   readonly reportsIo: boolean
 }
 
@@ -62,7 +61,7 @@ export function buildVolume(
   }
 }
 
-/** From any one of the places the driver names. A place it says nothing about restricts nothing. */
+/** Reachable from each topology in the reply. An empty topology does not restrict. */
 function nodeAffinityOf({ accessibleTopology }: Volume): PersistentVolumeSpec['nodeAffinity'] {
   const nodeSelectorTerms = accessibleTopology
     .map(({ segments }) => Object.entries(segments).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,4 +1,4 @@
-// How a claim wants to use its volume, in the driver's words: one capability per access mode.
+// The volume capabilities of a claim: one per access mode. Pure.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
@@ -9,7 +9,7 @@ export type VolumeCapability = MessageInitShape<typeof VolumeCapabilitySchema>
 export interface CapabilityOptions {
   readonly fsType: string
   readonly mountOptions: readonly string[]
-  /** Whether the driver tells one pod on a node from several. */
+  /** The driver reports SINGLE_NODE_MULTI_WRITER. */
   readonly tellsPodsApart: boolean
 }
 
@@ -36,7 +36,7 @@ export function volumeCapabilities(
       ? { case: 'block', value: {} }
       : { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }
   const wanted = spec?.accessModes ?? []
-  if (wanted.length === 0) throw refused('the claim names no access mode, and a driver must be told at least one')
+  if (wanted.length === 0) throw refused('the claim names no access mode, and CreateVolume needs at least one')
   return wanted.map((name) => {
     if (!Object.hasOwn(modes, name)) throw refused(`invalid access mode: ${name}`)
     return { accessType, accessMode: { mode: modes[name]! } }

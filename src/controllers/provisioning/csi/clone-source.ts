@@ -1,5 +1,5 @@
-// A claim as the source of another one's volume: whether it can be, the driver's name for its volume, and the finalizer
-// that keeps it there while it is copied. source-protection.ts takes the finalizer away again.
+// A claim as data source: checks it, returns the volume_id to clone, and sets the finalizer that protects the source during
+// the clone. source-protection.ts removes the finalizer.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
@@ -13,7 +13,7 @@ import { addFinalizer } from './source-finalizer.ts'
 
 export const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 
-/** The handle of the volume to copy. The source is protected once this returns. Throws a Refusal. */
+/** The handle of the volume to clone. The source is protected once this returns. Throws a Refusal. */
 export async function cloneSource(
   claim: Readonly<PersistentVolumeClaim>,
   source: DataSource,
@@ -41,7 +41,7 @@ function claimProblem(
 ): string | undefined {
   const phase = from.status?.phase ?? 'Pending'
   if (phase !== 'Bound') return `must have a status of Bound. Got ${phase}`
-  // A copy that was begun while it was whole goes on: the source waits for it, so giving up would hold both for ever.
+  // A clone that has begun continues although the source is being deleted: the source waits for it.
   const isBegun = from.metadata.finalizers?.includes(CLONE_FINALIZER) ?? false
   if (from.metadata.deletionTimestamp && !isBegun) return 'is currently being deleted'
   if (from.spec?.storageClassName === undefined) return 'has no storage class'

@@ -123,7 +123,7 @@ describe('a volume that is not asked for', () => {
       'a size beyond any',
       { claim: aClaim({ resources: { requests: { storage: '1e30' } } }) },
       'final',
-      'more than any',
+      'exceeds the maximum size',
     ],
     [
       'a source without the ability to copy',
@@ -302,7 +302,7 @@ describe('topology', () => {
     })
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({
       is: 'provisioned',
-      volume: { spec: { csi: { volumeHandle: 'v' } }, unwanted: 'an earlier try had it made for another node' },
+      volume: { spec: { csi: { volumeHandle: 'v' } }, unwanted: 'an earlier try created it for another node' },
     })
     driver.answer(fails('ALREADY_EXISTS'))
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', how: 'noChange' })
@@ -543,7 +543,7 @@ describe('deleting a volume', () => {
     expect(answer).toMatchObject({
       is: 'failed',
       because: expect.stringMatching(
-        /who are you\. No credentials were sent, because its class "removed" is gone.*--provisioner-secret-dir/,
+        /who are you\. No credentials were sent, because its class "removed" does not exist.*--provisioner-secret-dir/,
       ),
     })
   })

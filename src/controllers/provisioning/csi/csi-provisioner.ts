@@ -1,5 +1,5 @@
-// A CSI driver as a Provisioner: CreateVolume and DeleteVolume, and what everything around them needs to be told.
-// prepare-request.ts says what is asked for, build-volume.ts what became of it, src/csi/errors.ts what failures mean.
+// The Provisioner of a CSI driver: CreateVolume and DeleteVolume. prepare-request.ts builds the request, build-volume.ts
+// converts the reply, src/csi/errors.ts classifies failures.
 
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
@@ -36,7 +36,7 @@ import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
 export interface CsiProvisionerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
+  /** Must not run two calls for one volume at once (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly client: Client
@@ -44,12 +44,12 @@ export interface CsiProvisionerDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** For the note that another will fill the volume. */
+  /** For the event that a populator will provision the volume. */
   readonly events?: EventRecorder
   readonly options?: Partial<CsiProvisionerOptions>
 }
 
-/** Tries to get rid of a volume that is not what was asked for, within the time of one call. */
+/** Tries to delete a volume that does not satisfy the request, within the time limit of one call. */
 const CLEANUP_TRIES_MAX = 5
 const IDENTITY_MAX = 10_000
 
@@ -66,7 +66,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   let watched: Cache<VolumeAttributesClass> | undefined
   const attributesClasses = () => (watched ??= caches.of(volumeAttributesClassKind))
   const memory = createTopologyMemory()
-  /** Claims for which the driver may have made something: bounded by those being made. */
+  /** Claims for which a volume may exist in the driver: bounded by those in progress. */
   const unfinished = new Set<string>()
   const suffix = node ? `-${node.name}` : ''
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
@@ -76,7 +76,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     signal: AbortSignal,
     beforeCreate?: () => Promise<void>,
   ): Promise<Provisioned> {
-    const { uid = '' } = given.claim.metadata
+    const { uid } = given.claim.metadata
     if (node && selectedNodeOf(given.claim) !== node.name)
       return ignored(`the claim is not assigned to node ${node.name}`)
     const request = node ? { ...given, selectedNode: node.name } : given
@@ -84,11 +84,11 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     let reportsIo: boolean
     try {
       prepared = await prepare(request, signal)
-      // Only our own server has commits, and only it takes iops and throughput in a volume's capacity.
+      // Only our own server has atomic commits, and only it accepts iops and throughput in spec.capacity.
       const { iops, throughput } = prepared.attributes
       reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
     } catch (error) {
-      return notAskedFor(error, uid)
+      return notCalled(error, uid)
     }
 
     await beforeCreate?.()
@@ -98,7 +98,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       volume = await createVolume(prepared.request, signal)
     } catch (error) {
-      const because = told(error, prepared.credentials)
+      const because = messageOf(error, prepared.credentials)
       if (isTaken(error)) {
         const elsewhere = await findElsewhere(prepared.request, signal)
         if (!elsewhere) return { is: 'failed', how: 'noChange', because: because + TAKEN }
@@ -119,13 +119,13 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   async function createVolume(request: Prepared['request'], signal: AbortSignal): Promise<Volume> {
     const { volume } = await driver.controller.createVolume(request, { timeoutMs, signal })
-    if (!volume?.volumeId) throw new Error('the driver says it made a volume but not which: volume_id is missing')
+    if (!volume?.volumeId) throw new Error('CreateVolume returned a volume without volume_id')
     return volume
   }
 
   /**
-   * A process that was killed may have had the volume made for a node that is gone by now, and nobody remembers where
-   * that was. The same request without a place finds it, wherever it is.
+   * A process that crashed may have created the volume for a node that is deleted by now. The same request without
+   * topology finds it.
    */
   async function findElsewhere(request: Prepared['request'], signal: AbortSignal): Promise<Volume | undefined> {
     const { accessibilityRequirements: where, ...anywhere } = request
@@ -133,12 +133,12 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       return await createVolume(anywhere, signal)
     } catch {
-      return undefined // it differs in more than its place
+      return undefined // it differs in more than its topology
     }
   }
 
   async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<Prepared> {
-    const { uid = '' } = request.claim.metadata
+    const { uid } = request.claim.metadata
     if (placing) {
       const synced = await Promise.all([placing.nodes.whenSynced(signal), placing.csiNodes.whenSynced(signal)])
       if (!synced.every(Boolean)) throw notNow('stopped before the nodes were known')
@@ -147,8 +147,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return prepareRequest(request, place, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
-  /** The driver was not reached: whatever an earlier call left there is still there. */
-  function notAskedFor(error: unknown, uid: string): Provisioned {
+  /** The driver was not called: the result of earlier calls is unchanged. */
+  function notCalled(error: unknown, uid: string): Provisioned {
     const because = (error as Error).message
     const how = error instanceof Refusal ? error.how : 'noChange'
     if (how === 'ignored') return ignored(because)
@@ -166,7 +166,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     memory.forget(uid)
   }
 
-  /** Until it is gone, only the same request can tell that it is there. */
+  /** Until it is deleted, only repeating the request can find it. */
   async function cleanUp(uid: string, volume: Volume, problem: string, prepared: Prepared, signal: AbortSignal) {
     const { credentials } = prepared
     const untilMs = clock.monotonicMs() + timeoutMs
@@ -179,7 +179,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         await driver.controller.deleteVolume(request, { timeoutMs: leftMs, signal })
         return failed(uid, 'final', `${problem}. The volume was deleted again`)
       } catch (error) {
-        last = told(error, credentials)
+        last = messageOf(error, credentials)
       }
     }
     return failed(uid, 'unfinished', `${problem}. Cleanup of volume ${prepared.request.name} failed: ${last}`)
@@ -189,7 +189,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
     if (!csi) {
-      const because = `volume ${name} is not a CSI volume: delete by hand what is behind it, then the volume`
+      const because = `volume ${name} is not a CSI volume: delete its storage by hand, then the volume`
       return { is: 'failed', because, isForeign: true }
     }
     if (csi.driver !== facts.name) {
@@ -209,7 +209,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       await driver.controller.deleteVolume(request, { timeoutMs, signal })
       return { is: 'deleted' }
     } catch (error) {
-      return { is: 'failed', because: told(error, found.credentials) + unauthenticated(error, found) }
+      return { is: 'failed', because: messageOf(error, found.credentials) + unauthenticated(error, found) }
     }
   }
 
@@ -219,10 +219,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return deletionCredentials(volume, { client, own: options.credentials?.(), classOf }, signal)
   }
 
-  async function hasRoom(wish: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
+  async function hasRoom(given: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
-    const volumeName = `pvc-${wish.claim.metadata.uid}` // read by secret templates only
-    const { request, requiredBytes } = await prepare({ ...wish, volumeName, selectedNode: node?.name }, signal)
+    const volumeName = `pvc-${given.claim.metadata.uid}` // read by secret templates only
+    const { request, requiredBytes } = await prepare({ ...given, volumeName, selectedNode: node?.name }, signal)
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
     const places: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
     for (const accessibleTopology of places) {
@@ -238,7 +238,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     if (allowedTopologies.length === 0 || !withTopology) return true
     try {
       topologyRequirement({
-        claimName: claim.metadata.name ?? '',
+        claimName: claim.metadata.name,
         selectedNode: node?.name,
         allowedTopologies,
         strict: options.strictTopology,
@@ -262,13 +262,13 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     provision,
     delete: remove,
     owns: (volume) => volume.spec?.csi?.driver === facts.name,
-    async accepts(wish, signal) {
-      if (isForPopulator(wish)) {
+    async accepts(given, signal) {
+      if (isForPopulator(given)) {
         const note = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_NOTE } as const
-        deps.events?.record(persistentVolumeClaimKind, wish.claim, note)
+        deps.events?.record(persistentVolumeClaimKind, given.claim, note)
         return false
       }
-      return race ? race.takes(wish, signal) : true
+      return race ? race.takes(given, signal) : true
     },
     forget: settle,
   }
@@ -286,21 +286,21 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
 }
 
 /**
- * A volume of this claim's very own name is there, made by a try that asked for something else: final for this request,
- * but not the end of that volume. What was known of it before still holds.
+ * A volume of this name exists from an earlier try with a different request: final for this request, but that volume still
+ * exists.
  */
 const isTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
-const ELSEWHERE = 'an earlier try had it made for another node'
+const ELSEWHERE = 'an earlier try created it for another node'
 const TAKEN =
-  '. A volume of this name exists and is not what is asked for now: restore the class as it was, or delete it in the storage'
+  '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
 
-/** What a failed call says to people, without anything it was given in confidence. */
-function told(error: unknown, credentials: Credentials): string {
+/** The message of a failed call, without credentials. */
+function messageOf(error: unknown, credentials: Credentials): string {
   const text = error instanceof CsiError ? error.rpcText : (error as Error).message
   return redactCredentials(text, credentials)
 }
 
-/** The codes by which drivers ask for credentials; two of them have other reasons too. */
+/** Codes with which drivers report missing credentials, among other things. */
 const ASKING_FOR_CREDENTIALS: readonly string[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'INVALID_ARGUMENT']
 
 function unauthenticated(error: unknown, { missing }: DeletionCredentials): string {
@@ -308,6 +308,6 @@ function unauthenticated(error: unknown, { missing }: DeletionCredentials): stri
   return `. No credentials were sent, because ${missing}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
 }
 
-/** A place the driver does not tell is one from which everything is reached. */
+/** Without a topology, every volume is reachable. */
 const isHere = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
   segments === undefined || isReachableFrom(volume, { name, labels: segments })

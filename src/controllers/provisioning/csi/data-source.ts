@@ -1,5 +1,5 @@
-// What a claim wants its volume filled from, and whether that is ours to do: a claim (clone-source.ts) or a snapshot
-// (snapshot-source.ts). Any other kind is for an external populator.
+// The data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). Any other kind is left
+// to an external populator.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { notOurs, refused } from './refusal.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'

@@ -1,5 +1,5 @@
-// Credentials for deleting a volume, whose claim is gone and whose class may be. Never written on the volume by us;
-// looked for, in this order, in the provisioner's own, in references that another provisioner wrote, in the class.
+// Credentials for DeleteVolume, when the claim is deleted and the class may be. In this order: those given to this
+// process, the reference that another provisioner wrote on the volume, the class. We write no reference on volumes.
 
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -13,18 +13,18 @@ const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-names
 
 export interface DeletionSecretDeps {
   readonly client: Client
-  /** Those given to this process. */
+  /** Credentials given to this process. */
   readonly own: Credentials | undefined
   classOf(name: string): Readonly<StorageClass> | undefined
 }
 
 export interface DeletionCredentials {
   readonly credentials: Credentials
-  /** Why there are none, for the case that the driver asks for some. */
+  /** Why there are none, for the message if the driver requires them. */
   readonly missing?: string
 }
 
-/** Throws a SecretUnreadable only when the server could not be asked; a secret that is gone keeps nothing from going. */
+/** Throws only a transient UnreadableSecretError: a Secret that does not exist must not block the deletion. */
 export async function deletionCredentials(
   volume: Readonly<PersistentVolume>,
   { client, own, classOf }: DeletionSecretDeps,
@@ -51,13 +51,14 @@ function referenceOf(
   const namespace = annotations[SECRET_NAMESPACE]
   if (name !== undefined && namespace !== undefined) {
     if (name && namespace) return { namespace, name }
-    return { missing: 'the volume says that none is needed' }
+    return { missing: 'the volume is annotated as needing none' }
   }
   const className = volume.spec?.storageClassName ?? ''
   const storageClass = className ? classOf(className) : undefined
-  if (!storageClass) return { missing: className ? `its class "${className}" is gone` : 'the volume has no class' }
+  if (!storageClass)
+    return { missing: className ? `its class "${className}" does not exist` : 'the volume has no class' }
   const { claimRef } = volume.spec ?? {}
-  if (!claimRef) return { missing: 'the volume no longer says for which claim it was made' }
+  if (!claimRef) return { missing: 'the volume has no claimRef' }
   const claim = { metadata: { name: claimRef.name, namespace: claimRef.namespace } }
   const ref = secretRefFor('provisioner-secret', storageClass.parameters, { volumeName, claim })
   return ref ?? { missing: `its class "${className}" names none` }

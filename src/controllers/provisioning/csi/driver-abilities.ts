@@ -1,4 +1,4 @@
-// Whether the driver can do what a claim asks for, by the capabilities it reports. Asked before anything else is.
+// Rejects requests that the driver cannot fulfil, by the capabilities it reports. Checked first.
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { WantedAttributes } from './attributes.ts'
 import type { DataSource } from './data-source.ts'

@@ -94,7 +94,7 @@ describe('a provisioner of one node', () => {
     const { takes, timed, selected, driver } = await startNodeTrial({}, 99n)
     const failing = () => timed(takes().catch((error: Error) => error.message))
     const first = await failing()
-    expect(first.value).toContain('node here has no room for claim orders')
+    expect(first.value).toContain('node here has no capacity for claim orders')
     const second = await failing()
     expect(second.ms).toBeGreaterThan(first.ms)
     expect(await selected()).toBeUndefined()

@@ -1,10 +1,10 @@
-// Per-node provisioners and the claims they take. A claim whose node is chosen belongs to the instance there; one that
-// waits for no pod goes to whoever first writes its own node on it. Each lets the others go first for a random while,
-// and writes only if its node has room, so that the claim comes to a node that can take it.
+// Selects claims for one of several per-node provisioners. A claim with a selected node belongs to the instance of that
+// node; for a claim with immediate binding, the first instance that sets its own node as selected wins. Each waits a
+// random time first and writes only if its node has enough capacity.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
@@ -23,13 +23,13 @@ export interface NodeRaceDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Whether the class allows volumes here at all. */
+  /** Whether the topologies of the class include this node. */
   isAllowedHere(wish: Wish): boolean
-  /** Whether the driver says it has room. Throws when that cannot be found out. */
+  /** Whether the driver reports enough capacity. Throws if that is unknown. */
   hasRoom(wish: Wish, signal: AbortSignal): Promise<boolean>
 }
 
-/** Claims competed for at once; beyond this the oldest begins with the shortest delay again. */
+/** Claims with a backoff; beyond this number the oldest starts with the shortest delay again. */
 const CLAIMS_MAX = 10_000
 const LOOKS_PER_DELAY = 100
 const LOOK_MS_MIN = 10
@@ -40,7 +40,7 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
   const { node, client, claims, clock, random, log } = deps
   const tries = new Map<string, number>()
 
-  /** False also when the race was won: the claim's change brings it back. Throws when it is to be tried again. */
+  /** False also when this node was set: the change of the claim triggers the next reconcile. Throws to retry. */
   async function takes(wish: Wish, signal: AbortSignal): Promise<boolean> {
     const selected = selectedNodeOf(wish.claim)
     if (selected) return selected === node.name
@@ -54,9 +54,11 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
     const { uid = '', name } = wish.claim.metadata
     for (;;) {
       const current = await letOthersGoFirst(wish.claim, signal)
-      if (!current) return void tries.delete(uid) // another was faster, or the claim is gone
+      if (!current) return void tries.delete(uid) // another instance was faster, or the claim is deleted
       if (!(await mayHaveRoom(wish, signal))) {
-        throw new Error(`node ${node.name} has no room for claim ${name} now, and no other node has taken it yet`)
+        throw new Error(
+          `node ${node.name} has no capacity for claim ${name} now, and no other node has been selected yet`,
+        )
       }
       if (await choose(current, signal)) return void tries.delete(uid)
     }
@@ -84,25 +86,28 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
     return Math.max(0, fullMs - random() * node.baseDelayMs)
   }
 
-  /** If it cannot be told, the claim is taken: making its volume will fail the same way, and that tells the user. */
+  /** If the capacity is unknown, the claim is accepted: CreateVolume then fails and the user sees an event. */
   async function mayHaveRoom(wish: Wish, signal: AbortSignal): Promise<boolean> {
     try {
       return await deps.hasRoom(wish, signal)
     } catch (error) {
-      log.info({ err: error, claim: wish.claim.metadata.name }, 'taking a claim without knowing whether there is room')
+      log.info(
+        { err: error, claim: wish.claim.metadata.name },
+        'GetCapacity failed; accepting the claim without knowing the capacity',
+      )
       return true
     }
   }
 
   async function choose(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    const { namespace, name = '', uid, resourceVersion } = claim.metadata
+    const { namespace, name, uid, resourceVersion } = claim.metadata
     const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: node.name } } }
     try {
       await client.patch(persistentVolumeClaimKind, { namespace, name }, { type: 'merge', body }, { signal })
       return true
     } catch (error) {
-      if (error instanceof ApiError && error.code === 404) return true
-      if (error instanceof ApiError && error.code === 409) return false // it changed: look who has it
+      if (isNotFound(error)) return true
+      if (isConflict(error)) return false // it changed: read it again
       throw error
     }
   }

@@ -1,5 +1,5 @@
-// The nodes as topology.ts sees them: of the whole cluster, from watched Nodes and CSINodes, or the one node that a
-// per-node provisioner runs on, from what its driver says about it.
+// The nodes as topology.ts reads them: all nodes, from watched Nodes and CSINodes, or the one node of a per-node
+// provisioner, from NodeGetInfo of its driver.
 
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../../api/kinds/node/node-schema.ts'
@@ -14,7 +14,7 @@ export interface ClusterTopologiesOptions {
   readonly random: Random
 }
 
-/** What holds for all nodes is the same for claim after claim: worked out once, until a node changes. */
+/** The terms of all nodes, computed once until a node changes. */
 export function clusterTopologies({ driverName, nodes, csiNodes, random }: ClusterTopologiesOptions): NodeTopologies {
   const termsByKeys = new Map<string, readonly Term[]>()
   const forgetTerms = () => termsByKeys.clear()
@@ -22,7 +22,7 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
     added: forgetTerms,
     deleted: forgetTerms,
     updated: (next, old) => {
-      // A node's heartbeat changes none of its labels, and leaves them the same object where objects are shared.
+      // A heartbeat does not change labels, and shared objects keep the same reference.
       if (next.metadata.labels !== old.metadata.labels && !sameLabels(next, old)) forgetTerms()
     },
   })
@@ -59,7 +59,7 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
   }
 }
 
-/** A driver has one set of keys, or two while it is upgraded; beyond this all are worked out anew. */
+/** A driver has one set of keys, or two during an upgrade; beyond this number all are recomputed. */
 const KEY_SETS_MAX = 16
 
 const sameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
@@ -67,7 +67,7 @@ const sameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
   return left.length === Object.keys(right).length && left.every(([key, value]) => right[key] === value)
 }
 
-/** One node and its place, as the driver on it tells; there are no others. */
+/** Only the node of this driver, with its topology. */
 export function oneNodeTopology(name: string, segments: Readonly<Record<string, string>>): NodeTopologies {
   const keys = Object.keys(segments)
   return {

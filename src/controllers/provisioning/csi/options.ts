@@ -1,37 +1,37 @@
-// The switches of a CSI provisioner, and what each is when nothing is said; the flags of `stowage provisioner` set them.
+// Options of a CSI provisioner and their defaults, set by flags of `stowage provisioner`.
 
 import { allGatesOn, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { Credentials } from '../../../volumes/credentials.ts'
 
 export interface CsiProvisionerOptions {
-  /** For one call of the driver. */
+  /** Per call to the driver. */
   readonly timeoutMs: number
-  /** Delayed binding: volumes are asked for on the selected node only, not preferably there. */
+  /** Delayed binding: the selected node is required, not only preferred. */
   readonly strictTopology: boolean
-  /** Immediate binding: the driver is told where the nodes are, also when the class restricts nothing. */
+  /** Immediate binding: pass the topology of all nodes, also without allowedTopologies. */
   readonly immediateTopology: boolean
-  /** Whether the driver is told the names of claim and volume as parameters. */
+  /** Pass the names of claim and volume as parameters. */
   readonly extraCreateMetadata: boolean
-  /** For classes that name no file system; '' leaves it to the driver. */
+  /** For classes without fstype; '' leaves it to the driver. */
   readonly defaultFsType: string
-  /** Volumes whose only access mode is ReadOnlyMany are marked as read-only. */
+  /** Set csi.readOnly on volumes whose only access mode is ReadOnlyMany. */
   readonly controllerPublishReadOnly: boolean
-  /** A snapshot of a file system does not become a block device, nor the other way round, unless its content allows it. */
+  /** Forbid restoring a snapshot with another volume mode, unless its content allows it. */
   readonly preventVolumeModeConversion: boolean
   readonly gates: FeatureGates
-  /** Those given to this process, as they are now: used where a class names none, and first of all for deleting. */
+  /** Current credentials given to this process: used if the class names none, and first for deleting. */
   readonly credentials?: () => Credentials | undefined
-  /** One instance runs on each node and makes the volumes of that node. Absent: one makes them all. */
+  /** One instance per node provisions the volumes of that node. Absent: one instance for all. */
   readonly node?: NodeDeployment
 }
 
 export interface NodeDeployment {
   readonly name: string
-  /** Where the driver says this node is; undefined if it does not say. */
+  /** Topology of this node from NodeGetInfo; undefined if there is none. */
   readonly segments?: Readonly<Record<string, string>>
-  /** Whether claims that wait for no pod are competed for. */
+  /** Whether to compete for claims with immediate binding. */
   readonly immediateBinding: boolean
-  /** How long, at most, an instance lets the others go first; doubles up to the maximum for a claim tried again. */
+  /** Upper limit of the random delay before competing; doubles up to the maximum per retry. */
   readonly baseDelayMs: number
   readonly maxDelayMs: number
 }

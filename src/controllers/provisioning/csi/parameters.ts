@@ -1,5 +1,4 @@
-// A class's parameters: which the driver is told, which are for the system around it, and the file system they name.
-// Those that name secrets are read by secrets.ts.
+// Parameters of a class: those passed to the driver, and fstype. Pure. Parameters that name secrets: secret-reference.ts.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { refused } from './refusal.ts'
 
@@ -8,7 +7,7 @@ export type Parameters = Readonly<Record<string, string>>
 export const RESERVED_PREFIX = 'csi.storage.k8s.io/'
 const FSTYPE = `${RESERVED_PREFIX}fstype`
 
-/** What a class can name a secret for. `secret` serves wherever the others are not given. */
+/** Purposes for which a class can name a secret. `secret` is the default for all. */
 export const SECRET_PURPOSES = [
   'secret',
   'provisioner-secret',
@@ -29,7 +28,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   ]),
 ])
 
-/** The class's own, without those of the reserved prefix; the old spellings without a prefix do reach the driver. */
+/** Without those of the reserved prefix. The old spellings without prefix are passed on. */
 export function driverParameters(parameters: Parameters = {}): Record<string, string> {
   const own: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
@@ -44,14 +43,14 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
   return own
 }
 
-/** For drivers that want to know for whom a volume is: told as parameters on request (--extra-create-metadata). */
+/** Parameters that identify claim and volume, with --extra-create-metadata. */
 export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
   [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
   [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',
   [`${RESERVED_PREFIX}pv/name`]: volumeName,
 })
 
-/** By either spelling, but not by both; '' leaves the choice to the driver. */
+/** By one of the two spellings; '' leaves the choice to the driver. */
 export function fsTypeOf(parameters: Parameters = {}, defaultFsType = ''): string {
   const given = Object.entries(parameters).filter(([key]) => key.toLowerCase() === 'fstype' || key === FSTYPE)
   if (given.length > 1) {

@@ -1,5 +1,5 @@
-// Everything that must be known before the driver is asked for a volume, in the order it is checked, and the request
-// itself. Nothing is made yet: only the source of a copy is protected. Each step throws a Refusal if it cannot go on.
+// Prepares the request of CreateVolume, checking in order what can be checked before the call. Its only side effect is the
+// finalizer on a data source. Each step throws a Refusal if the call cannot be made.
 
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'
@@ -45,14 +45,14 @@ export interface Prepared {
   readonly source: DataSource | undefined
   readonly attributes: WantedAttributes
   readonly secretRefs: SecretRefs
-  /** Those in the request. */
+  /** The credentials in the request. */
   readonly credentials: Credentials
 }
 
 export type CreateRequest = MessageInitShape<typeof CreateVolumeRequestSchema>
 export type Topology = MessageInitShape<typeof TopologySchema>
 
-/** The volume's own fields for whoever attaches, mounts and grows it: the name of a Secret, as every node reads it. */
+/** The secret references of the PV, for attaching, mounting and expanding. */
 export type SecretRefs = Readonly<Partial<Record<keyof typeof VOLUME_SECRETS, SecretReference>>>
 
 const VOLUME_SECRETS = {
@@ -77,13 +77,14 @@ export async function prepareRequest(
   const attributes = wantedAttributes(claim, options.gates)
   checkAbilities(facts, { source, attributes })
   if (claim.spec?.selector) {
-    throw refused('claim Selector is not supported: a driver makes new volumes; remove the selector or the class')
+    throw refused('claim Selector is not supported: a driver creates new volumes; remove the selector or the class')
   }
-  if (!volumeName || !claim.metadata.uid) throw refused('a volume cannot be named after a claim without a uid')
+  if (!volumeName || !claim.metadata.uid) throw refused('cannot name a volume after a claim without a uid')
   const requested = claim.spec?.resources?.requests?.storage
   if (!requested || quantitySign(requested) <= 0) throw refused('the claim requests no storage')
   const requiredBytes = quantityToBytes(requested)
-  if (requiredBytes > INT64_MAX) throw refused(`the claim requests ${requested}, more than any volume can have`)
+  if (requiredBytes > INT64_MAX)
+    throw refused(`the claim requests ${requested}, which exceeds the maximum size of a volume`)
   const fsType = fsTypeOf(parameters, options.defaultFsType)
   const capabilities = volumeCapabilities(claim, {
     fsType,
@@ -161,7 +162,7 @@ function topologyFor(
 
 const topologyOf = (term: Term): Topology => ({ segments: Object.fromEntries(term) })
 
-/** The class's choice, else what this process was given. */
+/** From the secret of the class, else those given to this process. */
 async function credentialsFor(
   { claim, storageClass, volumeName }: ProvisionRequest,
   { client, options }: PrepareDeps,

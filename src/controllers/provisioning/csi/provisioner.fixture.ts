@@ -1,4 +1,4 @@
-// For tests: a CSI provisioner on a trial server and a stub driver, and the objects it is asked about.
+// A CSI provisioner with a real API server in memory and a stub driver, and builders for its requests.
 import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
@@ -18,7 +18,7 @@ export interface ProvisionerTrialOptions {
   readonly facts?: DriverFacts
   readonly options?: Partial<CsiProvisionerOptions>
   readonly log?: Logger
-  /** Another client around the one to the trial server. */
+  /** Wraps the client. */
   readonly around?: (client: Client) => Client
 }
 
@@ -37,7 +37,7 @@ export async function startProvisionerTrial(given: ProvisionerTrialOptions = {})
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
   const made = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events, options })
-  /** What a test has written is in the caches by the time that the provisioner is asked. */
+  /** Objects that a test has written are in the caches when the provisioner is called. */
   const provisioner: typeof made = {
     ...made,
     provision: (...args) => arrived().then(() => made.provision(...args)),
@@ -61,7 +61,7 @@ export async function startProvisionerTrial(given: ProvisionerTrialOptions = {})
   }
 }
 
-/** Watches have nothing left to deliver. */
+/** Waits until watches have delivered all events. */
 async function arrived(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,5 +1,5 @@
-// Why a volume was not asked for: thrown by the steps of prepare-request.ts, with what it means for the next try.
-// What the driver itself refuses is a CsiError and is judged by src/csi/errors.ts.
+// Why CreateVolume was not called: thrown by the steps of prepare-request.ts, with the consequence for the next try.
+// Errors of the driver are CsiErrors and classified by src/csi/errors.ts.
 import type { Failure } from '../provisioner.ts'
 
 export class Refusal extends Error {
@@ -12,17 +12,17 @@ export class Refusal extends Error {
   }
 }
 
-/** Claim, class or driver must change before this can work, and nothing was asked of the driver. */
+/** Claim, class or driver must change first. */
 export const refused = (because: string): Refusal => new Refusal('final', because)
 
-/** As refused, and trying again soon is pointless. */
+/** As refused, and retried rarely. */
 export const infeasible = (because: string): Refusal => new Refusal('infeasible', because)
 
-/** Something that is needed is not there now, and may be later. */
+/** Something is missing now and may exist later. */
 export const notNow = (because: string): Refusal => new Refusal('noChange', because)
 
-/** Not on this node; perhaps on another. */
+/** Not on this node; another may work. */
 export const notThere = (because: string): Refusal => new Refusal('reschedule', because)
 
-/** Someone else's to do. */
+/** For another component to do. */
 export const notOurs = (because: string): Refusal => new Refusal('ignored', because)

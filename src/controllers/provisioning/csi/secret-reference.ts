@@ -1,18 +1,17 @@
-// Credentials for the driver: which Secret a class names for what, and its values, read when they are needed and kept
-// nowhere. What is said about them names the reference and never a value; redact.ts cleans what drivers say.
+// Resolves the Secret that a class names for a purpose, including its templates. Pure. volumes/credentials.ts reads it.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
 import type { SecretRef } from '../../../volumes/credentials.ts'
 import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
 import { notNow } from './refusal.ts'
 
-/** What templates may speak of. Name and annotations are the user's to choose, so a namespace may not depend on them. */
+/** Values for templates. Users choose name and annotations of a claim, so a namespace must not depend on them. */
 export interface TemplateFacts {
   readonly volumeName: string
   readonly claim: Pick<Readonly<PersistentVolumeClaim>, 'metadata'>
 }
 
-/** Undefined when the class names none, neither for this nor as default. Throws a Refusal. */
+/** Undefined if the class names none for this purpose and no default. Throws a Refusal. */
 export function secretRefFor(
   purpose: SecretPurpose,
   parameters: Parameters | undefined,
@@ -33,7 +32,7 @@ export function secretRefFor(
   return { namespace, name }
 }
 
-/** How a purpose was spelled before the prefix; four of them. */
+/** Deprecated spellings without the prefix. */
 const OLD_SPELLINGS: Partial<Record<SecretPurpose, string>> = {
   'provisioner-secret': 'csiProvisionerSecret',
   'controller-publish-secret': 'csiControllerPublishSecret',
@@ -41,7 +40,7 @@ const OLD_SPELLINGS: Partial<Record<SecretPurpose, string>> = {
   'node-publish-secret': 'csiNodePublishSecret',
 }
 
-/** Old and new spelling may be mixed, but each half is given once, and both are or neither is. */
+/** Spellings may be mixed, but name and namespace must each be given once, or neither. */
 function templatesFor(purpose: SecretPurpose, parameters: Parameters = {}): SecretRef | undefined {
   const old = OLD_SPELLINGS[purpose]
   const half = (newKey: string, oldKey: string | undefined) =>
@@ -62,7 +61,7 @@ function templatesFor(purpose: SecretPurpose, parameters: Parameters = {}): Secr
   return { name, namespace }
 }
 
-/** `${token}` is replaced; any other `$` is a mistake. */
+/** Replaces `${token}`; any other `$` is an error. */
 function resolved(template: string, values: Readonly<Record<string, string>>): string {
   const unknown: string[] = []
   const text = template.replace(/\$\{([^}]*)\}|\$[A-Za-z0-9_]*/g, (whole, token?: string) => {

@@ -1,5 +1,4 @@
-// VolumeSnapshot and VolumeSnapshotContent: not served by our own server, but where they are, volumes are made from
-// them. Only what restoring needs is described.
+// VolumeSnapshot and VolumeSnapshotContent, with the fields that restoring needs. Our own server does not serve them.
 import { defineForeignKind } from '../../../api/foreign-kind.ts'
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 

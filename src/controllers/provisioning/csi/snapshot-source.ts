@@ -1,9 +1,9 @@
-// A snapshot as the source of a volume: whether it can be, the driver's name for it, and the finalizer that keeps it
-// there while it is read. source-protection.ts takes the finalizer away again.
+// A snapshot as data source: checks it, returns its snapshot_id, and sets the finalizer that protects it during the
+// restore. source-protection.ts removes the finalizer.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { ApiError, isForbidden } from '../../../api/status-error.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'
@@ -36,7 +36,7 @@ export async function snapshotSource(
 ): Promise<string> {
   const { client } = deps
   if (!(await client.serves(volumeSnapshotKind))) {
-    // Our own server takes no CustomResourceDefinitions, and is told by its commits.
+    // Our own server, recognised by atomic commits, has no CustomResourceDefinitions.
     const remedy = (await client.commitsAtomically())
       ? 'Stowage does not serve snapshots. Make the claim anew without the data source'
       : `install the snapshot controller's CustomResourceDefinitions, or make the claim anew without the data source`
@@ -95,7 +95,7 @@ function snapshotProblem(
   return undefined
 }
 
-/** Without the right to write snapshots the volume is made all the same, unprotected. */
+/** Without permission to patch snapshots the volume is created unprotected. */
 async function protect(
   snapshot: Readonly<VolumeSnapshot>,
   { client, log }: SnapshotSourceDeps,
@@ -104,7 +104,7 @@ async function protect(
   try {
     await addFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   } catch (error) {
-    if (!(error instanceof ApiError && error.code === 403)) throw error
+    if (!isForbidden(error)) throw error
     const { namespace, name } = snapshot.metadata
     log.info({ err: error, snapshot: `${namespace}/${name}` }, 'no right to protect the snapshot while it is read')
   }

@@ -1,4 +1,4 @@
-// Puts a finalizer on the source of a copy and takes it away, each only in the very state that was looked at.
+// Adds the finalizer of a data source and removes it, each conditional on the version that was read.
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 import type { Client } from '../../../client/index.ts'
 

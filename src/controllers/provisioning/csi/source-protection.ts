@@ -1,10 +1,10 @@
-// Lets go of claims and snapshots that volumes were copied from, once no copy is being made of them any more, by taking
-// away the finalizer that clone-source.ts and snapshot-source.ts gave them. Woken by the source and by the claims that
-// name it. Snapshots are not watched: those left over by others are looked for at the start and every few minutes.
+// Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources, once no volume is being created
+// from them. Triggered by the source and by the claims that name it. Snapshots are not watched: leftovers of other
+// processes are listed at the start and every few minutes.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { ApiError, isConflict, isForbidden, isNotFound } from '../../../api/status-error.ts'
 import { type Client, keyOfObject, refOfKey } from '../../../client/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import {
@@ -28,7 +28,7 @@ import { removeFinalizer } from './source-finalizer.ts'
 export interface SourceProtectionOptions {
   /** Default 1. */
   readonly workers?: number
-  /** Between two looks for snapshots that nobody lets go of; 0: only at the start. Default 5 min. */
+  /** Interval of listing snapshots with a leftover finalizer; 0: only at the start. Default 5 min. */
   readonly sweepIntervalMs?: number
 }
 
@@ -103,35 +103,35 @@ interface SourceDeps {
   readonly claims: Cache<PersistentVolumeClaim>
 }
 
-/** A claim keeps the finalizer until it is deleted: the next copy would need it again. */
+/** A claim keeps the finalizer until it is deleted, because the next clone would need it again. */
 async function letCloneSourceGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
   const from = claims.get(key)
   if (!from || !isHeld(from)) return done
   const waiting =
-    copyInTheMaking(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await lateCopy(client, key, cloneSources, signal))
+    cloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await lateCopy(client, key, cloneSources, signal))
   if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being copied from it`)
   return released(() => removeFinalizer(client, persistentVolumeClaimKind, from, CLONE_FINALIZER, signal))
 }
 
 async function letSnapshotGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
-  const waiting = copyInTheMaking(claims.byIndex(BY_SNAPSHOT, key))
+  const waiting = cloneInProgress(claims.byIndex(BY_SNAPSHOT, key))
   if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being filled from it`)
   if (!(await client.serves(volumeSnapshotKind))) return done
   return released(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await lateCopy(client, key, snapshotSources, signal)) return // its own change will bring this back
+    if (await lateCopy(client, key, snapshotSources, signal)) return // its change triggers another reconcile
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }
 
-/** The cache may be behind: a copy that another provisioner began a moment ago must be seen before its source goes. */
+/** Reads from the server: the cache may not show a clone that another provisioner has just begun. */
 async function lateCopy(client: Client, key: string, sourcesIn: (claim: Claim) => string[], signal: AbortSignal) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
-  return copyInTheMaking(items.filter((claim) => sourcesIn(claim).includes(key)))
+  return cloneInProgress(items.filter((claim) => sourcesIn(claim).includes(key)))
 }
 
-const copyInTheMaking = (claims: readonly Claim[]) =>
+const cloneInProgress = (claims: readonly Claim[]) =>
   claims.find(({ status }) => (status?.phase ?? 'Pending') === 'Pending')
 
 async function released(release: () => Promise<void>): Promise<Outcome> {
@@ -139,10 +139,9 @@ async function released(release: () => Promise<void>): Promise<Outcome> {
     await release()
     return done
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    if (error.code === 404) return done
-    if (error.code === 409) return backOff('it changed meanwhile')
-    if (error.code === 403) return stuck(`no right to let it go: ${error.message}`)
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the source changed during the reconcile')
+    if (isForbidden(error)) return stuck(`cannot remove the finalizer: ${(error as Error).message}`)
     throw error
   }
 }

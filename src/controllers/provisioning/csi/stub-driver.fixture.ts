@@ -1,5 +1,4 @@
-// For tests: a driver whose answers are given by hand. Counts as reachable what it implements, fails the rest with
-// UNIMPLEMENTED, and keeps every request it got.
+// A stub CSI driver with scripted replies. Unscripted calls fail with UNIMPLEMENTED; all requests are recorded.
 import { create, type DescMethod, type Message, type MessageInitShape } from '@bufbuild/protobuf'
 import type {
   Controller,
@@ -22,7 +21,7 @@ export interface StubDriver extends ReturnType<typeof createCsiDriver> {
   readonly created: CreateVolumeRequest[]
   readonly deleted: DeleteVolumeRequest[]
   readonly capacityAsked: GetCapacityRequest[]
-  /** Answers from now on. */
+  /** Replies from now on. */
   answer(answers: Answers): void
 }
 
@@ -53,7 +52,7 @@ export function stubDriver(first: Answers = {}): StubDriver {
   }
 }
 
-/** A driver that makes what it is asked for. */
+/** A driver that creates every requested volume. */
 export const MAKING: Answers = {
   createVolume: async ({ name, capacityRange, volumeContentSource: contentSource }) => ({
     volume: { volumeId: `id-${name}`, capacityBytes: capacityRange?.requiredBytes ?? 0n, contentSource },

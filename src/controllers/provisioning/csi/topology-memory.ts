@@ -1,24 +1,24 @@
-// What was found out about the nodes for a claim's first try, by the claim's uid: its retries must ask the driver for
-// the same, also when the node is gone by then. Dropped once the driver has given a final answer.
+// Topology of the first try for a claim, by the claim's uid: retries must send the same request, even if the node is
+// deleted by then. Dropped once the driver has returned a final result.
 import type { Term } from './topology.ts'
 
 export interface ClaimTopology {
-  /** The node these are about; undefined for claims that do not wait for one. */
+  /** The selected node; undefined with immediate binding. */
   node: string | undefined
   keys?: readonly string[]
-  /** The selected node's labels, those that count. */
+  /** The topology labels of the selected node. */
   place?: Readonly<Record<string, string>>
   requisite?: readonly Term[]
 }
 
 export interface TopologyMemory {
-  /** Empty at first. With another node than last time it starts anew, unless `mustRepeat`. */
+  /** Empty at first, and reset when the node changes, unless `mustRepeat`. */
   of(claimUid: string, node: string | undefined, mustRepeat: boolean): ClaimTopology
   forget(claimUid: string): void
   readonly size: number
 }
 
-/** Claims being made at once; beyond this the oldest is forgotten, and its next try looks at the nodes anew. */
+/** Claims in progress; beyond this number the oldest is dropped, and its next try reads the nodes again. */
 const CLAIMS_MAX = 10_000
 
 export function createTopologyMemory(): TopologyMemory {

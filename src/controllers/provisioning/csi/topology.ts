@@ -1,6 +1,6 @@
-// Where in the cluster a volume may be made, and where best: what CreateVolume is told as accessibility requirement.
-// Pure: reads the nodes through NodeTopologies (node-topologies.ts), keeps what it found out per claim in TopologyMemory
-// so that every retry asks for the same.
+// The accessibility requirements of CreateVolume: where a volume may be created (requisite) and where preferably. Pure:
+// reads nodes through NodeTopologies (node-topologies.ts) and keeps the result per claim in TopologyMemory, so that
+// every retry sends the same request.
 //
 //   binding    allowedTopologies  flags                  requisite                     preferred
 //   delayed    any                strict                 the selected node's term      the same
@@ -8,12 +8,12 @@
 //   delayed    set                                       the allowed ones              from the selected node's on
 //   immediate  set                                       the allowed ones              from the i-th on
 //   immediate  none               immediateTopology      every node's term             from the i-th on
-//   immediate  none               no immediateTopology   nothing is said
+//   immediate  none               no immediateTopology   no requirement
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import { notNow, notThere } from './refusal.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 
-/** Labels that describe a place, sorted by key. */
+/** Topology labels, sorted by key. */
 export type Term = readonly Segment[]
 export type Segment = readonly [key: string, value: string]
 
@@ -22,14 +22,14 @@ export interface TopologyRequirement {
   readonly preferred: readonly Term[]
 }
 
-/** What is known of the nodes and the driver on them. */
+/** The nodes and the topology keys of the driver on them. */
 export interface NodeTopologies {
-  /** The keys the driver named on a node; undefined when the node has not said which drivers it runs. */
+  /** The topology keys of the driver on a node; undefined without a CSINode. */
   keysOf(node: string): readonly string[] | undefined
   labelsOf(node: string): Readonly<Record<string, string>> | undefined
-  /** The keys of some node where the driver named any; none when there is no such node. */
+  /** The keys of any node where the driver has some; undefined if there is none. */
   someKeys(): readonly string[]
-  /** The terms of all nodes that carry all these labels: sorted, each once. */
+  /** The distinct terms of all nodes with all these labels, sorted. */
   termsOf(keys: readonly string[]): readonly Term[]
 }
 
@@ -40,11 +40,11 @@ export interface TopologyWish {
   readonly strict: boolean
   readonly immediate: boolean
   readonly nodes: NodeTopologies
-  /** Read before the nodes are, and filled in. */
+  /** Takes precedence over the nodes, and is filled in. */
   readonly memory: ClaimTopology
 }
 
-/** Undefined: the driver is told nothing. Throws a Refusal. */
+/** Undefined: no requirement. Throws a Refusal. */
 export function topologyRequirement(wish: TopologyWish): TopologyRequirement | undefined {
   return wish.selectedNode === undefined ? immediateRequirement(wish) : delayedRequirement(wish, wish.selectedNode)
 }
@@ -63,7 +63,7 @@ function delayedRequirement(wish: TopologyWish, node: string): TopologyRequireme
     return { requisite: [place], preferred: [place] }
   }
   const requisite = allowedTopologies.length > 0 ? allowed : termsOfNodes(keys, nodes, memory)
-  if (requisite.length === 0) return undefined // the class lists places and describes none of them
+  if (requisite.length === 0) return undefined // allowedTopologies contains only empty terms
   const first = requisite.findIndex((term) => isWithin(term, place))
   if (first < 0) {
     throw notNow(
@@ -117,7 +117,7 @@ function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, memory: Cl
 
 const asKnown = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
 
-/** The place these labels describe, or nothing if one of the keys is missing. */
+/** The term of these labels; undefined if a key is missing. */
 export function termOf(labels: Readonly<Record<string, string>>, keys: readonly string[]): Term | undefined {
   if (!keys.every((key) => Object.hasOwn(labels, key))) return undefined
   return [...new Set(keys)].map((key): Segment => [key, labels[key]!]).sort(compareSegments)
@@ -143,7 +143,7 @@ export function flattened(allowed: readonly TopologySelectorTerm[]): Term[] {
   })
 }
 
-/** Beyond this a class's places do not fit into a request; the claim is told so. */
+/** Beyond this number the topologies do not fit into a request; an event says so. */
 const FLATTENED_TERMS_MAX = 10_000
 
 /** Fewer segments first, then by keys and values; each term once. */
@@ -163,17 +163,17 @@ function compareTerms(a: Term, b: Term): number {
 
 const compareSegments = (a: Segment, b: Segment): number => compareBytes(a[0], b[0]) || compareBytes(a[1], b[1])
 
-/** By bytes and not by code units, so that every implementation agrees on the order. */
+/** By bytes rather than code units, as external-provisioner does. */
 const compareBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
-/** Whether everything the term says also holds of the place. */
+/** Whether the topology contains all labels of the term. */
 const isWithin = (term: Term, place: Term): boolean =>
   term.every(([key, value]) => place.some(([otherKey, other]) => otherKey === key && other === value))
 
 const rotated = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
 
 /**
- * Which of n places a claim begins with. Claims of one stateful set go round, whatever the claim template's name:
+ * Which of n topologies a claim starts with. Claims of one StatefulSet rotate, whatever the name of the claim template:
  *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
  */
 export function spreadIndex(claimName: string, n: number): number {
