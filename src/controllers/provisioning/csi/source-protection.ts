@@ -4,7 +4,7 @@
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { ApiError, isConflict, isForbidden, isNotFound } from '../../../api/status-error.ts'
+import { isConflict, isForbidden, isNotFound } from '../../../api/status-error.ts'
 import { type Client, keyOfObject, refOfKey } from '../../../client/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import {
