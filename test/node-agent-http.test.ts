@@ -80,7 +80,7 @@ describe('node agents over HTTP', () => {
   it('SYS-7 refuse a node name or directory that is in use, with the reason', async () => {
     await startNode('taken')
     await expect(startNode('taken', { rootDir: join(dir, 'elsewhere') })).rejects.toThrow(
-      /The node name "taken" belongs to another agent/,
+      /The node name "taken" is used by another agent/,
     )
     await expect(startNode('other', { rootDir: join(dir, 'taken') })).rejects.toThrow(/used by another node agent/)
   })

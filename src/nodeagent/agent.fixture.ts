@@ -14,7 +14,7 @@ import { createCacheSet } from '../runtime/index.ts'
 import { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
 import { createMemoryDisk, type MemoryDisk, mountAsAsked } from './disk/memory-disk.ts'
 import { createAgentMetrics } from './metrics.ts'
-import type { MachineFacts } from './node/facts.ts'
+import type { MachineInfo } from './node/machine-info.ts'
 import type { FoundSocket } from './registration/plugin-directory.ts'
 
 export const NODE = 'node-1'
@@ -26,7 +26,7 @@ export const VOLUMES = '/api/v1/persistentvolumes'
 
 const SOCKET = `${ROOT}/plugins_registry/${DRIVER}-reg.sock`
 
-export const MACHINE: MachineFacts = {
+export const MACHINE: MachineInfo = {
   hostname: 'machine',
   address: '192.0.2.7',
   os: 'linux',

@@ -1,6 +1,5 @@
-// The agent of one node, wired from what it is given: registration of drivers, the node's own objects, its pods, their
-// volumes and their stats. Several run in one process, each with its own root and name; start-agent.ts makes one for
-// this machine.
+// Composes the agent of one node: driver registration, the node's objects, its pods, their volumes and stats. Several
+// agents can run in one process, each with its own root and name; start-agent.ts creates one for this machine.
 
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -26,16 +25,16 @@ import {
 } from '../runtime/index.ts'
 import { attachedVolumeNameOf } from '../volumes/attachment-names.ts'
 import { type Containers, noContainers } from './commands/containers.ts'
-import { createBooks, volumeKey } from './csi/books.ts'
-import { createGrowVolume, type GrowVolume } from './csi/grow.ts'
+import { createExpandVolume, type ExpandVolume } from './csi/expand-volume.ts'
 import { createVolumesInUse } from './csi/in-use.ts'
 import { emptySteps } from './csi/mount.ts'
+import { createMountRecords, volumeKey } from './csi/mount-records.ts'
 import { unstageOrphan } from './csi/unmount.ts'
 import type { NodeDisk } from './disk/disk.ts'
 import type { AgentMetrics } from './metrics.ts'
-import { createAnnouncer } from './node/announce.ts'
-import type { MachineFacts } from './node/facts.ts'
-import { createNodePresence } from './node/presence.ts'
+import { createCsiNodeWriter } from './node/csi-node-writer.ts'
+import type { MachineInfo } from './node/machine-info.ts'
+import { createNodeHeartbeat } from './node/node-heartbeat.ts'
 import { agentPaths } from './paths.ts'
 import { createAttempts } from './pods/attempts.ts'
 import { BY_UID, createPodController, unfinished } from './pods/pod-controller.ts'
@@ -49,7 +48,7 @@ import { provisionedIo } from './stats/provisioned.ts'
 
 export interface NodeAgentDeps {
   readonly nodeName: string
-  /** The same for every life of this agent, different for every other. */
+  /** Stable across restarts of this agent, unique among agents. */
   readonly identity: string
   /** Absolute; the kubelet's root directory, in its layout. */
   readonly root: string
@@ -60,18 +59,18 @@ export interface NodeAgentDeps {
   readonly log: Logger
   readonly clientMetrics?: ClientMetrics
   readonly metrics: AgentMetrics
-  readonly machine: MachineFacts
+  readonly machine: MachineInfo
   readonly disk: NodeDisk
   readonly plugins: { readonly directory: PluginDirectory; readonly calls: PluginCalls }
-  /** Sockets of drivers that have no registrar. */
+  /** Sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
   connect(endpoint: string): CsiConnection
-  /** What the device behind a path does; undefined where the volume has no device of its own. */
+  /** IO rates of the device behind a path; undefined if the volume has no device of its own. */
   ratesAt?(path: string): Promise<IoRates | undefined>
-  /** Default: pods have their volumes, and nothing runs. */
+  /** Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
-  /** Default: NodeExpandVolume when it is the node's turn. */
-  readonly grow?: GrowVolume
+  /** Default: NodeExpandVolume (csi/expand-volume.ts). */
+  readonly expand?: ExpandVolume
   readonly labels?: Readonly<Record<string, string>>
   /** Default 110. */
   readonly podsMax?: number
@@ -82,13 +81,13 @@ export interface NodeAgentDeps {
 
 export interface NodeAgent {
   readonly nodeName: string
-  /** Why pods and volumes are not done, for people. */
+  /** Pods and volumes that are not done, with the reason. */
   standings(): { readonly key: string; readonly because?: string }[]
-  /** Whether anything is being worked on this moment. */
+  /** Whether any reconcile is running or queued. */
   readonly isBusy: boolean
-  /** What is registered, and why other sockets are not. */
+  /** Registered drivers, and why other sockets are not registered. */
   drivers(): { readonly registered: readonly string[]; readonly problems: Readonly<Record<string, string>> }
-  /** Throws NodeNameTakenError. Settles when the last piece of work has; mounts stay as they are. */
+  /** Throws NodeNameTakenError. Settles when the last running work has; mounts stay. */
   run(signal: AbortSignal, onReady?: () => void): Promise<void>
 }
 
@@ -98,7 +97,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const { nodeName, client, caches, clock, random, log, disk, metrics } = deps
   const paths = agentPaths(deps.root)
   const events = createEventRecorder({ client, clock, random, log, component: 'kubelet', instance: nodeName })
-  const presence = createNodePresence({
+  const heartbeat = createNodeHeartbeat({
     client,
     nodeName,
     identity: deps.identity,
@@ -106,13 +105,18 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     labels: deps.labels ?? {},
     podsMax: deps.podsMax ?? PODS_MAX,
     version: deps.version,
-    seen: () => nodes.get({ name: nodeName }),
+    cached: () => nodes.get({ name: nodeName }),
     renewMs: deps.renewMs,
     clock,
     log,
   })
-  const announcer = createAnnouncer({ client, nodeName, clock })
-  const drivers = createDrivers({ connect: deps.connect, ...announcer, log })
+  const csiNodeWriter = createCsiNodeWriter({ client, nodeName, clock })
+  const drivers = createDrivers({
+    connect: deps.connect,
+    announce: csiNodeWriter.addDriver,
+    withdraw: csiNodeWriter.removeDriver,
+    log,
+  })
   const registrar = createRegistrar({
     directory: deps.plugins.directory,
     plugins: deps.plugins.calls,
@@ -122,7 +126,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     clock,
     log,
   })
-  const books = createBooks({ disk, paths, nodeName, log })
+  const records = createMountRecords({ disk, paths, nodeName, log })
   const containers = deps.containers ?? noContainers()
   const attempts = createAttempts({ clock })
   const mounted = new Map<string, Map<string, MountedVolume>>()
@@ -158,14 +162,14 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     clock,
     random,
     log,
-    ...(deps.clientMetrics ? { metrics: deps.clientMetrics } : {}),
+    metrics: deps.clientMetrics,
     async reconcile(uid, signal) {
       const outcome = await reconcilePod(uid, podDeps!, signal)
       stats.look(uid)
       return outcome
     },
   })
-  /** Volumes that are staged for nobody: an earlier life left them. */
+  /** Staged volumes without a publication, left by an earlier run of the agent. */
   const orphans = createWorkQueue({ name: 'node-orphans', clock, random, log })
   containers.onChange((uid) => controller.queue.add(uid))
   drivers.onChange(() => {
@@ -174,21 +178,23 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     for (const { key } of orphans.standings()) orphans.add(key)
   })
 
-  /** Reads what is on the disk; gives the names of the volumes that an earlier life may have left in use. */
+  /** Loads the mount records; returns the volumes that an earlier run may have left in use. */
   async function load(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
-    await books.load()
-    // What is staged for nobody does not say whether it was attached: naming one too many delays a detach, one too few
-    // would allow it under a mounted volume.
-    const attached = books.uids().flatMap((uid) => books.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
-    return [...new Set([...attached, ...stagedForNobody()].map(attachedVolumeNameOf))].sort()
+    await records.load()
+    // The record of an orphaned staging does not tell whether the volume is attached. Reporting one too many delays a
+    // detach; reporting one too few would allow a detach of a mounted volume.
+    const attached = records
+      .uids()
+      .flatMap((uid) => records.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
+    return [...new Set([...attached, ...orphanedStagings()].map(attachedVolumeNameOf))].sort()
   }
 
-  const stagedForNobody = () => books.stagings().filter((staging) => books.ofVolume(staging).length === 0)
+  const orphanedStagings = () => records.stagings().filter((staging) => records.ofVolume(staging).length === 0)
 
-  /** Everything that works on pods. */
+  /** Composes the dependencies of the pod reconcile. */
   function open(inUseAtStart: readonly string[]): PodDeps {
-    const inUse = createVolumesInUse({ atStart: inUseAtStart, report: presence.setVolumesInUse })
+    const inUse = createVolumesInUse({ atStart: inUseAtStart, report: heartbeat.setVolumesInUse })
     return {
       nodeName,
       client,
@@ -199,7 +205,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       claims,
       volumes,
       drivers,
-      books,
+      records,
       disk,
       paths,
       inUse,
@@ -209,7 +215,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       containers,
       attempts,
       mounted,
-      grow: deps.grow ?? createGrowVolume({ client, drivers, books, events, metrics, clock, random }),
+      expand: deps.expand ?? createExpandVolume({ client, drivers, records, events, metrics, clock, random }),
       hostIP: deps.machine.address,
       node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
       pod: podOf,
@@ -217,24 +223,24 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
         const pod = podOf(uid)
         return pod !== undefined && !pod.metadata.deletionTimestamp
       },
-      isOnRecord: (uid, volume) => books.publication(uid, volume) !== undefined,
+      isOnRecord: (uid, volume) => records.publication(uid, volume) !== undefined,
     }
   }
 
   async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
     const inUse = await load()
-    await presence.begin(inUse, signal)
+    await heartbeat.register(inUse, signal)
     podDeps = open(inUse)
-    await presence.ready(announcer.ensureCsiNode, signal)
-    for (const uid of books.uids()) controller.queue.add(uid) // of pods that are gone nobody else will tell
-    for (const staging of stagedForNobody()) orphans.add(volumeKey(staging))
+    await heartbeat.markReady(csiNodeWriter.ensureCsiNode, signal)
+    for (const uid of records.uids()) controller.queue.add(uid) // pods deleted while the agent was down wake no event
+    for (const staging of orphanedStagings()) orphans.add(volumeKey(staging))
     onReady?.()
-    // Whatever ends first ends the others: an agent that lost its name must not go on with its volumes.
+    // The first part to end stops the others: an agent that lost its name must not touch volumes.
     const stop = new AbortController()
     const over = AbortSignal.any([signal, stop.signal])
-    setMaxListeners(0, over) // every call to a driver listens to it
+    setMaxListeners(0, over) // one listener per driver call
     const parts = [
-      presence.keep(over),
+      heartbeat.run(over),
       registrar.run(over),
       controller.run(over),
       stats.run(over),
@@ -251,7 +257,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   }
 
   async function unstage(key: string, signal: AbortSignal) {
-    const staging = books.stagings().find((one) => volumeKey(one) === key)
+    const staging = records.stagings().find((one) => volumeKey(one) === key)
     if (!staging) return done
     try {
       await unstageOrphan(staging, podDeps!, signal)

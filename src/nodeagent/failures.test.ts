@@ -102,7 +102,7 @@ describe('drivers', () => {
     await world.aPod('shop', ['orders'])
     world.start()
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    const told = /example.com\/zone=b, and the driver "fake.stowage.example" says a. Correct the driver/
+    const told = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
     expect((await world.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
     expect((await world.events('shop'))[0]).toMatch(told)
     expect(await world.phase('shop')).toBe('Pending')
@@ -183,7 +183,7 @@ describe('the node', () => {
     world.disk.mountAt(target)
     world.start()
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toContain('occupied by a mount that is not ours')
+    expect((await world.events('shop'))[0]).toContain('occupied by a mount without a mount record')
     expect(await world.phase('shop')).toBe('Pending')
     expect(world.calls()).toEqual([])
     expect(world.disk.mounted).toContain(target)

@@ -1,6 +1,6 @@
-// The node agent: registers drivers, brings volumes to pods and takes them away again, and says how full they are.
+// The public names of the node agent: registers drivers; stages, publishes, expands and measures volumes.
 export { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
-export type { GrownVolume, GrowVolume } from './csi/grow.ts'
+export type { ExpandVolume, PublishedVolume } from './csi/expand-volume.ts'
 export { type AgentMetrics, createAgentMetrics } from './metrics.ts'
-export { NodeNameTakenError } from './node/presence.ts'
+export { NodeNameTakenError } from './node/node-heartbeat.ts'
 export { type NodeAgentOptions, type RunningNodeAgent, startNodeAgent } from './start-agent.ts'

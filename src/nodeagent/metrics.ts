@@ -1,5 +1,4 @@
-// What the agent tells operators, under the names they chart for a kubelet: calls to drivers, steps of volumes, and what
-// each claim's volume holds and does.
+// The agent's metrics, under the kubelet's names: driver calls, volume operations, and usage and IO of each claim's volume.
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import { type CallObserver, goNameOf } from '../csi/index.ts'
 
@@ -26,7 +25,7 @@ export interface VolumeLabels {
   readonly persistentvolumeclaim: string
 }
 
-/** Only what is known; what is left out is not shown. */
+/** Absent values are not exported. */
 export interface VolumeStats extends Partial<Record<keyof typeof GAUGES, number>> {
   readonly read?: IoStats
   readonly write?: IoStats
@@ -65,14 +64,14 @@ const DIRECTIONS = ['read', 'write'] as const
 export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): number }): AgentMetrics {
   const calls = new Histogram({
     name: 'csi_operations_seconds',
-    help: 'Time from a call to a CSI driver to its answer.',
+    help: 'Duration of calls to CSI drivers.',
     labelNames: ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
     buckets: SECONDS,
     registers: [registry],
   })
   const steps = new Histogram({
     name: 'storage_operation_duration_seconds',
-    help: 'Time a step of a volume took.',
+    help: 'Duration of volume operations.',
     labelNames: ['volume_plugin', 'operation_name', 'status', 'migrated'],
     buckets: SECONDS,
     registers: [registry],

@@ -1,4 +1,4 @@
-// Where things lie under the agent's root: the kubelet's layout, so that drivers and people find what they expect.
+// The directory layout under the agent's root, which is the kubelet's.
 //   plugins_registry/                                       registration sockets
 //   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged; vol_data.json beside it says what
 //   plugins/kubernetes.io/csi/volumeDevices/…               the same for block volumes
@@ -44,7 +44,7 @@ export function agentPaths(root: string) {
   }
 }
 
-/** Names come from objects and drivers; none of them may lead out of its directory. */
+/** Names come from objects and drivers: rejects any that would leave its directory. */
 function part(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) {
     throw new Error(`${JSON.stringify(name)} cannot be the name of a file. Rename the object it belongs to.`)

@@ -1,4 +1,4 @@
-// An agent for this machine: its disk, its plugin directory, its sockets, and a root of its own that no other agent uses.
+// Starts a node agent on this machine: real disk, plugin directory, sockets, and an exclusive root directory.
 // `stowage node` starts one; `stowage up` starts several in one process, each with its own root and node name.
 
 import { mkdir, realpath, stat } from 'node:fs/promises'
@@ -22,7 +22,7 @@ import { noMoreContainers } from './commands/containers.ts'
 import { createHostContainers } from './commands/host-containers.ts'
 import { createHostDisk } from './disk/host-disk.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
-import { type MachineFacts, machineFacts } from './node/facts.ts'
+import { type MachineInfo, readMachineInfo } from './node/machine-info.ts'
 import { agentPaths } from './paths.ts'
 import { createPluginCalls } from './registration/plugin-calls.ts'
 import { createPluginDirectory } from './registration/plugin-directory.ts'
@@ -30,21 +30,21 @@ import { createPluginDirectory } from './registration/plugin-directory.ts'
 export interface NodeAgentOptions {
   readonly client: Client
   readonly nodeName: string
-  /** The kubelet's root directory; made if missing. */
+  /** The kubelet's root directory; created if missing. */
   readonly root: string
-  /** Sockets of drivers that have no registrar. */
+  /** Sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
-  /** Containers' commands run as processes of this machine. Default: nothing runs. */
+  /** Runs containers' commands as processes of this machine. Default: no process runs. */
   readonly runCommands?: boolean
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
-  /** What this node says of its machine instead of the truth: several nodes may share one. */
-  readonly machine?: Partial<MachineFacts>
+  /** Overrides of the machine info: several nodes may share a machine. */
+  readonly machine?: Partial<MachineInfo>
   readonly version: string
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Metrics of several agents in one process may share a registry: then the first to come makes them, and hands them on. */
+  /** Shared by several agents in one process; absent: created on `registry`. */
   readonly metrics?: AgentMetrics
   readonly registry?: Registry
   readonly signal: AbortSignal
@@ -52,11 +52,11 @@ export interface NodeAgentOptions {
 
 export interface RunningNodeAgent {
   readonly agent: NodeAgent
-  /** Settles when the agent has stopped; rejects if it could not start or had to give up. */
+  /** Settles when the agent has stopped; rejects if it could not start or failed. */
   readonly stopped: Promise<void>
 }
 
-/** Settles once the node is registered and takes pods. */
+/** Settles once the node is registered and ready. */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningNodeAgent> {
   const { client, nodeName, clock, random, log, signal } = options
   await mkdir(options.root, { recursive: true, mode: 0o750 })
@@ -79,7 +79,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       random,
       log,
       metrics,
-      machine: { ...(await machineFacts()), ...options.machine },
+      machine: { ...(await readMachineInfo()), ...options.machine },
       disk,
       plugins: {
         directory: createPluginDirectory({ path: paths.registry, log }),
@@ -91,8 +91,8 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       containers: options.runCommands
         ? await createHostContainers({ paths, disk, clock, log })
         : noMoreContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
-      ...(options.labels ? { labels: options.labels } : {}),
-      ...(options.podsMax === undefined ? {} : { podsMax: options.podsMax }),
+      labels: options.labels,
+      podsMax: options.podsMax,
       version: options.version,
     })
     let ready = () => {}
@@ -111,7 +111,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
   }
 }
 
-/** Kept in the root, so that an agent that comes back is known as the one that had the node's name. */
+/** Stored in the root, so that a restarted agent keeps its lease on the node name. */
 async function agentId(root: string, random: Random): Promise<string> {
   const path = join(root, 'agent-id')
   const known = (await readTextIfPresent(path))?.trim()
@@ -121,7 +121,7 @@ async function agentId(root: string, random: Random): Promise<string> {
   return id
 }
 
-/** One agent per root. The kernel takes the lock back however its process ends. */
+/** One agent per root. An abstract socket as lock: the kernel releases it when the process ends in any way. */
 async function lockRoot(root: string): Promise<{ release(): Promise<void> }> {
   const { dev, ino } = await stat(root)
   const server = createServer((socket) => socket.destroy())
@@ -138,7 +138,7 @@ async function lockRoot(root: string): Promise<{ release(): Promise<void> }> {
   return { release: () => new Promise((resolve) => server.close(() => resolve())) }
 }
 
-/** What the device behind a volume does, where the volume has one for itself: not the disk the agent itself lives on. */
+/** IO rates of a volume's own device, which is not the disk of the agent's root. */
 function createRates(root: string, mounts: Mounts, clock: Clock) {
   const counters = createCounters({ clock })
   return async (path: string): Promise<IoRates | undefined> => {

@@ -1,6 +1,5 @@
-// vol_data.json: which volume of which driver a directory belongs to. It is written before the driver is asked for
-// anything and removed after everything is undone, and is all that a restarted agent needs to undo it.
-// The keys are the kubelet's.
+// The format of vol_data.json: which volume of which driver a directory belongs to. With it a restarted agent can unmount
+// the volume. The keys are the kubelet's.
 
 export interface VolData {
   readonly volumeHandle: string
@@ -14,7 +13,7 @@ export interface VolData {
 
 export const formatVolData = (data: VolData): string => `${JSON.stringify(data)}\n`
 
-/** Undefined for what nobody of us wrote, or what a full disk cut short. */
+/** Undefined for an invalid or truncated file. */
 export function parseVolData(text: string): VolData | undefined {
   let data: unknown
   try {

@@ -3,7 +3,7 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import { createNodePresence } from '../../nodeagent/node/presence.ts'
+import { createNodeHeartbeat } from '../../nodeagent/node/node-heartbeat.ts'
 import { aWorld, type World } from './node-lifecycle.fixture.ts'
 
 const MACHINE = {
@@ -36,7 +36,7 @@ afterEach(async () => {
 /** The part of the node agent that maintains Node and Lease. */
 async function aPresence(nodeName: string): Promise<() => Promise<void>> {
   const abort = new AbortController()
-  const presence = createNodePresence({
+  const presence = createNodeHeartbeat({
     client: behindSwitch(world.client),
     nodeName,
     identity: 'one',
@@ -47,9 +47,9 @@ async function aPresence(nodeName: string): Promise<() => Promise<void>> {
     clock: world.clock,
     log: silentLog,
   })
-  await presence.begin([], abort.signal)
-  await presence.ready(async () => {}, abort.signal)
-  const kept = presence.keep(abort.signal)
+  await presence.register([], abort.signal)
+  await presence.markReady(async () => {}, abort.signal)
+  const kept = presence.run(abort.signal)
   return async () => {
     abort.abort()
     await kept

@@ -1,4 +1,4 @@
-// How a volume is to be used on this node, in the protocol's words. The same for stage and publish.
+// The VolumeCapability of a volume, the same for stage, publish and expand. Pure.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../csi/gen/csi_pb.js'
 import type { NodeCapability } from '../../csi/index.ts'
@@ -10,7 +10,7 @@ export function capabilityOf(
   { mode, fsType, mountOptions, accessMode }: CsiVolume,
   { can, group }: { readonly can: ReadonlySet<NodeCapability>; readonly group: number | undefined },
 ): Capability {
-  const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? MODES_TOLD_APART : MODES
+  const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? SINGLE_NODE_MULTI_WRITER_MODES : MODES
   const passedGroup = group !== undefined && can.has('VOLUME_MOUNT_GROUP') ? String(group) : ''
   return {
     accessMode: { mode: modes[accessMode] ?? Mode.SINGLE_NODE_WRITER },
@@ -28,7 +28,7 @@ const MODES: Readonly<Record<string, Mode>> = {
   ReadWriteMany: Mode.MULTI_NODE_MULTI_WRITER,
 }
 
-const MODES_TOLD_APART: Readonly<Record<string, Mode>> = {
+const SINGLE_NODE_MULTI_WRITER_MODES: Readonly<Record<string, Mode>> = {
   ...MODES,
   ReadWriteOnce: Mode.SINGLE_NODE_MULTI_WRITER,
   ReadWriteOncePod: Mode.SINGLE_NODE_SINGLE_WRITER,

@@ -1,11 +1,10 @@
-// A volume of a CSI driver as the agent uses it: everything about it from the PV, or from the pod where it is declared
-// there, in one shape.
+// A CSI volume as the agent uses it, from a PersistentVolume or from an inline volume of a pod. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { sha256 } from '../paths.ts'
-import type { VolumeIdentity, VolumeMode } from './books.ts'
+import type { VolumeIdentity, VolumeMode } from './mount-records.ts'
 
 export interface SecretRef {
   readonly namespace: string
@@ -20,13 +19,13 @@ export interface CsiVolume extends VolumeIdentity {
   readonly readOnly: boolean
   readonly fsType: string
   readonly mountOptions: readonly string[]
-  /** Only the first of the PV's modes counts. */
+  /** The PV's first access mode. */
   readonly accessMode: string
   readonly attributes: Readonly<Record<string, string>>
   readonly stageSecret?: SecretRef
   readonly publishSecret?: SecretRef
   readonly expandSecret?: SecretRef
-  /** Unless inline. */
+  /** Absent for an inline volume. */
   readonly pv?: Readonly<PersistentVolume>
   readonly claim?: Readonly<PersistentVolumeClaim>
 }

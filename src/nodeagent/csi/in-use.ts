@@ -1,49 +1,49 @@
-// Which attached volumes this node has in use, told in its status before any of them is mounted and until it is unmounted:
-// whoever detaches volumes waits for it. The names are the kubelet's.
+// status.volumesInUse of this node: a volume is listed before it is mounted and until it is unmounted, and the
+// attach-detach controller does not detach a listed volume.
 import { attachedVolumeNameOf } from '../../volumes/attachment-names.ts'
-import type { VolumeIdentity } from './books.ts'
+import type { VolumeIdentity } from './mount-records.ts'
 
 export interface VolumesInUse {
-  /** Settles once the cluster has been told. */
+  /** Settles once the list is written. */
   add(volume: VolumeIdentity): Promise<void>
   remove(volume: VolumeIdentity): Promise<void>
 }
 
 export interface VolumesInUseDeps {
-  /** Names that the cluster is told otherwise, before anything is added or removed. */
+  /** Names that the first status already lists. */
   readonly atStart: readonly string[]
   report(names: readonly string[]): Promise<void>
 }
 
 export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): VolumesInUse {
   const names = new Set(atStart)
-  /** Unknown after a report that failed: it may have come through. */
-  let told: string | undefined = JSON.stringify([...names].sort())
-  let telling: Promise<void> = Promise.resolve()
+  /** Undefined after a failed report: it may have been written. */
+  let reported: string | undefined = JSON.stringify([...names].sort())
+  let reporting: Promise<void> = Promise.resolve()
 
-  /** Many changes at once become one report, and everyone waits for the one that has theirs. */
-  async function tell(): Promise<void> {
-    const after = telling
+  /** Merges concurrent changes into one report; each caller waits for the report that contains its change. */
+  async function flush(): Promise<void> {
+    const after = reporting
       .catch(() => {})
       .then(async () => {
         const all = [...names].sort()
-        if (told === JSON.stringify(all)) return
-        told = undefined
+        if (reported === JSON.stringify(all)) return
+        reported = undefined
         await report(all)
-        told = JSON.stringify(all)
+        reported = JSON.stringify(all)
       })
-    telling = after
+    reporting = after
     await after
   }
 
   return {
     async add(volume) {
       names.add(attachedVolumeNameOf(volume))
-      await tell()
+      await flush()
     },
     async remove(volume) {
       names.delete(attachedVolumeNameOf(volume))
-      await tell() // also if it was gone before: the report of that may have failed
+      await flush() // also if it was not listed: an earlier report may have failed
     },
   }
 }

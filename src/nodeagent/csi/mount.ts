@@ -1,6 +1,6 @@
-// Brings one CSI volume to one pod, in the kubelet's order: attached, staged once for the node, published for the pod,
-// given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
-// final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
+// Mounts one CSI volume for one pod, in the kubelet's order: attached, staged once per node, published for the pod, fsGroup
+// applied. Each step is recorded before the driver is called and is idempotent. After a final error there is nothing to
+// undo; after an uncertain one the step is undone later as if it had succeeded.
 
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -9,7 +9,7 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { KeyedLock } from '../../base/keyed-lock.ts'
-import type { Client } from '../../client/index.ts'
+import { type Client, find } from '../../client/index.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
@@ -18,12 +18,12 @@ import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
-import { failedMount, VolumeProblem, waitingFor } from '../problem.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { type Books, type Publication, type Staging, volumeKey } from './books.ts'
+import { failedMount, VolumeProblem, waitingFor } from '../volume-problem.ts'
 import { capabilityOf } from './capability.ts'
 import type { CsiVolume, SecretRef } from './csi-volume.ts'
 import type { VolumesInUse } from './in-use.ts'
+import { type MountRecords, type Publication, type Staging, volumeKey } from './mount-records.ts'
 import { groupOfPod, ownershipChange } from './ownership.ts'
 
 export interface MountDeps {
@@ -32,17 +32,17 @@ export interface MountDeps {
   readonly csiDrivers: Cache<CSIDriver>
   readonly attachments: Cache<VolumeAttachment>
   readonly drivers: Drivers
-  readonly books: Books
+  readonly records: MountRecords
   readonly disk: NodeDisk
   readonly paths: AgentPaths
   readonly inUse: VolumesInUse
   readonly metrics: AgentMetrics
-  /** Work on one volume at a time. */
+  /** One operation per volume at a time. */
   readonly lock: KeyedLock
-  /** What this life of the agent has asked for, and knows how it went. */
+  /** Steps that this run of the agent has completed. */
   readonly done: StepsDone
   node(): NodeFacts
-  /** Whether the pod still wants its volumes; asked between two steps. */
+  /** Whether the pod still needs its volumes; checked between two steps. */
   isWanted(uid: string): boolean
 }
 
@@ -50,13 +50,13 @@ export interface MountDeps {
 export interface StepsDone {
   readonly staged: Set<string>
   readonly published: Set<string>
-  /** Refused for good with nothing left behind, in this life: there is nothing to undo. */
+  /** Never published, or rejected with a final error: there is nothing to undo. */
   readonly neverPublished: Set<string>
 }
 
 export const emptySteps = (): StepsDone => ({ staged: new Set(), published: new Set(), neverPublished: new Set() })
 
-/** As the kubelet has it, for every call. */
+/** The kubelet's timeout of CSI calls. */
 export const CALL_TIMEOUT_MS = 120_000
 
 export const publicationKey = ({ uid, volume }: Pick<Publication, 'uid' | 'volume'>) => `${uid}/${volume}`
@@ -81,22 +81,22 @@ export async function mountCsiVolume(
     checkOnlyUser(pod, volume, deps)
     const attachment = attachmentOf(volume, csiDriver, deps)
     const publication = publicationOf(pod, volume, attachment?.metadata.name ?? '', deps)
-    const operation = volume.mode === 'Block' ? 'map_volume' : 'volume_mount'
-    return deps.metrics.during(volume.driver, operation, async () => {
-      const round = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
-      await record(round)
-      if (attachment) await holdAttached(attachment, round)
-      checkWanted(round)
-      await stage(round)
-      checkWanted(round)
-      await publish(round)
-      await giveToGroup(round)
+    const metric = volume.mode === 'Block' ? 'map_volume' : 'volume_mount'
+    return deps.metrics.during(volume.driver, metric, async () => {
+      const operation = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
+      await record(operation)
+      if (attachment) await confirmAttached(attachment, operation)
+      checkWanted(operation)
+      await stage(operation)
+      checkWanted(operation)
+      await publish(operation)
+      await applyFsGroup(operation)
       return publication
     })
   })
 }
 
-interface Round {
+interface MountOperation {
   readonly pod: Readonly<Pod>
   readonly volume: CsiVolume
   readonly publication: Publication
@@ -107,23 +107,27 @@ interface Round {
   readonly signal: AbortSignal
 }
 
-/** The pod may have gone while something was waited for. */
-function checkWanted({ publication, volume, deps }: Round): void {
+/** The pod may have been deleted during the previous step. */
+function checkWanted({ publication, volume, deps }: MountOperation): void {
   if (deps.isWanted(publication.uid)) return
-  throw waitingFor(`the pod is going: volume "${volume.volume}" is not mounted`)
+  throw waitingFor(`the pod is being deleted: volume "${volume.volume}" is not mounted`)
 }
 
 /**
- * Whoever detaches does so only from a node that does not say it uses the volume. Once this node has said so, the
- * attachment is looked at again, at the server: it stays from here on, or it has gone just before. Where nobody can do
- * two things at once, a volume is first taken off the node's list and its attachment goes a moment later.
+ * Reports the volume in use, which prevents a detach, then reads the attachment from the server again: it may have been
+ * deleted just before the report. A server without atomic commits removes the volume from the node's volumesAttached
+ * before it deletes the attachment, so that list is checked too.
  */
-async function holdAttached({ metadata }: Readonly<VolumeAttachment>, { volume, deps, signal }: Round): Promise<void> {
+async function confirmAttached(
+  { metadata }: Readonly<VolumeAttachment>,
+  { volume, deps, signal }: MountOperation,
+): Promise<void> {
   await deps.inUse.add(volume)
   const name = metadata.name ?? ''
-  const now = await deps.client.get(volumeAttachmentKind, { name }, { signal }).catch(ifMissing)
-  const isThere = now && now.metadata.uid === metadata.uid && isOffered(now)
-  if (!isThere) throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
+  const now = await find(deps.client, volumeAttachmentKind, { name }, { signal })
+  const isAttached = now && now.metadata.uid === metadata.uid && isUsable(now)
+  if (!isAttached)
+    throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
   if ((await deps.client.commitsAtomically()) || (await isListed(volume, deps, signal))) return
   throw waitingFor(`volume "${volume.volume}" is not among the attached volumes of node ${deps.nodeName}`)
 }
@@ -133,16 +137,12 @@ async function isListed(volume: CsiVolume, { client, nodeName }: MountDeps, sign
   return status?.volumesAttached?.some(({ name }) => name === attachedVolumeNameOf(volume)) ?? false
 }
 
-const isOffered = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
+const isUsable = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
   status?.attached === true && metadata.deletionTimestamp === undefined
 
-function ifMissing(error: unknown): undefined {
-  if (error instanceof ApiError && error.code === 404) return undefined
-  throw error
-}
-
 function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeProblem {
-  if (!drivers.isSettled) return waitingFor(`the drivers of this node are being asked for, ${volume.driver} among them`)
+  if (!drivers.isSettled)
+    return waitingFor(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
   const refusal = drivers.refusalOf(volume.driver)
   return failedMount(
     `${step}.SetUp failed for volume "${volume.volume}" : driver name ${volume.driver} not found in the list of ` +
@@ -153,17 +153,17 @@ function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): Volum
 function checkServed(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
   const failed = (because: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${because}`)
   if ((csiDriver?.spec.tokenRequests?.length ?? 0) > 0) {
-    throw failed(`driver ${volume.driver} asks for service account tokens, which this agent does not hand out`)
+    throw failed(`driver ${volume.driver} asks for service account tokens, which this agent does not provide`)
   }
   if (volume.isInline && !csiDriver?.spec.volumeLifecycleModes?.includes('Ephemeral')) {
-    throw failed(`driver ${volume.driver} does not serve volumes that are declared in a pod. Use a claim`)
+    throw failed(`driver ${volume.driver} does not support CSI ephemeral inline volumes. Use a claim`)
   }
 }
 
-/** ReadWriteOncePod: by the records, which come before the mounts. */
-function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { books }: MountDeps): void {
+/** ReadWriteOncePod, by the mount records. */
+function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { records }: MountDeps): void {
   if (!volume.pv?.spec?.accessModes?.includes('ReadWriteOncePod')) return
-  const other = books.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
+  const other = records.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
   if (!other) return
   throw failedMount(
     `MountVolume.SetUp failed for volume "${volume.volume}" : volume uses the ReadWriteOncePod access mode and is ` +
@@ -171,13 +171,13 @@ function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { books }
   )
 }
 
-/** Undefined where none is needed. Without a CSIDriver object it is: nobody has said otherwise. */
+/** Undefined if the driver requires no attachment. A driver without a CSIDriver object requires one. */
 function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
   const { driver, handle } = volume
   const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })
   const attachment = deps.attachments.get({ name })
-  if (attachment && isOffered(attachment)) return attachment
+  if (attachment && isUsable(attachment)) return attachment
   const because = attachment?.status?.attachError?.message
   if (because) {
     throw new VolumeProblem(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {
@@ -196,37 +196,37 @@ function publicationOf({ metadata }: Readonly<Pod>, volume: CsiVolume, attachmen
   return { uid, volume: volume.volume, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
 }
 
-/** Before anything is asked of the driver: whatever lies at the target without a record of ours belongs to others. */
-async function record({ volume, publication, deps }: Round): Promise<void> {
-  const { books, disk, done } = deps
+/** Writes the record before the driver is called. A target that is occupied without a record is not touched. */
+async function record({ volume, publication, deps }: MountOperation): Promise<void> {
+  const { records, disk, done } = deps
   const { target } = publication
-  const isKnown = books.publication(publication.uid, publication.volume) !== undefined
+  const isKnown = records.publication(publication.uid, publication.volume) !== undefined
   const failed = (because: string) =>
     failedMount(`MountVolume.SetUp failed for volume "${volume.volume}" : target path ${target} ${because}`)
 
   const kind = await disk.kindOf(target)
   const isMounted = kind !== undefined && (await disk.isMountPoint(target))
   if (kind === 'directory' && !isMounted && (await disk.list(target)).length > 0) {
-    throw failed('is occupied by files that are not a volume. Nothing was removed; look at what lies there')
+    throw failed('is occupied by files that are not a volume. Nothing was removed; check its contents')
   }
   if (!isKnown && (isMounted || (kind !== undefined && kind !== 'directory'))) {
-    throw failed(`is occupied by a ${isMounted ? 'mount' : kind} that is not ours. Nothing was removed`)
+    throw failed(`is occupied by a ${isMounted ? 'mount' : kind} without a mount record. Nothing was removed`)
   }
   if (isKnown) return
   done.neverPublished.add(publicationKey(publication))
-  await books.recordPublication(publication)
+  await records.recordPublication(publication)
 }
 
-async function stage(round: Round): Promise<void> {
-  const { pod, volume, driver, attachment, deps, signal } = round
-  const { books, done, paths } = deps
+async function stage(operation: MountOperation): Promise<void> {
+  const { pod, volume, driver, attachment, deps, signal } = operation
+  const { records, done, paths } = deps
   if (volume.isInline || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return
   const key = volumeKey(volume)
   if (done.staged.has(key)) return
   const path = volume.mode === 'Block' ? paths.blockStaging(volume.volume) : paths.staging(volume.driver, volume.handle)
   const staging: Staging = { driver: volume.driver, handle: volume.handle, mode: volume.mode, path }
-  const isNew = books.stagingOf(volume) === undefined
-  await books.recordStaging(staging)
+  const isNew = records.stagingOf(volume) === undefined
+  await records.recordStaging(staging)
   try {
     await driver.csi.node.nodeStageVolume(
       {
@@ -240,17 +240,17 @@ async function stage(round: Round): Promise<void> {
       { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
-    // Of what was there before this call, nobody can say that nothing is left.
-    if (isNew && !isUncertain(error)) await books.eraseStaging(staging)
+    // An earlier staging may have left something behind: keep its record.
+    if (isNew && !isUncertain(error)) await records.eraseStaging(staging)
     const step = volume.mode === 'Block' ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice'
     throw problemOf(error, step, volume)
   }
   done.staged.add(key)
 }
 
-async function publish(round: Round): Promise<void> {
-  const { pod, volume, publication, driver, csiDriver, attachment, deps, signal } = round
-  const { books, done } = deps
+async function publish(operation: MountOperation): Promise<void> {
+  const { pod, volume, publication, driver, csiDriver, attachment, deps, signal } = operation
+  const { records, done } = deps
   const key = publicationKey(publication)
   const isFirst = done.neverPublished.delete(key)
   try {
@@ -258,7 +258,7 @@ async function publish(round: Round): Promise<void> {
       {
         volumeId: volume.handle,
         targetPath: publication.target,
-        stagingTargetPath: books.stagingOf(volume)?.path ?? '',
+        stagingTargetPath: records.stagingOf(volume)?.path ?? '',
         volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
         readonly: volume.readOnly,
         secrets: await secrets(volume.publishSecret, deps, signal),
@@ -274,7 +274,7 @@ async function publish(round: Round): Promise<void> {
   done.published.add(key)
 }
 
-/** Who the volume is for, to drivers that ask for it; among them those that limit IO by the pod's cgroup. */
+/** podInfoOnMount. The local driver uses it to limit IO by the pod's cgroup. */
 function podInfo(
   { metadata, spec }: Readonly<Pod>,
   volume: CsiVolume,
@@ -291,7 +291,7 @@ function podInfo(
   }
 }
 
-async function giveToGroup({ pod, volume, publication, driver, csiDriver, deps }: Round): Promise<void> {
+async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps }: MountOperation): Promise<void> {
   const change = ownershipChange(pod, volume, { can: driver.can, ...(csiDriver ? { csiDriver } : {}) })
   if (!change) return
   try {

@@ -1,4 +1,4 @@
-// Whose group the files of a volume get. Pure: the pod's wish and the driver's policy in, what the agent has to do out.
+// Whether the agent has to apply the pod's fsGroup to a volume, by the driver's fsGroupPolicy. Pure.
 
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -8,7 +8,7 @@ import type { CsiVolume } from './csi-volume.ts'
 
 export const groupOfPod = ({ spec }: Readonly<Pod>): number | undefined => spec?.securityContext?.fsGroup
 
-/** Undefined: nothing is to be done by the agent. */
+/** Undefined: the agent need not change the ownership. */
 export function ownershipChange(
   pod: Readonly<Pod>,
   volume: CsiVolume,
@@ -16,7 +16,7 @@ export function ownershipChange(
 ): GroupOptions | undefined {
   const group = groupOfPod(pod)
   if (group === undefined || volume.mode === 'Block' || volume.readOnly) return undefined
-  if (can.has('VOLUME_MOUNT_GROUP')) return undefined // the driver was told the group and has done it
+  if (can.has('VOLUME_MOUNT_GROUP')) return undefined // the driver applies the group itself
   const policy = csiDriver?.spec.fsGroupPolicy ?? 'ReadWriteOnceWithFSType'
   const isOneNodes = ONE_NODE_MODES.some((mode) => volume.pv?.spec?.accessModes?.includes(mode))
   const applies = policy === 'File' || (policy === 'ReadWriteOnceWithFSType' && volume.fsType !== '' && isOneNodes)

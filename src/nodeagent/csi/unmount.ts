@@ -1,34 +1,34 @@
-// Takes one CSI volume from one pod: unpublished, and with its last user unstaged, then forgotten. In this order, so that
-// whatever a crash leaves is still on record. Only the driver unmounts; the agent removes directories that are empty.
+// Unmounts one CSI volume of one pod: unpublishes it, unstages it with its last pod, then removes the records. In this
+// order, so that the records cover whatever a crash leaves behind. The agent removes only empty directories.
 import { CsiError } from '../../csi/index.ts'
-import { type Publication, type Staging, volumeKey } from './books.ts'
 import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
+import { type Publication, type Staging, volumeKey } from './mount-records.ts'
 
-export type UnmountDeps = Pick<MountDeps, 'drivers' | 'books' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'done'>
+export type UnmountDeps = Pick<MountDeps, 'drivers' | 'records' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'done'>
 
-/** Throws a sentence that names the volume. */
+/** Throws an error that names the volume. */
 export async function unmountCsiVolume(
   publication: Publication,
   deps: UnmountDeps,
   signal: AbortSignal,
 ): Promise<void> {
   await deps.lock(volumeKey(publication), async () => {
-    const { books, done } = deps
+    const { records, done } = deps
     await unpublish(publication, deps, signal)
     done.published.delete(publicationKey(publication))
-    const isLast = books.ofVolume(publication).every((other) => other === publication)
-    const staging = books.stagingOf(publication)
+    const isLast = records.ofVolume(publication).every((other) => other === publication)
+    const staging = records.stagingOf(publication)
     if (isLast && staging) await unstage(staging, deps, signal)
     if (isLast) await deps.inUse.remove(publication)
-    await books.erasePublication(publication)
+    await records.erasePublication(publication)
     done.neverPublished.delete(publicationKey(publication))
   })
 }
 
-/** What was staged for nobody: the record of its pod is gone. */
+/** Unstages a volume without publications. */
 export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
   await deps.lock(volumeKey(staging), async () => {
-    if (deps.books.ofVolume(staging).length > 0 || deps.books.stagingOf(staging) !== staging) return
+    if (deps.records.ofVolume(staging).length > 0 || deps.records.stagingOf(staging) !== staging) return
     await unstage(staging, deps, signal)
     await deps.inUse.remove(staging)
   })
@@ -36,7 +36,7 @@ export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal:
 
 async function unpublish(publication: Publication, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
   const { drivers, disk, metrics, done } = deps
-  if (done.neverPublished.has(publicationKey(publication))) return // it was never asked for, or refused for good
+  if (done.neverPublished.has(publicationKey(publication))) return // never called, or rejected with a final error
   const { handle, target, volume, driver: name } = publication
   const driver = drivers.get(name)
   const failed = (because: string) => new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${because}`)
@@ -57,15 +57,15 @@ async function unpublish(publication: Publication, deps: UnmountDeps, signal: Ab
 }
 
 async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
-  const { drivers, books, disk, metrics, done } = deps
+  const { drivers, records, disk, metrics, done } = deps
   const { driver: name, handle, path, mode } = staging
   const driver = drivers.get(name)
   const failed = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
   if (!driver)
     throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
-  done.staged.delete(volumeKey(staging)) // from here on nobody may rely on it
-  // A block volume has one record for both steps, also where its driver knows only one of them.
-  if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return books.eraseStaging(staging)
+  done.staged.delete(volumeKey(staging)) // no longer usable from here on
+  // A block volume has one record for both steps, even if its driver has no staging.
+  if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return records.eraseStaging(staging)
   try {
     await metrics.during(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
       driver.csi.node.nodeUnstageVolume(
@@ -76,10 +76,10 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
   } catch (error) {
     if (!isGone(error) || (await disk.isMountPoint(path))) throw failed(textOf(error))
   }
-  await books.eraseStaging(staging)
+  await records.eraseStaging(staging)
 }
 
-/** The driver knows no such volume: someone deleted it under us. Where nothing is mounted there is nothing to undo. */
+/** The volume was deleted in the driver: if nothing is mounted, there is nothing to undo. */
 const isGone = (error: unknown) => error instanceof CsiError && error.codeName === 'NOT_FOUND'
 
 const textOf = (error: unknown) => (error instanceof CsiError ? error.rpcText : (error as Error).message)

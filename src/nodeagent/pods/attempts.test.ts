@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { failedMount, waitingFor } from '../problem.ts'
+import { failedMount, waitingFor } from '../volume-problem.ts'
 import { createAttempts } from './attempts.ts'
 
 it('SYS-7 a volume that fails is tried again later and later, from half a second to about two minutes', async () => {

@@ -1,19 +1,19 @@
-// How often each volume of each pod has failed, and when it is tried again: from half a second up to about two minutes,
-// as the kubelet does. Events may wake the pod sooner, but not the volume. Forgotten at restart.
+// Mount backoff of each volume of each pod: from 0.5 s to about 2 min, as in the kubelet. Events may wake the pod sooner,
+// but not the volume. In memory only.
 import type { Clock } from '../../base/clock.ts'
-import type { VolumeProblem } from '../problem.ts'
+import type { VolumeProblem } from '../volume-problem.ts'
 
 export interface Attempts {
-  /** The last problem, while its time has not come. */
+  /** The last problem, while its backoff has not passed. */
   pending(uid: string, volume: string): VolumeProblem | undefined
   failed(uid: string, volume: string, problem: VolumeProblem): void
   succeeded(uid: string, volume: string): void
-  /** Until the next volume of the pod may be tried. */
+  /** Time until the next volume of the pod may be retried. */
   dueInMs(uid: string): number
-  /** Since the pod's first volume was found missing, or since it was last told. */
+  /** Time since the pod's first failure, or since the last timeout event. */
   waitedMs(uid: string): number
-  toldToWait(uid: string): void
-  /** All volumes may be tried at once: what they lacked may be there now. */
+  reported(uid: string): void
+  /** Ends all backoffs, for example after a driver was registered. */
   forgetDelays(): void
   forgetPod(uid: string): void
 }
@@ -38,7 +38,7 @@ export function createAttempts({ clock }: { readonly clock: Clock }): Attempts {
     failed(uid, volume, problem) {
       const pod = pods.get(uid) ?? { sinceMs: clock.monotonicMs(), volumes: new Map() }
       pods.set(uid, pod)
-      // What is only waited for is woken by its cause, and may be looked at any time.
+      // A wait is woken by its cause and has no backoff.
       const failures = problem.isWaiting ? 0 : (pod.volumes.get(volume)?.failures ?? 0) + 1
       const delayMs = problem.isWaiting ? 0 : Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS)
       pod.volumes.set(volume, { failures, problem, dueMs: clock.monotonicMs() + delayMs })
@@ -52,7 +52,7 @@ export function createAttempts({ clock }: { readonly clock: Clock }): Attempts {
       const pod = pods.get(uid)
       return pod ? clock.monotonicMs() - pod.sinceMs : 0
     },
-    toldToWait(uid) {
+    reported(uid) {
       const pod = pods.get(uid)
       if (pod) pod.sinceMs = clock.monotonicMs()
     },

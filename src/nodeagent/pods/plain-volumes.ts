@@ -1,18 +1,17 @@
-// Volumes that need no driver: paths of the node, checked and perhaps made as their type says, and scratch directories
-// that live as long as their pod.
+// Volumes without a driver: hostPath, checked and created by its type, and emptyDir.
 
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { NodeDisk, PathKind } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import { failedMount } from '../problem.ts'
+import { failedMount } from '../volume-problem.ts'
 import type { ResolvedVolume } from './resolve-volume.ts'
 
 const DIRECTORY_MODE = 0o755
 const FILE_MODE = 0o644
 const SCRATCH_MODE = 0o777
 
-/** The path, which is of the wanted type. */
+/** Checks the path's type and creates it where the type says so. */
 export async function hostPathOf(
   source: Readonly<HostPathVolumeSource>,
   name: string,
@@ -60,7 +59,7 @@ export async function makeEmptyDir(
   return path
 }
 
-/** Everything of the pod that lives only as long as it does. */
+/** Removes all emptyDir volumes of the pod. */
 export async function removeEmptyDirs(uid: string, { disk, paths }: ScratchDeps): Promise<void> {
   for (const name of await disk.list(paths.emptyDirs(uid))) {
     const path = paths.emptyDir(uid, name)

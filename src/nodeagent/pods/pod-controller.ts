@@ -1,5 +1,5 @@
-// Wakes the reconcile of pods on this node: for the pod itself, its claims and their volumes, attachments, what is said to
-// be attached to the node, and drivers that come or go. Pods are known by their uid, so that what a deleted pod left is still found.
+// The controller of the pods on this node, woken by the pod, its claims, their volumes and attachments, the node's
+// volumesAttached, and CSIDrivers. Keyed by uid, so that what a deleted pod left behind is still cleaned up.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -74,7 +74,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
         },
       }),
       source({ cache: csiDrivers, keysOf: () => unfinished(controller) }),
-      source({ cache: nodes, keysOf: () => unfinished(controller), matters: isAttachedOtherwise }),
+      source({ cache: nodes, keysOf: () => unfinished(controller), matters: isListChanged }),
     ],
     reconcile,
   })
@@ -82,10 +82,10 @@ export function createPodController(deps: PodControllerDeps): Controller {
   return controller
 }
 
-const isAttachedOtherwise = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+const isListChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   namesAttachedTo(next) !== namesAttachedTo(old)
 const namesAttachedTo = ({ status }: Readonly<Node>): string =>
   (status?.volumesAttached ?? []).map(({ name }) => name).join()
 
-/** Everything that is not done: whatever it waits for may be there now. */
+/** Pods that are not done and may be able to continue now. */
 export const unfinished = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.standings().map(({ key }) => key)

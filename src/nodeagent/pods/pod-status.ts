@@ -1,5 +1,4 @@
-// A pod's status from how its containers stand. Pure: the pod, the containers and the time in; the status, and the patch
-// that makes it so, out.
+// Computes a pod's status from the state of its containers. Pure: pod, containers and time in; status and patch out.
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 
@@ -29,7 +28,7 @@ export type ContainerView =
       readonly id?: string
     }
 
-/** How the run before this one ended. */
+/** How the previous run ended. */
 export interface EndedRun {
   readonly code: number
   readonly reason: string
@@ -63,7 +62,7 @@ export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase
   return hasBegun ? 'Running' : 'Pending'
 }
 
-/** `isOver`: every container is gone for good, as of a pod that is being deleted. */
+/** `isOver`: no container runs again, as for a pod that is being deleted. */
 export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isOver = false } = {}): PodStatus {
   const { spec, status: old } = pod
   const phase = isOver ? overPhase(view) : phaseOf(pod, view)

@@ -1,22 +1,22 @@
-// One pod on this node, by its uid: its volumes and containers are brought up, or taken down, as the pod now says.
-//   wanted                     mount every volume, then start its containers
-//   ended (Succeeded, Failed)  unmount; the pod stays to be looked at
-//   being deleted              stop, unmount, and only then let the pod go
-//   gone                       the same for what it left on the node, known from the records
+// Reconciles one pod of this node, by its uid.
+//   assigned              mount every volume, then start the containers
+//   Succeeded or Failed   unmount; the pod object stays
+//   being deleted         stop the containers, unmount, then delete the pod object
+//   deleted               the same for what the mount records list
 import { dirname } from 'node:path'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, done, type EventRecorder, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Containers, VolumePath } from '../commands/containers.ts'
-import type { Publication } from '../csi/books.ts'
 import type { CsiVolume } from '../csi/csi-volume.ts'
-import type { GrownVolume, GrowVolume } from '../csi/grow.ts'
+import type { ExpandVolume, PublishedVolume } from '../csi/expand-volume.ts'
 import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
+import type { Publication } from '../csi/mount-records.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
-import { VolumeProblem } from '../problem.ts'
+import { VolumeProblem } from '../volume-problem.ts'
 import type { Attempts } from './attempts.ts'
 import { hostPathOf, makeEmptyDir, removeEmptyDirs } from './plain-volumes.ts'
 import { everyContainer, type PodView, statusOf, statusPatch } from './pod-status.ts'
@@ -29,10 +29,10 @@ export interface PodDeps extends MountDeps, ResolveDeps {
   readonly clock: Clock
   readonly events: EventRecorder
   readonly containers: Containers
-  readonly grow: GrowVolume
+  readonly expand: ExpandVolume
   readonly attempts: Attempts
   readonly hostIP: string
-  /** What is mounted for each pod, by the volume's name in it; for stats and growth. */
+  /** Mounted volumes of each pod by name; for stats and expansion. */
   readonly mounted: Map<string, Map<string, MountedVolume>>
   pod(uid: string): Readonly<Pod> | undefined
 }
@@ -40,32 +40,32 @@ export interface PodDeps extends MountDeps, ResolveDeps {
 export interface MountedVolume extends VolumePath {
   readonly publication?: Publication
   readonly csi?: CsiVolume
-  /** By the monotonic clock. */
+  /** On the monotonic clock. */
   readonly publishedMs: number
-  /** When it is to be tried again to let it grow. */
-  readonly growsInMs?: number
+  /** Delay until the expansion is retried. */
+  readonly expandInMs?: number
 }
 
 const DIRECTORY_MODE = 0o750
-/** A pod whose volumes take longer is told so; what is being tried goes on. */
-const PATIENCE_MS = 123_000
-/** How often volumes are published again, for drivers that want it. */
+/** After this time an event names the missing volumes; mounting continues. */
+const MOUNT_TIMEOUT_MS = 123_000
+/** Interval of NodePublishVolume for drivers with requiresRepublish. */
 const REPUBLISH_MS = 60_000
-/** After the server could not be told of a growth. */
-const GROW_AGAIN_MS = 5_000
+/** Retry delay after the result of an expansion could not be saved. */
+const EXPAND_RETRY_MS = 5_000
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
   if (!pod) return forgetPod(uid, deps, signal)
   if (pod.metadata.deletionTimestamp) return endPod(pod, uid, deps, signal)
-  if (isFinished(pod)) return (await takeDown(uid, deps, signal, { pod })) ?? done
-  return bringUp(pod, uid, deps, signal)
+  if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
+  return startPod(pod, uid, deps, signal)
 }
 
 export const isFinished = ({ status }: Readonly<Pod>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-async function bringUp(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
   const volumes = deps.mounted.get(uid) ?? new Map<string, MountedVolume>()
   deps.mounted.set(uid, volumes)
@@ -83,17 +83,17 @@ async function bringUp(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: A
     return backOff(bad)
   }
   await writeStatus(pod, await deps.containers.advance(pod, volumes), deps)
-  return lookAgain(volumes, deps)
+  return outcomeOf(volumes, deps)
 }
 
-function lookAgain(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
-  const growsInMs = Math.min(...[...volumes.values()].map((one) => one.growsInMs ?? Number.POSITIVE_INFINITY))
+function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
+  const expandInMs = Math.min(...[...volumes.values()].map((one) => one.expandInMs ?? Number.POSITIVE_INFINITY))
   const republishMs = republishes(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
-  if (growsInMs < republishMs) return retryAfter(growsInMs, 'a volume that did not grow is tried again')
-  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'its driver wants it published again') : done
+  if (expandInMs < republishMs) return retryAfter(expandInMs, 'the expansion of a volume is retried')
+  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'its driver requires republishing') : done
 }
 
-/** Undefined: it is there. */
+/** Undefined: mounted. */
 async function tryMount(
   pod: Readonly<Pod>,
   uid: string,
@@ -101,15 +101,15 @@ async function tryMount(
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
 ): Promise<VolumeProblem | undefined> {
   const before = deps.attempts.pending(uid, wanted.name)
-  if (before) return before // it failed a moment ago, and its time has not come
+  if (before) return before // its backoff has not passed
   try {
     volumes.set(wanted.name, await mount(pod, uid, wanted, { volumes, deps, signal }))
     deps.attempts.succeeded(uid, wanted.name)
     return undefined
   } catch (error) {
     const problem = error instanceof VolumeProblem ? error : unexpected(error, wanted)
-    const isToBeTold = !problem.isWaiting || problem.reason === 'FailedAttachVolume'
-    if (isToBeTold && !signal.aborted) {
+    const isReported = !problem.isWaiting || problem.reason === 'FailedAttachVolume'
+    if (isReported && !signal.aborted) {
       deps.events.record(podKind, pod, { type: 'Warning', reason: problem.reason, message: problem.message })
     }
     deps.attempts.failed(uid, wanted.name, problem)
@@ -117,7 +117,7 @@ async function tryMount(
   }
 }
 
-/** A full disk, a missing right, a server that does not answer: told like every other failure. */
+/** A full disk, a missing permission, an unavailable server. */
 const unexpected = (error: unknown, { name }: WantedVolume) =>
   new VolumeProblem(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
 
@@ -142,9 +142,9 @@ async function mount(
       const { volume } = resolved
       const known = volumes.get(wanted.name)
       const isDue = known && wantsRepublish(volume, deps) && publishedMs - known.publishedMs >= REPUBLISH_MS
-      const isThere = known?.publication && deps.done.published.has(publicationKey(known.publication)) && !isDue
-      const publication = isThere ? known.publication! : await mountCsiVolume(pod, volume, deps, signal)
-      const growsInMs = await tryGrow({ pod, volume, publication }, deps, signal)
+      const isPublished = known?.publication && deps.done.published.has(publicationKey(known.publication)) && !isDue
+      const publication = isPublished ? known.publication! : await mountCsiVolume(pod, volume, deps, signal)
+      const expandInMs = await tryExpand({ pod, volume, publication }, deps, signal)
       const path = volume.mode === 'Block' ? deps.paths.blockLink(uid, volume.volume) : publication.target
       return {
         path,
@@ -152,22 +152,22 @@ async function mount(
         readOnly: volume.readOnly,
         publication,
         csi: volume,
-        publishedMs: isThere ? known.publishedMs : publishedMs,
-        ...(growsInMs === undefined ? {} : { growsInMs }),
+        publishedMs: isPublished ? known.publishedMs : publishedMs,
+        expandInMs,
       }
     }
   }
 }
 
-/** A volume that does not grow is as usable as it was. */
-async function tryGrow(grown: GrownVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
+/** A failed expansion leaves the volume usable. */
+async function tryExpand(grown: PublishedVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
   try {
-    return await deps.grow(grown, signal)
+    return await deps.expand(grown, signal)
   } catch (error) {
     if (signal.aborted) throw error
     const because = `NodeExpandVolume failed for volume "${grown.volume.volume}" : ${(error as Error).message}`
     deps.events.record(podKind, grown.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message: because })
-    return GROW_AGAIN_MS
+    return EXPAND_RETRY_MS
   }
 }
 
@@ -189,44 +189,44 @@ async function waitForVolumes(
   deps: PodDeps,
 ): Promise<Outcome> {
   const because = missing.map(({ problem }) => problem.message).join('; ')
-  if (deps.attempts.waitedMs(uid) >= PATIENCE_MS) {
-    deps.attempts.toldToWait(uid)
+  if (deps.attempts.waitedMs(uid) >= MOUNT_TIMEOUT_MS) {
+    deps.attempts.reported(uid)
     const names = missing.map(({ name }) => name).join(' ')
     const message = `Unable to attach or mount volumes: unmounted volumes=[${names}]: timed out waiting for the condition: ${because}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
   }
-  // A pod that ran before the agent was restarted still does: it is not sent back to the start.
+  // A pod that was running before the agent restarted stays Running.
   if (pod.status?.phase !== 'Running') {
     await writeStatus(pod, everyContainer(pod, { is: 'waiting', reason: 'ContainerCreating', message: because }), deps)
   }
-  const untilPatienceEndsMs = Math.max(0, PATIENCE_MS - deps.attempts.waitedMs(uid))
+  const untilPatienceEndsMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.attempts.waitedMs(uid))
   return retryAfter(Math.min(deps.attempts.dueInMs(uid), untilPatienceEndsMs), because)
 }
 
 async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
-  const wait = await takeDown(uid, deps, signal, { pod, graceSeconds })
+  const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (wait) return wait
-  const isLetGo = pod.metadata.deletionGracePeriodSeconds === 0
+  const isRemovable = pod.metadata.deletionGracePeriodSeconds === 0
   if (!isFinished(pod)) await writeStatus(pod, await deps.containers.ended(pod), deps, { isOver: true })
-  if (isLetGo) return done // what still holds it is not ours to remove
+  if (isRemovable) return done // other finalizers keep it
   const { name = '', namespace = '' } = pod.metadata
   await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ifChanged)
   return done
 }
 
-/** What keeps the pod from being down; undefined once nothing of it is left but its directory. */
-async function takeDown(
+/** Undefined once the containers have stopped and all volumes are unmounted. */
+async function stopPod(
   uid: string,
   deps: PodDeps,
   signal: AbortSignal,
   { pod, graceSeconds = 0 }: { readonly pod?: Readonly<Pod>; readonly graceSeconds?: number } = {},
 ): Promise<Outcome | undefined> {
-  if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for its processes to end')
+  if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for its processes to exit')
   const problems: string[] = []
   for (const path of await deps.disk.mountsUnder(deps.paths.subPaths(uid))) await deps.disk.unmount(path)
   await Promise.all(
-    deps.books
+    deps.records
       .ofPod(uid)
       .map((publication) =>
         unmountCsiVolume(publication, deps, signal).catch((error: Error) => void problems.push(error.message)),
@@ -244,7 +244,7 @@ async function takeDown(
 }
 
 async function forgetPod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
-  const wait = await takeDown(uid, deps, signal)
+  const wait = await stopPod(uid, deps, signal)
   if (wait) return wait
   const { disk, paths } = deps
   await deps.containers.forget(uid)
@@ -254,7 +254,7 @@ async function forgetPod(uid: string, deps: PodDeps, signal: AbortSignal): Promi
     await disk.removeEmptyDirectory(dirname(path))
   }
   if (await disk.removeEmptyDirectory(paths.pod(uid))) return done
-  return stuck(`${paths.pod(uid)} is not empty: what lies there was not made by this agent, and is left alone`)
+  return stuck(`${paths.pod(uid)} is not empty: its contents were not created by this agent and are left alone`)
 }
 
 async function writeStatus(
@@ -271,8 +271,8 @@ async function writeStatus(
   await client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ifChanged)
 }
 
-/** Gone, or another pod of the same name: the next event says so. */
+/** The pod was deleted or replaced: the next event wakes the reconcile. */
 function ifChanged(error: unknown): undefined {
-  if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return undefined
+  if (isNotFound(error) || isConflict(error)) return undefined
   throw error
 }

@@ -1,5 +1,5 @@
-// What is behind a volume of a pod: a CSI volume, a path of the node, or scratch space. A claim must be bound to a PV that
-// is bound to it. Throws VolumeProblem: waiting for what somebody else has to do, failed for what cannot work.
+// Resolves a volume of a pod to a CSI volume, a hostPath or an emptyDir. A claim and its PV must be bound to each other.
+// Throws VolumeProblem: waiting for another component, or failed for what cannot work.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -7,7 +7,7 @@ import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources
 import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
-import { failedMount, waitingFor } from '../problem.ts'
+import { failedMount, waitingFor } from '../volume-problem.ts'
 import { sourceOf, type WantedVolume } from './wanted-volumes.ts'
 
 export type ResolvedVolume =
@@ -19,7 +19,7 @@ export interface ResolveDeps {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
   node(): NodeFacts
-  /** Whether the volume was mounted for the pod already, perhaps by an earlier life of the agent. */
+  /** Whether a mount record of the volume exists for the pod. */
   isOnRecord(uid: string, volume: string): boolean
 }
 

@@ -1,9 +1,9 @@
-// The parts of volumes that containers want instead of the whole: each must lie inside its volume, and is made if missing.
+// subPaths of volume mounts: each must lie inside its volume and is created if missing.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { VolumePaths } from '../commands/containers.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 
-/** What is wrong with one of them, as a sentence; undefined if all are there. */
+/** The first problem as a message; undefined if all subPaths exist. */
 export async function subPathProblem(
   pod: Readonly<Pod>,
   volumes: VolumePaths,
@@ -14,7 +14,7 @@ export async function subPathProblem(
       const volume = volumes.get(name)
       if (!volume || (!subPath && !subPathExpr)) continue
       const where = `failed to prepare subPath for volumeMount "${name}" of container "${container}"`
-      if (subPathExpr) return `${where}: subPathExpr is not provided by this node agent. Use subPath`
+      if (subPathExpr) return `${where}: subPathExpr is not supported by this node agent. Use subPath`
       try {
         await disk.makeSubPath(volume.path, subPath!)
       } catch (error) {

@@ -1,5 +1,4 @@
-// The volumes a pod wants on its node: those its containers name, each once. Pure; what is behind a claim is found in
-// resolve-volume.ts.
+// The volumes of a pod that its containers use. Pure; resolving claims is resolve-volume.ts.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 
@@ -10,7 +9,7 @@ export interface WantedVolume {
   readonly isDevice: boolean
 }
 
-/** The kubelet too leaves out what no container uses. */
+/** Like the kubelet, skips volumes that no container uses. */
 export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
   const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
@@ -22,7 +21,7 @@ export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
   })
 }
 
-/** What kind of source a volume has: `configMap`, `nfs`; without any it is an empty directory. */
+/** The source of a volume: `configMap`, `nfs`; `emptyDir` if it has none. */
 export const sourceOf = (volume: Readonly<Volume>): string =>
   Object.keys(volume).find((key) => key !== 'name' && (volume as Record<string, unknown>)[key] !== undefined) ??
   'emptyDir'

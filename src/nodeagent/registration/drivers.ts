@@ -9,7 +9,7 @@ import {
   type NodeCapability,
   serializeCalls,
 } from '../../csi/index.ts'
-import type { DriverOnNode } from '../node/announce.ts'
+import type { DriverOnNode } from '../node/csi-node-writer.ts'
 import { compareVersions, type Version } from './versions.ts'
 
 export interface RegisteredDriver {

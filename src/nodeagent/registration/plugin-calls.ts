@@ -1,5 +1,5 @@
-// The two calls of the kubelet's registration protocol, made to a plugin's registration socket. Each is on a connection
-// of its own: a plugin is asked once when it appears, and then left alone.
+// The two calls of the kubelet's plugin registration protocol. Each uses its own connection, because a plugin is called
+// only when it appears.
 import { create, type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../../base/clock.ts'
@@ -7,9 +7,9 @@ import { type PluginInfo, Registration } from '../../csi/gen/registration_pb.js'
 import { socketPathOf } from '../../csi/socket-path.ts'
 
 export interface PluginCalls {
-  /** Who the plugin says it is. */
+  /** GetInfo. */
   getInfo(socket: string): Promise<Pick<PluginInfo, 'type' | 'name' | 'endpoint' | 'supportedVersions'>>
-  /** Tells it how its registration went; without an error, well. */
+  /** NotifyRegistrationStatus; without an error: registered. */
   notify(socket: string, error?: string): Promise<void>
 }
 

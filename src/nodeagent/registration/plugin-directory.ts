@@ -1,5 +1,5 @@
-// The sockets that lie in the registration directory, and in directories below it. A socket that was made anew is
-// another one, whatever its name. The system's notices only hasten the next look: some file systems send none.
+// Lists the sockets in the registration directory and its subdirectories. A recreated socket has another id. fs.watch
+// only triggers the next scan earlier: some file systems send no events.
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,19 +7,19 @@ import type { Logger } from '../../base/log.ts'
 
 export interface FoundSocket {
   readonly path: string
-  /** Differs for a socket that was removed and made again. */
+  /** Changes when the socket is recreated. */
   readonly id: string
 }
 
 export interface PluginDirectory {
   list(): Promise<FoundSocket[]>
-  /** `watch` tells of every change, so nobody need look for what it left out. */
-  readonly tellsAll?: true
-  /** Called when something in it may have changed. The returned function ends it. */
+  /** `watch` reports every change, so that scans can be rare. */
+  readonly watchesAll?: true
+  /** Calls back when the directory may have changed. The returned function stops it. */
   watch(changed: () => void): () => void
 }
 
-const SOCKETS_MAX = 1_000 // more are somebody's mistake; the rest are not looked at
+const SOCKETS_MAX = 1_000 // further sockets are ignored
 const DEPTH_MAX = 8
 
 export function createPluginDirectory({ path, log }: { readonly path: string; readonly log: Logger }): PluginDirectory {
@@ -45,9 +45,14 @@ export function createPluginDirectory({ path, log }: { readonly path: string; re
       let watcher: FSWatcher | undefined
       try {
         watcher = watch(path, { persistent: false }, changed)
-        watcher.on('error', (error) => log.debug({ path, because: error.message }, 'no notices about this directory'))
+        watcher.on('error', (error) =>
+          log.debug({ path, because: error.message }, 'cannot watch this directory; it is scanned periodically'),
+        )
       } catch (error) {
-        log.debug({ path, because: (error as Error).message }, 'no notices about this directory')
+        log.debug(
+          { path, because: (error as Error).message },
+          'cannot watch this directory; it is scanned periodically',
+        )
       }
       return () => watcher?.close()
     },

@@ -1,6 +1,6 @@
-// Keeps the registered drivers in step with the sockets in the registration directory, as the kubelet does: what is gone
-// is unregistered first, what is new is asked who it is, and every plugin is told how it went. A failure is tried again
-// from the beginning, later and later. Drivers named by `--driver-socket` come without a registrar and are asked directly.
+// Registers the drivers whose sockets are in the registration directory, as the kubelet does: unregisters removed sockets,
+// calls GetInfo on new ones, and notifies each plugin of the result. A failure is retried with backoff. Drivers named by
+// `--driver-socket` have no registrar and are called directly.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Drivers } from './drivers.ts'
@@ -12,24 +12,24 @@ export interface RegistrarDeps {
   readonly directory: PluginDirectory
   readonly plugins: PluginCalls
   readonly drivers: Drivers
-  /** Sockets of drivers that have no registrar. */
+  /** Sockets of drivers without node-driver-registrar. */
   readonly driverSockets: readonly string[]
-  /** The name of the driver that answers there. */
+  /** GetPluginInfo of the driver at a socket. */
   nameOf(driverSocket: string, signal: AbortSignal): Promise<string>
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** While a plugin waits for its next try. */
-const LOOK_MS = 1_000
-/** Otherwise: most new sockets are told of, and only those in directories below are found so late. */
-const CALM_LOOK_MS = 5_000
-/** Where the directory tells of everything. */
-const TOLD_LOOK_MS = 60_000
+/** Scan interval while a plugin waits for its retry. */
+const RETRY_SCAN_MS = 1_000
+/** Scan interval otherwise; fs.watch reports most new sockets earlier. */
+const SCAN_MS = 5_000
+/** Scan interval if the directory's watch reports every change. */
+const WATCHED_SCAN_MS = 60_000
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 122_000
 
-/** One plugin: what is known of it, and when to try again. */
+/** The state of one plugin, and when it is retried. */
 interface Standing {
   readonly id: string
   driver?: { readonly name: string; readonly endpoint: string }
@@ -42,7 +42,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   const { directory, plugins, drivers, driverSockets, nameOf, clock, log } = deps
   const standings = new Map<string, Standing>()
 
-  async function look(signal: AbortSignal): Promise<void> {
+  async function scan(signal: AbortSignal): Promise<void> {
     const found = new Map((await directory.list()).map((socket) => [socket.path, socket]))
     for (const [path, { id, driver }] of [...standings]) {
       if (driverSockets.includes(path) || found.get(path)?.id === id) continue
@@ -55,7 +55,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   const isWaiting = (): boolean => [...standings.values()].some(({ driver }) => driver === undefined)
-  const calmLookMs = directory.tellsAll ? TOLD_LOOK_MS : CALM_LOOK_MS
+  const scanMs = directory.watchesAll ? WATCHED_SCAN_MS : SCAN_MS
 
   async function tryRegister({ path, id }: FoundSocket, signal: AbortSignal): Promise<void> {
     const standing = standings.get(path) ?? { id, failures: 0, dueMs: 0 }
@@ -69,31 +69,31 @@ export function createRegistrar(deps: RegistrarDeps) {
       if (signal.aborted) return
       const because = (error as Error).message
       standing.dueMs = clock.monotonicMs() + Math.min(FIRST_RETRY_MS * 2 ** standing.failures++, LAST_RETRY_MS)
-      // Told once for each reason: a driver that is down is asked again for as long as it takes.
-      if (because !== standing.because) log.warn({ socket: path, because }, 'a plugin could not be registered')
+      // Logged once per reason: a driver that is down is retried for as long as it takes.
+      if (because !== standing.because) log.warn({ socket: path, because }, 'cannot register a plugin; retrying')
       standing.because = because
     }
   }
 
-  /** The driver that was registered. */
+  /** Returns the registered driver. */
   async function registerPlugin(socket: string, signal: AbortSignal): Promise<NonNullable<Standing['driver']>> {
     const info = await plugins.getInfo(socket)
     const driver = { name: info.name, endpoint: info.endpoint || socket }
     try {
       if (info.type !== CSI_PLUGIN)
-        throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
+        throw new Error(`its type is ${JSON.stringify(info.type)}; only ${CSI_PLUGIN} is supported`)
       const version = bestVersion(info.supportedVersions)
       if (typeof version === 'string') throw new Error(version)
       await drivers.register({ ...driver, version }, signal)
     } catch (error) {
       const because = `${info.name || socket} is not registered: ${(error as Error).message}`
-      await plugins.notify(socket, because).catch(() => {}) // it will be tried again, and told then
+      await plugins.notify(socket, because).catch(() => {}) // the retry notifies it again
       throw new Error(because)
     }
     try {
       await plugins.notify(socket)
     } catch (error) {
-      await drivers.unregister(driver) // it does not know, so it cannot be relied on
+      await drivers.unregister(driver) // the plugin does not know that it is registered
       throw error
     }
     return driver
@@ -106,12 +106,12 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   return {
-    /** Why each socket that is not registered is not. */
+    /** Sockets that are not registered, with the reason. */
     problems: (): Record<string, string> =>
       Object.fromEntries(
         [...standings].flatMap(([path, { because }]) => (because === undefined ? [] : [[path, because]])),
       ),
-    /** Looks at once, then again and again, and sooner when the directory changes. */
+    /** Scans at once, then periodically and when the directory changes. */
     async run(signal: AbortSignal): Promise<void> {
       let nap = new AbortController()
       const wake = () => nap.abort()
@@ -119,10 +119,10 @@ export function createRegistrar(deps: RegistrarDeps) {
       signal.addEventListener('abort', wake, { once: true })
       while (!signal.aborted) {
         if (nap.signal.aborted) nap = new AbortController()
-        await look(signal).catch((error: Error) => {
-          log.warn({ because: error.message }, 'the registration directory could not be looked at')
+        await scan(signal).catch((error: Error) => {
+          log.warn({ because: error.message }, 'cannot read the registration directory; retrying')
         })
-        if (!signal.aborted) await clock.sleep(isWaiting() ? LOOK_MS : calmLookMs, nap.signal).catch(() => {})
+        if (!signal.aborted) await clock.sleep(isWaiting() ? RETRY_SCAN_MS : scanMs, nap.signal).catch(() => {})
       }
       signal.removeEventListener('abort', wake)
       stopWatching()

@@ -42,7 +42,7 @@ describe('what the cluster learns', () => {
     await world.trial.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     world.start()
     await world.until(() => world.notified.length > 0, 'the driver to be told')
-    expect(world.notified[0]).toMatch(/example.com\/zone=b, and the driver "fake.stowage.example" says a/)
+    expect(world.notified[0]).toMatch(/example.com\/zone=b, but driver "fake.stowage.example" reports a/)
     expect(world.agent.drivers().registered).toEqual([])
     expect(Object.values(world.agent.drivers().problems)[0]).toContain('example.com/zone=b')
     expect((await world.trial.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
@@ -132,7 +132,9 @@ describe('the node', () => {
     first.start({ identity: 'another' })
     const error = await first.ended
     expect(error?.name).toBe('NodeNameTakenError')
-    expect(error?.message).toMatch(/"node-1" belongs to another agent \(agent-1\), which was alive \d+ s ago\. Choose/)
+    expect(error?.message).toMatch(
+      /"node-1" is used by another agent \(agent-1\), which renewed its lease \d+ s ago\. Choose/,
+    )
     expect((await first.trial.get(NODE_URL)).json.metadata.resourceVersion).toBe(before)
   })
 
@@ -167,8 +169,8 @@ describe('the node', () => {
 describe('versions', () => {
   it('SYS-7 the highest 1.x is used, and none means refused', () => {
     expect(bestVersion(['1.0.0', '1.2', 'v1.10.0-rc1', '2.0.0'])).toEqual([1, 10, 0])
-    expect(bestVersion([])).toMatch(/names no version/)
-    expect(bestVersion(['0.3', '2.0'])).toMatch(/it speaks 0.3, 2.0/)
+    expect(bestVersion([])).toMatch(/reports no protocol version/)
+    expect(bestVersion(['0.3', '2.0'])).toMatch(/it supports 0.3, 2.0/)
     expect(bestVersion(['1.0.0', 'latest'])).toMatch(/"latest"/)
   })
 

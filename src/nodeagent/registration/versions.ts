@@ -1,17 +1,17 @@
-// Which version of the protocol a plugin and this agent speak: the highest 1.x the plugin offers.
+// Chooses the version of the registration protocol: the highest 1.x that the plugin supports. Pure.
 
 export type Version = readonly [major: number, minor: number, patch: number]
 
-const MAJOR = 1 // what this agent speaks
+const MAJOR = 1
 
-/** The best of what is offered; a sentence if there is none. */
+/** The best supported version, or a message if there is none. */
 export function bestVersion(offered: readonly string[]): Version | string {
-  if (offered.length === 0) return 'it names no version of the protocol'
+  if (offered.length === 0) return 'it reports no protocol version'
   const versions = offered.map(parseVersion)
   const bad = versions.indexOf(undefined)
-  if (bad >= 0) return `it names a version that cannot be read: ${JSON.stringify(offered[bad])}`
+  if (bad >= 0) return `it reports an invalid version: ${JSON.stringify(offered[bad])}`
   const usable = (versions as Version[]).filter(([major]) => major === MAJOR).sort(compareVersions)
-  return usable.at(-1) ?? `it speaks ${offered.join(', ')}, and this agent version ${MAJOR}.x`
+  return usable.at(-1) ?? `it supports ${offered.join(', ')}, and this agent supports ${MAJOR}.x`
 }
 
 export function compareVersions(a: Version, b: Version): number {
@@ -19,7 +19,7 @@ export function compareVersions(a: Version, b: Version): number {
   return 0
 }
 
-/** `1.2.3`, `v1.2` and `1` are versions; what follows a hyphen or plus does not matter here. */
+/** `1.2.3`, `v1.2` and `1` are versions; suffixes after a hyphen or plus are ignored. */
 export function parseVersion(text: string): Version | undefined {
   const match = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+].*)?$/.exec(text.trim())
   return match ? [Number(match[1]), Number(match[2] ?? 0), Number(match[3] ?? 0)] : undefined

@@ -11,7 +11,7 @@ import { createExpanding, type ExpandingDeps } from '../../controllers/expanding
 import { createVolumeChangeControllers, type VolumeChange } from '../../controllers/volume-changes/index.ts'
 import { CSI_CODES, type CsiDriver, type CsiFailureCode, serializeCalls } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
-import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
+import { createExpandVolume, type ExpandDeps } from '../../nodeagent/csi/expand-volume.ts'
 import { createCacheSet, createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
 import type { SimDriver } from '../driver.ts'
 import { premadeVolume } from '../premade-volume.ts'
@@ -125,7 +125,7 @@ export function runGrowingNode(env: Env, { client, chatter }: Ways, driver: CsiD
     books: { publication: () => ({}), stagingOf: () => undefined },
     metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
   }
-  const grow = createGrowVolume({ client, events, clock, random, ...known } as unknown as GrowDeps)
+  const grow = createExpandVolume({ client, events, clock, random, ...known } as unknown as ExpandDeps)
   const pod = { metadata: { namespace: 'default', name: 'user', uid: 'user' }, spec: {} } as never
   const controller = createController({
     name: 'node',

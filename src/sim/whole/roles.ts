@@ -32,7 +32,7 @@ import {
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
-import type { MachineFacts } from '../../nodeagent/node/facts.ts'
+import type { MachineInfo } from '../../nodeagent/node/machine-info.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from '../../processes/controllers.ts'
 import { createDriverControllers } from '../../processes/driver-controllers.ts'
 import { leaseTimesOf } from '../../processes/run-sidecar.ts'
@@ -80,7 +80,7 @@ const RETRY_MS = 20_000
 /** Of a node's lease: two may be lost before the node counts as lost. */
 const RENEW_MS = 15_000
 
-const MACHINE: MachineFacts = {
+const MACHINE: MachineInfo = {
   hostname: 'machine',
   address: '192.0.2.7',
   os: 'linux',
@@ -300,7 +300,7 @@ export function createRoles(deps: RolesDeps): Roles {
       machine: { ...MACHINE, hostname: name },
       disk: diskOf(env, machine.disk),
       plugins: {
-        directory: { list: async () => [], watch: () => () => {}, tellsAll: true },
+        directory: { list: async () => [], watch: () => () => {}, watchesAll: true },
         calls: {
           getInfo: async () => ({ type: '', name: '', endpoint: '', supportedVersions: [] }),
           notify: async () => {},

@@ -1,12 +1,12 @@
-// Why a volume of a pod is not there yet. A failure is told as an event at once and tried again later and later; what is
-// only being waited for is woken by its cause, and told when it takes too long.
+// Why a volume of a pod is not mounted yet. A failure is recorded as an event and retried with backoff; a wait is woken
+// by its cause, with an event only after a timeout.
 
 export type ProblemReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
 
 export class VolumeProblem extends Error {
   override readonly name = 'VolumeProblem'
   readonly reason: ProblemReason
-  /** Nothing went wrong: somebody else has yet to do something. */
+  /** No failure: waiting for another component. */
   readonly isWaiting: boolean
 
   constructor(message: string, { reason = 'FailedMount' as ProblemReason, isWaiting = false } = {}) {

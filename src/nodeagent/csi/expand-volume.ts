@@ -1,17 +1,16 @@
-// Grows the file system of a mounted volume when its PV has become larger than its claim knows: the node's part of an
-// expansion. The claim's status says when it is the node's turn (grow-plan.ts), and is told how it went. Whatever
-// happens, the volume stays as usable as it was. What the driver says it grew to is not asked for: file systems tell
-// less than their device has, and a claim that believed it would want to grow for ever.
+// NodeExpandVolume: expands the file system of a mounted volume whose PV is larger than the claim's capacity, and saves
+// the result in the claim's status (plan-expansion.ts decides). A failure leaves the volume usable. The size in the
+// driver's response is ignored: a file system is smaller than its device, so the claim would never reach its request.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { type KeyedLock, keyedLock } from '../../base/keyed-lock.ts'
-import type { Client } from '../../client/index.ts'
+import { type Client, find } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { EventDetails, EventRecorder } from '../../runtime/index.ts'
@@ -29,98 +28,98 @@ import {
 import { allocatedStorage, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { type Books, type Publication, volumeKey } from './books.ts'
 import { capabilityOf } from './capability.ts'
 import type { CsiVolume } from './csi-volume.ts'
-import { type GrowPlan, planGrow } from './grow-plan.ts'
+import { type MountRecords, type Publication, volumeKey } from './mount-records.ts'
 import { groupOfPod } from './ownership.ts'
+import { type NodeExpansionPlan, planNodeExpansion } from './plan-expansion.ts'
 
-export interface GrowDeps {
+export interface ExpandDeps {
   readonly client: Client
   readonly drivers: Drivers
-  readonly books: Books
+  readonly records: MountRecords
   readonly events: EventRecorder
   readonly metrics: AgentMetrics
   readonly clock: Clock
   readonly random: Random
 }
 
-/** A volume that is mounted for a pod. */
-export interface GrownVolume {
+/** A volume that is published for a pod. */
+export interface PublishedVolume {
   readonly pod: Readonly<Pod>
   readonly volume: CsiVolume
   readonly publication: Publication
 }
 
-/** Grows the volume if it is due. Returns when it wants to be asked again, if it does. */
-export type GrowVolume = (grown: GrownVolume, signal: AbortSignal) => Promise<number | undefined>
+/** Expands the volume if it is due. Returns the delay until a retry, if one is needed. */
+export type ExpandVolume = (grown: PublishedVolume, signal: AbortSignal) => Promise<number | undefined>
 
 const CALL_TIMEOUT_MS = 120_000
 const RETRY = { baseMs: 500, maxMs: 122_000 } // as the kubelet's, for operations on volumes
-const EDITS_MAX = 5 // of the claim in a row, while its new size is being written down; then the node grows it again
+const EDITS_MAX = 5 // concurrent edits of the claim while its new size is saved; beyond this the expansion is repeated
 
 type Claim = Readonly<PersistentVolumeClaim>
-type Growing = Extract<GrowPlan, { do: 'grow' }>
+type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>
 
-/** What is known of a publication in this life of the agent. */
-interface Seen {
-  /** What its claim had when it was first looked at. */
+/** What this run of the agent knows about a publication. */
+interface VolumeRecord {
+  /** The claim's capacity when the volume was mounted. */
   size: string | undefined
-  /** The size it last failed for, and how. */
+  /** The last failed size, and how it failed. */
   failed?: { readonly size: string; readonly how: 'uncertain' | 'final' | 'inUse' }
   tries: number
   notBeforeMs: number
-  toldReadOnly: boolean
+  hasReportedReadOnly: boolean
 }
 
-export function createGrowVolume(deps: GrowDeps): GrowVolume {
-  const { client, drivers, books, events, metrics, clock, random } = deps
-  /** By `uid/volume`; bounded by what is mounted, and swept when something new is. */
-  const seen = new Map<string, Seen>()
+export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
+  const { client, drivers, records, events, metrics, clock, random } = deps
+  /** By `uid/volume`; bounded by the mounted volumes, and swept when a volume is added. */
+  const known = new Map<string, VolumeRecord>()
   const oneAtATime: KeyedLock = keyedLock()
 
   return async (grown, signal) => {
-    const known = seenOf(grown)
-    const plan = planGrow(grown.volume, known.size)
+    const record = recordOf(grown)
+    const plan = planNodeExpansion(grown.volume, record.size)
     switch (plan.do) {
       case 'nothing':
         return undefined
-      case 'tellReadOnly':
-        if (!known.toldReadOnly) tell(grown.pod, plan.claim, readOnlyTelling(grown.volume))
-        known.toldReadOnly = true
+      case 'reportReadOnly':
+        if (!record.hasReportedReadOnly) recordEvents(grown.pod, plan.claim, readOnlyVolume(grown.volume))
+        record.hasReportedReadOnly = true
         return undefined
-      case 'grow':
-        return oneAtATime(volumeKey(grown.volume), () => grow(grown, plan, known, signal))
+      case 'expand':
+        return oneAtATime(volumeKey(grown.volume), () => expand(grown, plan, record, signal))
     }
   }
 
-  function seenOf({ volume, publication }: GrownVolume): Seen {
+  function recordOf({ volume, publication }: PublishedVolume): VolumeRecord {
     const key = `${publication.uid}/${publication.volume}`
-    const before = seen.get(key)
+    const before = known.get(key)
     if (before) return before
-    for (const old of seen.keys()) {
+    for (const old of known.keys()) {
       const at = old.indexOf('/')
-      if (!books.publication(old.slice(0, at), old.slice(at + 1))) seen.delete(old)
+      if (!records.publication(old.slice(0, at), old.slice(at + 1))) known.delete(old)
     }
     const size = volume.claim?.status?.capacity?.storage
-    const first: Seen = { size, tries: 0, notBeforeMs: Number.NEGATIVE_INFINITY, toldReadOnly: false }
-    seen.set(key, first)
+    const first: VolumeRecord = { size, tries: 0, notBeforeMs: Number.NEGATIVE_INFINITY, hasReportedReadOnly: false }
+    known.set(key, first)
     return first
   }
 
-  async function grow(grown: GrownVolume, plan: Growing, known: Seen, signal: AbortSignal) {
+  async function expand(grown: PublishedVolume, plan: Expansion, known: VolumeRecord, signal: AbortSignal) {
     const driver = drivers.get(grown.volume.driver)
-    if (!driver) return undefined // when it is registered, everyone is asked again
+    if (!driver) return undefined // its registration wakes the pod
     if (!known.failed || known.failed.size !== plan.size) {
       known.failed = undefined
       known.tries = 0
       known.notBeforeMs = Number.NEGATIVE_INFINITY
     }
     const { failed } = known
-    if (failed?.how === 'inUse') return undefined // not until it is mounted anew
-    // The last word was no, and the user wants less by now: the controller may choose that.
-    if (failed?.how === 'final' && plan.tells === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
-      const message = failureText(`${plan.size} failed on the node, and less is asked for by now`)
+    if (failed?.how === 'inUse') return undefined // retried after the next mount
+    // Failed with a final error, and the request was lowered: let the controller choose the smaller size.
+    if (failed?.how === 'final' && plan.reports === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
+      const message = failureText(`${plan.size} failed on the node, and the request was lowered`)
       known.failed = undefined
       await save(plan.claim, nodeInfeasible({ message }, timeText(clock.nowMs())))
       return undefined
@@ -129,9 +128,9 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     if (waitMs > 0) return waitMs
 
     let claim = plan.claim
-    if (plan.tells === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
+    if (plan.reports === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
       const started = await save(claim, nodeStarted(), { isConditional: true })
-      if (!started) return undefined // it changed meanwhile, and with that everyone is asked again
+      if (!started) return undefined // conflict: the change wakes the pod
       claim = started
     }
     let secrets: Credentials = {}
@@ -140,23 +139,23 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
       const ref = grown.volume.expandSecret
       secrets = ref ? await readCredentials(client, ref, signal) : {}
       await metrics.during(grown.volume.driver, 'volume_fs_resize', () =>
-        ask(grown, driver, plan.size, secrets, signal),
+        callDriver(grown, driver, plan.size, secrets, signal),
       )
     } catch (error) {
       if (signal.aborted) throw error
-      return failedWith(error, secrets, { ...grown, plan: { ...plan, claim }, known })
+      return handleFailure(error, secrets, { ...grown, plan: { ...plan, claim }, known })
     }
     known.failed = undefined
     known.tries = 0
     known.size = plan.size
-    if (plan.tells !== 'nobody' && (await saveGrown(claim, plan.size))) {
-      tell(grown.pod, claim, successTelling(grown.volume))
+    if (plan.reports !== 'nothing' && (await saveExpanded(claim, plan.size))) {
+      recordEvents(grown.pod, claim, expandSucceeded(grown.volume))
     }
     return undefined
   }
 
-  async function ask(
-    { pod, volume, publication }: GrownVolume,
+  async function callDriver(
+    { pod, volume, publication }: PublishedVolume,
     driver: RegisteredDriver,
     size: string,
     secrets: Credentials,
@@ -166,7 +165,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
       {
         volumeId: volume.handle,
         volumePath: publication.target,
-        stagingTargetPath: books.stagingOf(volume)?.path ?? '',
+        stagingTargetPath: records.stagingOf(volume)?.path ?? '',
         capacityRange: { requiredBytes: quantityToBytes(size) },
         volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
         secrets: { ...secrets },
@@ -175,14 +174,14 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     )
   }
 
-  async function failedWith(
+  async function handleFailure(
     error: unknown,
     secrets: Credentials,
-    { pod, volume, plan, known }: GrownVolume & { readonly plan: Growing; readonly known: Seen },
+    { pod, volume, plan, known }: PublishedVolume & { readonly plan: Expansion; readonly known: VolumeRecord },
   ): Promise<number | undefined> {
     const isUnable = error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
-    if (plan.tells === 'nobody' && isUnable) {
-      known.size = plan.size // there is nothing to grow on nodes
+    if (plan.reports === 'nothing' && isUnable) {
+      known.size = plan.size // the driver needs no node expansion
       return undefined
     }
     const text = error instanceof CsiError ? error.rpcText : (error as Error).message
@@ -192,37 +191,34 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
 
     const failure = { message: failureText(because) }
     const now = timeText(clock.nowMs())
-    const tells = plan.tells !== 'nobody'
+    const reports = plan.reports !== 'nothing'
     if (isUncertain(error)) known.failed = { size: plan.size, how: 'uncertain' }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
       known.failed = { size: plan.size, how: 'inUse' }
-      if (tells) await save(plan.claim, nodeFailed(failure, now))
+      if (reports) await save(plan.claim, nodeFailed(failure, now))
       return undefined
-    } else if (plan.tells === 'state' && (isInfeasibleExpand(error) || isUnable)) {
+    } else if (plan.reports === 'state' && (isInfeasibleExpand(error) || isUnable)) {
       known.failed = undefined
       await save(plan.claim, nodeInfeasible(failure, now))
       return undefined
     } else {
       known.failed = { size: plan.size, how: 'final' }
-      if (tells) await save(plan.claim, nodeFailed(failure, now))
+      if (reports) await save(plan.claim, nodeFailed(failure, now))
     }
     const afterMs = backoffMs(RETRY, known.tries++, random)
     known.notBeforeMs = clock.monotonicMs() + afterMs
     return afterMs
   }
 
-  /** An edit of the request while the node was at work changes nothing about what it did. */
-  async function saveGrown(claim: Claim, size: string): Promise<boolean> {
-    const { namespace = '', name = '', uid } = claim.metadata
+  /** Retries if a user has edited the claim during the call. */
+  async function saveExpanded(claim: Claim, size: string): Promise<boolean> {
+    const { namespace, name = '', uid } = claim.metadata
     let now = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
       if (await save(now, completedOnNode(size), { isConditional: true })) return true
-      try {
-        now = await client.get(persistentVolumeClaimKind, { namespace, name })
-      } catch (error) {
-        if (error instanceof ApiError && error.code === 404) return false
-        throw error
-      }
+      const read = await find(client, persistentVolumeClaimKind, { namespace, name })
+      if (!read) return false
+      now = read
       const isSame =
         now.metadata.uid === uid &&
         resizeStateOf(now) === resizeStateOf(claim) &&
@@ -232,40 +228,40 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     return false
   }
 
-  /** Undefined: the claim is gone, or no longer as it was read where that is asked for. */
+  /** Undefined: the claim was deleted, or has changed and the write is conditional. */
   async function save(
     claim: Claim,
     { metadata, status }: StatusPatch,
     { isConditional = false } = {},
   ): Promise<Claim | undefined> {
-    const { name = '', namespace = '', uid, resourceVersion } = claim.metadata
+    const { name = '', namespace, uid, resourceVersion } = claim.metadata
     const body = { metadata: { uid, ...(isConditional ? { resourceVersion } : {}), ...metadata }, status }
     const patch = { type: 'strategic', body } as const
     try {
       return await client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { subresource: 'status' })
     } catch (error) {
-      if (error instanceof ApiError && (error.code === 409 || error.code === 404)) return undefined
+      if (isConflict(error) || isNotFound(error)) return undefined
       throw error
     }
   }
 
-  function tell(pod: Readonly<Pod>, claim: Claim, happening: EventDetails): void {
-    events.record(podKind, pod, happening)
-    events.record(persistentVolumeClaimKind, claim, happening)
+  function recordEvents(pod: Readonly<Pod>, claim: Claim, event: EventDetails): void {
+    events.record(podKind, pod, event)
+    events.record(persistentVolumeClaimKind, claim, event)
   }
 }
 
 const notAble = ({ driver }: CsiVolume): CsiError =>
   new CsiError('UNIMPLEMENTED', `driver ${driver} does not report the capability EXPAND_VOLUME on this node`)
 
-const successTelling = ({ volume, mode }: CsiVolume): EventDetails => ({
+const expandSucceeded = ({ volume, mode }: CsiVolume): EventDetails => ({
   type: 'Normal',
   reason: 'FileSystemResizeSuccessful',
   message: `${mode === 'Block' ? 'MapVolume' : 'MountVolume'}.NodeExpandVolume succeeded for volume "${volume}"`,
 })
 
-const readOnlyTelling = ({ volume }: CsiVolume): EventDetails => ({
+const readOnlyVolume = ({ volume }: CsiVolume): EventDetails => ({
   type: 'Warning',
   reason: 'FileSystemResizeFailed',
-  message: `Requested read-only file system: volume "${volume}" is mounted for reading only and does not grow here`,
+  message: `Requested read-only file system: volume "${volume}" is mounted read-only and cannot be expanded on this node`,
 })

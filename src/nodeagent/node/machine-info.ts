@@ -1,12 +1,12 @@
-// What this machine is, for its Node object: size, system, addresses. Asked of the operating system when it is needed.
+// Reads what the Node object reports about this machine: size, system and addresses.
 import { arch, cpus, hostname, networkInterfaces, platform, release, totalmem, version } from 'node:os'
 import { readTextIfPresent } from '../../base/files.ts'
 
-export interface MachineFacts {
+export interface MachineInfo {
   readonly hostname: string
   readonly address: string
   readonly os: string
-  /** As Go calls it. */
+  /** In Go's spelling: amd64. */
   readonly arch: string
   readonly cpus: number
   readonly memoryBytes: number
@@ -16,7 +16,7 @@ export interface MachineFacts {
   readonly bootId: string
 }
 
-export async function machineFacts(): Promise<MachineFacts> {
+export async function readMachineInfo(): Promise<MachineInfo> {
   return {
     hostname: hostname(),
     address: firstAddress(),

@@ -1,15 +1,16 @@
-// Tells the cluster which drivers this node has: CSINode, the node's topology labels, and the older annotation with node
-// ids. A label that says otherwise already is somebody's statement about this node, so the driver is refused instead.
+// Writes the drivers of this node to the cluster: CSINode, the node's topology labels, and the node ID annotation.
+// A driver whose topology contradicts an existing label is rejected, because an administrator may have set the label.
+import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import type { CSINode, CSINodeDriver } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isAlreadyExists, isConflict } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { keyedLock } from '../../base/keyed-lock.ts'
-import type { Client } from '../../client/index.ts'
+import { type Client, find } from '../../client/index.ts'
 
-/** A driver as it sees this node. */
+/** NodeGetInfo of a driver. */
 export interface DriverOnNode {
   readonly name: string
   readonly nodeId: string
@@ -18,53 +19,52 @@ export interface DriverOnNode {
   readonly maxVolumes: number
 }
 
-export interface Announcer {
-  announce(driver: DriverOnNode): Promise<void>
-  /** Labels stay: other drivers, and volumes, may rely on them. */
-  withdraw(driverName: string): Promise<void>
-  /** A CSINode for this node, owned by it, with the drivers it has; without any at first. */
+export interface CsiNodeWriter {
+  addDriver(driver: DriverOnNode): Promise<void>
+  /** Keeps labels: other drivers and volumes may rely on them. */
+  removeDriver(driverName: string): Promise<void>
+  /** Creates the CSINode if it does not exist, owned by the Node. */
   ensureCsiNode(): Promise<void>
 }
 
 export const NODE_IDS = 'csi.volume.kubernetes.io/nodeid'
-const VOLUMES_MAX = 2 ** 31 - 1 // what the field holds
+const VOLUMES_MAX = 2 ** 31 - 1 // the field is an int32
 const WRITES_MAX = 5
 const FIRST_PAUSE_MS = 10
 const PAUSE_GROWTH = 5
 
-export interface AnnouncerDeps {
+export interface CsiNodeWriterDeps {
   readonly client: Client
   readonly nodeName: string
   readonly clock: Clock
 }
 
-export function createAnnouncer({ client, nodeName, clock }: AnnouncerDeps): Announcer {
+export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDeps): CsiNodeWriter {
   const ref = { name: nodeName }
-  const lock = keyedLock() // drivers register at the same time, and all change the same two objects
+  const lock = keyedLock() // drivers register concurrently and change the same two objects
 
-  /** Reads and writes again while others write in between. */
+  /** Retries on conflict. */
   async function untilWritten(write: () => Promise<void>): Promise<void> {
     for (let tries = 1, pauseMs = FIRST_PAUSE_MS; ; tries++, pauseMs *= PAUSE_GROWTH) {
       try {
         return await write()
       } catch (error) {
-        const isRace = error instanceof ApiError && (error.code === 409 || error.reason === 'AlreadyExists')
-        if (!isRace || tries === WRITES_MAX) throw error
+        if (!(isConflict(error) || isAlreadyExists(error)) || tries === WRITES_MAX) throw error
         await clock.sleep(pauseMs)
       }
     }
   }
 
-  const readCsiNode = () => client.get(csiNodeKind, ref).catch(ifMissing)
+  const readCsiNode = () => find(client, csiNodeKind, ref)
 
-  /** The CSINode of this very node; one of an earlier node of the same name is replaced. */
-  async function ownCsiNode(): Promise<Readonly<CSINode>> {
+  /** The CSINode owned by this Node; one of an earlier Node of the same name is replaced. */
+  async function ownCsiNode(): Promise<Readonly<Stored<CSINode>>> {
     const { metadata } = await client.get(nodeKind, ref)
     const found = await readCsiNode()
     const isOurs = found?.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid)
     if (found && isOurs) return found
-    if (found) await client.delete(csiNodeKind, ref, { ...(found.metadata.uid ? { uid: found.metadata.uid } : {}) })
-    const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid ?? '' }
+    if (found) await client.delete(csiNodeKind, ref, { uid: found.metadata.uid })
+    const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid }
     return client.create(csiNodeKind, { metadata: { name: nodeName, ownerReferences: [owner] }, spec: { drivers: [] } })
   }
 
@@ -75,7 +75,7 @@ export function createAnnouncer({ client, nodeName, clock }: AnnouncerDeps): Ann
     if (before && JSON.stringify(normal(before)) === JSON.stringify(normal(entry))) return
     const others = found.spec.drivers.filter(({ name }) => name !== driver.name)
     const isAnother = before && JSON.stringify(fixedPart(before)) !== JSON.stringify(fixedPart(entry))
-    // An entry's node id and keys cannot change: it goes, and comes again.
+    // nodeID and topologyKeys are immutable: remove the entry and add it again.
     if (isAnother) found = await client.update(csiNodeKind, { ...found, spec: { drivers: others } })
     await client.update(csiNodeKind, { ...found, spec: { drivers: [...others, entry] } })
   }
@@ -99,12 +99,12 @@ export function createAnnouncer({ client, nodeName, clock }: AnnouncerDeps): Ann
 
   return {
     ensureCsiNode: () => lock('node', () => untilWritten(async () => void (await ownCsiNode()))),
-    announce: (driver) =>
+    addDriver: (driver) =>
       lock('node', async () => {
         await untilWritten(() => writeLabels(driver))
         await untilWritten(() => writeDriver(driver))
       }),
-    withdraw: (driverName) =>
+    removeDriver: (driverName) =>
       lock('node', async () => {
         await untilWritten(async () => {
           const found = await readCsiNode()
@@ -113,7 +113,7 @@ export function createAnnouncer({ client, nodeName, clock }: AnnouncerDeps): Ann
           await client.update(csiNodeKind, { ...found, spec: { drivers: drivers! } })
         })
         await untilWritten(async () => {
-          const node = await client.get(nodeKind, ref).catch(ifMissing)
+          const node = await find(client, nodeKind, ref)
           if (!node) return
           const { [driverName]: gone, ...others } = nodeIdsOf(node)
           if (gone === undefined) return
@@ -135,7 +135,7 @@ export function entryOf({ name, nodeId, topology, maxVolumes }: DriverOnNode): C
   }
 }
 
-/** Why the labels a driver wants cannot be put on the node, if so. */
+/** Why a driver's topology contradicts the node's labels; undefined if it does not. */
 export function labelConflict(
   { metadata }: Readonly<Node>,
   driverName: string,
@@ -143,10 +143,10 @@ export function labelConflict(
 ): string | undefined {
   const labels = metadata.labels ?? {}
   for (const [key, value] of Object.entries(topology)) {
-    const there = Object.hasOwn(labels, key) ? labels[key] : undefined
-    if (there === undefined || there === value) continue
+    const existing = Object.hasOwn(labels, key) ? labels[key] : undefined
+    if (existing === undefined || existing === value) continue
     return (
-      `node "${metadata.name}" has the label ${key}=${there}, and the driver "${driverName}" says ${value}. ` +
+      `node "${metadata.name}" has the label ${key}=${existing}, but driver "${driverName}" reports ${value}. ` +
       'Correct the driver, or remove the label if no volume relies on it'
     )
   }
@@ -158,14 +158,9 @@ function nodeIdsOf({ metadata }: Readonly<Node>): Record<string, string> {
     const ids = JSON.parse(metadata.annotations?.[NODE_IDS] ?? '{}')
     return typeof ids === 'object' && ids !== null && !Array.isArray(ids) ? ids : {}
   } catch {
-    return {} // nobody else can read it either
+    return {} // invalid: replaced by the next write
   }
 }
 
 const fixedPart = ({ name, nodeID, topologyKeys }: CSINodeDriver) => [name, nodeID, topologyKeys ?? []]
 const normal = (entry: CSINodeDriver) => [...fixedPart(entry), entry.allocatable?.count ?? 0]
-
-function ifMissing(error: unknown): undefined {
-  if (error instanceof ApiError && error.code === 404) return undefined
-  throw error
-}

@@ -1,41 +1,41 @@
-// The node's own objects: Node with labels, size and conditions, and the lease that says the agent is alive. The lease is
-// renewed every ten seconds, the status when it changes, when it was contradicted, and every five minutes.
-// A name whose lease another agent renews is refused: two agents would unmount each other's volumes.
+// Registers the node and keeps it alive: the Node object with labels, size and conditions, and its lease. The lease is
+// renewed every 10 s, the status on changes, when another writer has changed the Ready condition, and every 5 min.
+// A node name whose lease another agent renews is rejected: two agents would unmount each other's volumes.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node, NodeStatus } from '../../api/kinds/node/node-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { Client } from '../../client/index.ts'
-import type { MachineFacts } from './facts.ts'
+import { type Client, find } from '../../client/index.ts'
+import type { MachineInfo } from './machine-info.ts'
 
-export interface NodePresence {
+export interface NodeHeartbeat {
   /**
-   * Takes the name and writes the Node, however long the server is away; throws NodeNameTakenError. What an earlier life
-   * left in use is said from the first word on: a Node that says nothing of a volume lets it be detached.
+   * Acquires the lease and creates the Node, with retries while the server is unavailable; throws NodeNameTakenError.
+   * The first status already lists volumes in use of an earlier run, so that they are not detached.
    */
-  begin(volumesInUse: readonly string[], signal: AbortSignal): Promise<void>
-  /** Stays present until the signal fires; throws NodeNameTakenError if the name was lost meanwhile. */
-  keep(signal: AbortSignal): Promise<void>
-  /** From now on the node says that it takes pods: once `prepare` is done and the server has been told. */
-  ready(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
-  /** Which attached volumes must not be detached: in the status before any of them is mounted. */
+  register(volumesInUse: readonly string[], signal: AbortSignal): Promise<void>
+  /** Renews until the signal fires; throws NodeNameTakenError if another agent took the name. */
+  run(signal: AbortSignal): Promise<void>
+  /** Runs `prepare`, then sets the Ready condition. */
+  markReady(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
+  /** Writes status.volumesInUse; awaited before a volume is mounted, so that it is not detached. */
   setVolumesInUse(names: readonly string[]): Promise<void>
 }
 
-export interface PresenceDeps {
+export interface NodeHeartbeatDeps {
   readonly client: Client
   readonly nodeName: string
-  /** The same across restarts of one agent, different for every other. */
+  /** Stable across restarts of this agent, unique among agents. */
   readonly identity: string
-  readonly machine: MachineFacts
+  readonly machine: MachineInfo
   readonly labels: Readonly<Record<string, string>>
   readonly podsMax: number
   readonly version: string
-  /** The Node as a watch last told it, if one does: while that is as it should be, the server is not asked. */
-  seen?(): Readonly<Node> | undefined
+  /** The Node in a cache, if there is one; saves reads while it has the expected status. */
+  cached?(): Readonly<Node> | undefined
   /** How often the lease is renewed. Default 10 s. */
   readonly renewMs?: number | undefined
   readonly clock: Clock
@@ -52,7 +52,7 @@ const RENEW_MS = 10_000
 const STATUS_MS = 300_000
 const STATUS_WRITES_MAX = 5
 
-export function createNodePresence(deps: PresenceDeps): NodePresence {
+export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   const { client, nodeName, identity, machine, clock, log } = deps
   const ref = { name: nodeName }
   const leaseRef = { namespace: NODE_LEASES, name: nodeName }
@@ -61,27 +61,27 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
   let statusWrittenMs = Number.NEGATIVE_INFINITY
   let writing: Promise<void> = Promise.resolve()
 
-  /** As it was last written: as long as nobody else writes it, it need not be read. */
+  /** The lease as last written; saves a read before each renewal. */
   let lease: Readonly<Lease> | undefined
 
   async function renew(): Promise<void> {
     const known = lease
-    lease = undefined // until it is known how this ends
+    lease = undefined // unknown if the renewal fails
     lease = (known && (await renewKnown(known))) ?? (await renewRead())
   }
 
-  /** Undefined: somebody else wrote it, or it was this agent and the answer was lost. */
+  /** Undefined on conflict: another writer, or an earlier renewal whose response was lost. */
   async function renewKnown(known: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
     try {
       return await client.update(leaseKind, { ...known, spec: { ...known.spec, ...mine() } })
     } catch (error) {
-      if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return undefined
+      if (isNotFound(error) || isConflict(error)) return undefined
       throw error
     }
   }
 
   async function renewRead(): Promise<Readonly<Lease>> {
-    const current = await client.get(leaseKind, leaseRef).catch(ifMissing)
+    const current = await find(client, leaseKind, leaseRef)
     const own = mine()
     if (!current) {
       return client.create(leaseKind, { metadata: { ...leaseRef }, spec: { ...own, acquireTime: own.renewTime } })
@@ -92,7 +92,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     const taking = isTaking
       ? { acquireTime: own.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
       : {}
-    // Names the version that was read: of two agents that start at once, one gets the name.
+    // Conditional on resourceVersion: of two agents that start at once, one gets the name.
     return client.update(leaseKind, { ...current, spec: { ...current.spec, ...taking, ...own } })
   }
 
@@ -109,21 +109,21 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
       'kubernetes.io/arch': machine.arch,
       ...deps.labels,
     }
-    const found = await client.get(nodeKind, ref).catch(ifMissing)
+    const found = await find(client, nodeKind, ref)
     if (!found) return client.create(nodeKind, { metadata: { name: nodeName, labels }, status: status(undefined) })
-    const there = found.metadata.labels ?? {}
-    if (Object.entries(labels).every(([key, value]) => there[key] === value)) return found
+    const existing = found.metadata.labels ?? {}
+    if (Object.entries(labels).every(([key, value]) => existing[key] === value)) return found
     return client.patch(nodeKind, ref, { type: 'merge', body: { metadata: { labels } } })
   }
 
-  /** One after the other, or an older list of volumes in use could come last. */
+  /** Serialized, or an older list of volumes in use could be written last. */
   async function writeStatus(): Promise<void> {
     const mine = writing.catch(() => {}).then(untilStatusWritten)
     writing = mine
     await mine
   }
 
-  /** Names the version that was read: a request that comes late, perhaps of an earlier life, says nothing any more. */
+  /** Conditional on resourceVersion, so that a delayed request of an earlier run has no effect. */
   async function untilStatusWritten(): Promise<void> {
     for (let tries = 1; ; tries++) {
       const found = await client.get(nodeKind, ref)
@@ -133,16 +133,16 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
         statusWrittenMs = clock.monotonicMs()
         return
       } catch (error) {
-        if (!(error instanceof ApiError && error.code === 409) || tries === STATUS_WRITES_MAX) throw error
+        if (!isConflict(error) || tries === STATUS_WRITES_MAX) throw error
       }
     }
   }
 
-  /** A node that was silent for a while is called Unknown; only its own agent can say better. */
-  async function isContradicted(): Promise<boolean> {
-    const isAsSaid = (node: Readonly<Node> | undefined): boolean =>
+  /** Node lifecycle sets Ready to Unknown after a while without reports; the agent must write it again. */
+  async function isOverwritten(): Promise<boolean> {
+    const isExpected = (node: Readonly<Node> | undefined): boolean =>
       node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === (isReady ? 'True' : 'False')
-    return !isAsSaid(deps.seen?.()) && !isAsSaid(await client.get(nodeKind, ref))
+    return !isExpected(deps.cached?.()) && !isExpected(await client.get(nodeKind, ref))
   }
 
   function status(before: Readonly<Node> | undefined): NodeStatus {
@@ -166,11 +166,11 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
         { type: 'Hostname', address: machine.hostname },
       ],
       conditions: [
-        condition('MemoryPressure', false, 'KubeletHasSufficientMemory', 'memory of the node is not watched'),
-        condition('DiskPressure', false, 'KubeletHasNoDiskPressure', 'disk of the node is not watched'),
-        condition('PIDPressure', false, 'KubeletHasSufficientPID', 'processes of the node are not watched'),
+        condition('MemoryPressure', false, 'KubeletHasSufficientMemory', 'memory of the node is not monitored'),
+        condition('DiskPressure', false, 'KubeletHasNoDiskPressure', 'disk of the node is not monitored'),
+        condition('PIDPressure', false, 'KubeletHasSufficientPID', 'processes of the node are not monitored'),
         isReady
-          ? condition('Ready', true, 'KubeletReady', 'the node agent takes pods')
+          ? condition('Ready', true, 'KubeletReady', 'the node agent is ready')
           : condition('Ready', false, 'KubeletNotReady', 'the node agent is starting'),
       ],
       nodeInfo: {
@@ -185,7 +185,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
         operatingSystem: machine.os,
         architecture: machine.arch,
       },
-      // An empty list would be left out, and what was there before would stay.
+      // Null removes the list; an empty one would be omitted and leave the old list.
       volumesInUse: (volumesInUse.length > 0 ? [...volumesInUse] : null) as string[],
     }
   }
@@ -193,7 +193,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
   async function untilDone(
     attempt: () => Promise<void>,
     signal: AbortSignal,
-    isPassing: (error: unknown) => boolean = mayPass,
+    isPassing: (error: unknown) => boolean = isTransient,
   ): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
@@ -201,50 +201,53 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
         return await attempt()
       } catch (error) {
         if (error instanceof NodeNameTakenError || !isPassing(error)) throw error
-        log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node yet; trying again')
+        log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node; retrying')
         await clock.sleep(RETRY_MS, signal)
       }
     }
   }
 
   return {
-    begin(inUse, signal) {
+    register(inUse, signal) {
       volumesInUse = inUse
       return untilDone(async () => {
         await renew()
         await writeNode()
       }, signal)
     },
-    ready: (prepare, signal) =>
+    markReady: (prepare, signal) =>
       untilDone(
         async () => {
-          await writeNode() // somebody may have deleted it since it began
+          await writeNode() // it may have been deleted since registration
           await prepare()
           isReady = true
           await writeStatus()
         },
         signal,
-        (error) => mayPass(error) || isMissing(error),
+        (error) => isTransient(error) || isNotFound(error),
       ),
     async setVolumesInUse(names) {
       volumesInUse = names
       await writeStatus()
     },
-    async keep(signal) {
+    async run(signal) {
       while (!signal.aborted) {
         await clock.sleep(deps.renewMs ?? RENEW_MS, signal).catch(() => {})
         if (signal.aborted) return
         try {
           await renew()
           const isDue = clock.monotonicMs() - statusWrittenMs >= STATUS_MS
-          if (isDue || (await isContradicted())) await writeStatus()
+          if (isDue || (await isOverwritten())) await writeStatus()
         } catch (error) {
           if (error instanceof NodeNameTakenError) throw error
-          if (isMissing(error)) {
-            await writeNode().catch(() => {}) // somebody deleted the Node of a living agent
+          if (isNotFound(error)) {
+            await writeNode().catch(() => {}) // the Node was deleted while the agent runs
             statusWrittenMs = Number.NEGATIVE_INFINITY
           }
-          log.warn({ node: nodeName, because: (error as Error).message }, 'the node could not report; trying again')
+          log.warn(
+            { node: nodeName, because: (error as Error).message },
+            'cannot renew the node lease or write its status; retrying',
+          )
         }
       }
     },
@@ -253,7 +256,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
 
 const RETRY_MS = 1_000
 
-/** Until when somebody else has the name; a moment long past if nobody does. */
+/** Until when another agent holds the lease; -Infinity if none does. */
 export function heldByOtherUntilMs({ spec }: Readonly<Lease>, identity: string): number {
   if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return Number.NEGATIVE_INFINITY
   return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1_000
@@ -262,21 +265,14 @@ export function heldByOtherUntilMs({ spec }: Readonly<Lease>, identity: string):
 function nameTaken(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): NodeNameTakenError {
   const agoSeconds = Math.max(0, Math.round((nowMs - Date.parse(spec?.renewTime ?? '')) / 1_000))
   return new NodeNameTakenError(
-    `The node name "${nodeName}" belongs to another agent (${spec?.holderIdentity}), which was alive ${agoSeconds} s ago. ` +
+    `The node name "${nodeName}" is used by another agent (${spec?.holderIdentity}), which renewed its lease ${agoSeconds} s ago. ` +
       `Choose another --node-name, or stop that agent and wait ${spec?.leaseDurationSeconds ?? LEASE_SECONDS} s.`,
   )
 }
 
-/** Worth another try: the server is away, or someone else wrote at the same moment. */
-const mayPass = (error: unknown): boolean =>
-  error instanceof ApiError && (error.code >= 500 || error.code === 429 || error.code === 409)
-
-const isMissing = (error: unknown): boolean => error instanceof ApiError && error.code === 404
-
-function ifMissing(error: unknown): undefined {
-  if (isMissing(error)) return undefined
-  throw error
-}
+/** Worth a retry: the server is unavailable or overloaded, or a conflict. */
+const isTransient = (error: unknown): boolean =>
+  error instanceof ApiError && (error.code >= 500 || error.code === 429 || isConflict(error) || isAlreadyExists(error))
 
 const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`

@@ -1,9 +1,9 @@
-// What is staged and published on this node, and for whom: kept in vol_data.json files, read once at start, held in
-// memory since. A volume's record is there before its driver is asked for anything, and goes after everything is undone,
-// so whoever reads the files after a crash knows of everything that may be mounted, and perhaps of more.
+// The mount records: which volumes are staged and published on this node, and for which pods. Stored in vol_data.json
+// files, read once at start. A record is written before the driver is called and removed after everything is undone, so
+// after a crash the records cover everything that may be mounted.
 //
 //   publication   one volume for one pod       pods/<uid>/volumes/kubernetes.io~csi/<volume>/
-//   staging       one volume for the node      plugins/kubernetes.io/csi/<driver>/<sha256>/; it ends with the last
+//   staging       one volume for the node      plugins/kubernetes.io/csi/<driver>/<sha256>/; removed with the last
 //                                              publication of its volume
 import { join } from 'node:path'
 import type { Logger } from '../../base/log.ts'
@@ -13,7 +13,7 @@ import { formatVolData, parseVolData, type VolData } from '../vol-data.ts'
 
 export type VolumeMode = 'Filesystem' | 'Block'
 
-/** A volume of a driver, whatever it is called elsewhere. */
+/** A volume by its driver's handle. */
 export interface VolumeIdentity {
   readonly driver: string
   readonly handle: string
@@ -21,7 +21,7 @@ export interface VolumeIdentity {
 
 export interface Staging extends VolumeIdentity {
   readonly mode: VolumeMode
-  /** Where the driver is told to stage it. */
+  /** staging_target_path. */
   readonly path: string
 }
 
@@ -30,26 +30,26 @@ export interface Publication extends VolumeIdentity {
   /** The PV's name, or the volume's name in the pod. */
   readonly volume: string
   readonly mode: VolumeMode
-  /** Declared in the pod itself: it is neither attached nor staged. */
+  /** A CSI ephemeral inline volume: neither attached nor staged. */
   readonly isInline: boolean
   readonly attachmentId: string
-  /** Where the driver is told to publish it. */
+  /** target_path. */
   readonly target: string
 }
 
-export interface Books {
+export interface MountRecords {
   load(): Promise<void>
-  /** Pods of which something may be left on this node. */
+  /** Pods with records or directories on this node. */
   uids(): string[]
   ofPod(uid: string): Publication[]
   ofVolume(volume: VolumeIdentity): Publication[]
   publication(uid: string, volume: string): Publication | undefined
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
-  /** Before the driver is asked for anything. */
+  /** Called before the driver is called. */
   recordPublication(publication: Publication): Promise<void>
   recordStaging(staging: Staging): Promise<void>
-  /** After it is undone; throws if something is mounted or lies there, and removes nothing of it. */
+  /** Called after the unmount; throws and removes nothing if the target is mounted or not empty. */
   erasePublication(publication: Publication): Promise<void>
   eraseStaging(staging: Staging): Promise<void>
 }
@@ -57,17 +57,17 @@ export interface Books {
 export const volumeKey = ({ driver, handle }: VolumeIdentity): string => `${driver}^${handle}`
 
 const DIRECTORY_MODE = 0o750
-/** Beside the volumes in the directory of block volumes. */
+/** Directories beside the volumes in volumeDevices/. */
 const KINDS_OF_DEVICES: readonly string[] = ['staging', 'publish']
 
-export interface BooksDeps {
+export interface MountRecordsDeps {
   readonly disk: NodeDisk
   readonly paths: AgentPaths
   readonly nodeName: string
   readonly log: Logger
 }
 
-export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
+export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsDeps): MountRecords {
   const pods = new Map<string, Map<string, Publication>>()
   const users = new Map<string, Set<Publication>>()
   const stagings = new Map<string, Staging>()
@@ -88,11 +88,11 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
     if (users.get(key)?.size === 0) users.delete(key)
   }
 
-  /** A directory without a record was made just before a crash, or emptied just before one: it goes, if it is empty. */
+  /** Removes an empty directory without a record: a crash happened before the record was written or after it was removed. */
   async function read(directory: string, within?: string): Promise<VolData | undefined> {
     const path = join(directory, VOL_DATA)
     const text = await disk.readText(path)
-    // An empty one comes from a loss of power, which no mount survived.
+    // An empty record comes from a power loss, which no mount survives.
     const isEmptied = text === '' && !(within && (await disk.isMountPoint(join(directory, within))))
     if (isEmptied) await disk.removeFile(path)
     if (text === undefined || isEmptied) {
@@ -101,12 +101,12 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
       return undefined
     }
     const data = parseVolData(text)
-    if (!data) log.error({ path }, 'cannot read this record; what it is about is left alone')
+    if (!data) log.error({ path }, 'cannot parse this mount record; its volume is left alone')
     return data
   }
 
   async function loadPod(uid: string): Promise<void> {
-    pods.set(uid, pods.get(uid) ?? new Map()) // also one without volumes: its directory has to go some day
+    pods.set(uid, pods.get(uid) ?? new Map()) // also without volumes: its directory must be removed
     for (const volume of await disk.list(paths.csiVolumes(uid))) {
       const data = await read(paths.csiVolume(uid, volume), 'mount')
       if (data) remember(publicationOf(uid, volume, 'Filesystem', data))
@@ -115,7 +115,7 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
       const data = await read(paths.blockData(volume))
       if (data) remember(publicationOf(uid, volume, 'Block', data))
       else if ((await disk.kindBehind(paths.blockLink(uid, volume))) === undefined) {
-        await disk.removeFile(paths.blockLink(uid, volume)) // it led to what is gone
+        await disk.removeFile(paths.blockLink(uid, volume)) // a dangling link
       }
     }
   }
@@ -169,7 +169,7 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
   async function removeDirectory(path: string): Promise<void> {
     if (await disk.isMountPoint(path)) throw new Error(`${path} is still mounted; nothing was removed`)
     if ((await disk.kindOf(path)) === 'directory' && !(await disk.removeEmptyDirectory(path))) {
-      throw new Error(`${path} is not mounted and yet not empty; nothing was removed. Look at what lies there`)
+      throw new Error(`${path} is not mounted, but not empty; nothing was removed. Check its contents`)
     }
   }
 
