@@ -14,7 +14,7 @@ await build({
     provisioner: 'src/sdk/provisioner.ts',
     'provisioner-testing': 'src/sdk/testing.ts',
     bench: 'bench/main.ts',
-    sim: 'src/sim/whole/main.ts',
+    sim: 'src/sim/command/main.ts',
     'fake-driver': 'src/csi/fake/fake-driver-process.ts',
   },
   absWorkingDir: new URL('..', import.meta.url).pathname,

@@ -25,7 +25,7 @@ import { createVolumeChangeControllers } from '../src/controllers/volume-changes
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../src/csi/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
-import { checkExpansion, type ExpansionRules } from '../src/sim/checkers/expansion.ts'
+import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 import { openLmdbStore, type Store } from '../src/store/index.ts'
 
 const SEQUENCES = Number(process.env.EXPANSION_SEQUENCES ?? 400)

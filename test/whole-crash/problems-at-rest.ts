@@ -1,9 +1,9 @@
 // Checks the state after the faults, once nothing changes any more, from the API and the drivers alone: every request that
 // can be satisfied is, every other one reports why not, and no storage is leaked.
 import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
-import { assetOf, driverAsset } from '../../src/sim/checkers/assets.ts'
-import { problemsOf } from '../../src/sim/checkers/quiet.ts'
-import { createQuotaChecker } from '../../src/sim/checkers/quota.ts'
+import { assetOf, driverAsset } from './assets.ts'
+import { problemsOf } from './claims-at-rest.ts'
+import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { type Cluster, DRIVER } from './cluster.ts'
 import { type Replay, replay, viewOf } from './replay.ts'
 import type { HeldVolume, RealStorage } from './storage.ts'
@@ -255,7 +255,7 @@ export const claimKeysOf = ({ metadata, spec }: any): string[] =>
 function quotaProblems({ claims, quotas, configMaps }: Rest): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
-    const checker = createQuotaChecker(namespace, (violation) => void problems.push(`${namespace}: ${violation}`))
+    const checker = createQuotaSums(namespace, (text) => void problems.push(`${namespace}: ${text}`))
     const stored = (kind: string, objects: readonly any[]) =>
       objects
         .filter(({ metadata }) => metadata.namespace === namespace)

@@ -1,10 +1,8 @@
 // Replays the recorded history to the checkers of the simulator, one revision after the other, as a server without
 // transactions would show it, and checks what must hold at every moment.
-import type { Abandoned } from '../../src/sim/checkers/abandoned.ts'
-import { followAbandoned } from '../../src/sim/checkers/abandoned.ts'
-import { assetOf } from '../../src/sim/checkers/assets.ts'
-import { checkBindings } from '../../src/sim/checkers/bindings.ts'
-import type { Change, Claim, StoreView, Volume } from '../../src/sim/checkers/store-view.ts'
+import { checkBindings, type ClaimOrVolumeChange, type ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
+import { type Abandoned, followAbandoned } from './abandoned.ts'
+import { assetOf, type Claim, type Volume } from './assets.ts'
 import { keyOf, type RecordedEvent } from './watch-recorder.ts'
 import { bytesOf } from './workload.ts'
 
@@ -68,12 +66,12 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
 
 const BOUNDED = ['requests.storage', 'persistentvolumeclaims']
 
-function aView(): { view: StoreView; play(event: RecordedEvent): void } {
+function aView(): { view: ClaimsAndVolumes; play(event: RecordedEvent): void } {
   const claims = new Map<string, Claim>()
   const volumes = new Map<string, Volume>()
   const claimNames = new Map<string, string>()
-  const checks: ((changes: readonly Change[]) => void)[] = []
-  const view: StoreView = { claims, volumes, claimNames, changedMs: 0, onCommit: (check) => void checks.push(check) }
+  const checks: ((changes: readonly ClaimOrVolumeChange[]) => void)[] = []
+  const view: ClaimsAndVolumes = { claims, volumes, claimNames, onCommit: (check) => void checks.push(check) }
   return {
     view,
     play({ collection, type, object }) {
@@ -91,12 +89,11 @@ function aView(): { view: StoreView; play(event: RecordedEvent): void } {
 }
 
 /** The current objects, for checkers of the state at rest. */
-export function viewOf(claims: readonly any[], volumes: readonly any[]): StoreView {
+export function viewOf(claims: readonly any[], volumes: readonly any[]): ClaimsAndVolumes {
   return {
     claims: new Map(claims.map((claim) => [keyOf(claim), claim])),
     volumes: new Map(volumes.map((volume) => [keyOf(volume), volume])),
     claimNames: new Map(claims.map((claim) => [claim.metadata.uid, keyOf(claim)])),
-    changedMs: 0,
     onCommit: () => {},
   }
 }

@@ -1,0 +1,66 @@
+// What must hold when the system is at rest. Pure: the contents of store and drivers in, problems out.
+import type { ClassParameters, ExpectedAttributes } from '../attributes.ts'
+import type { CheckContext, Problem } from '../context.ts'
+import { attachmentProblems } from './attachments.ts'
+import { capacityProblems } from './capacity.ts'
+import { claimProblems } from './claims.ts'
+import { podProblems } from './pods.ts'
+import { storageProblems, volumeProblems } from './volumes.ts'
+import type { RecordedEvents } from '../recorded-events.ts'
+
+export interface AtRest extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
+  readonly classes: ClassParameters
+  readonly expected: ExpectedAttributes
+  readonly events: RecordedEvents
+}
+
+export const problemsOf = (rest: AtRest): Problem[] => [
+  ...storageProblems(rest),
+  ...[...rest.view.volumes.values()].flatMap((volume) => volumeProblems(volume, rest)),
+  ...[...rest.view.claims.values()].flatMap((claim) => claimProblems(claim, rest)),
+  ...[...rest.view.pods.values()].flatMap((pod) => podProblems(pod, rest)),
+  ...attachmentProblems(rest),
+  ...capacityProblems(rest),
+  ...quotaProblems(rest),
+  ...otherProblems(rest),
+]
+
+/**
+ * Every quota has been counted; whether the figures are right is checked at every commit. Without atomic commits the quota
+ * controller leaves counting to the server, which counts a quota with the next write that needs it.
+ */
+const quotaProblems = ({ system, view }: AtRest): Problem[] =>
+  [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
+    const uncounted = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
+    if (uncounted.length === 0) return []
+    const text = `quota ${key} reports no usage of ${uncounted}: ${JSON.stringify({ spec, status })}`
+    return [{ rule: 'quota', text }]
+  })
+
+/** Namespaces and attributes classes whose deletion does not complete. */
+function otherProblems({ view }: AtRest): Problem[] {
+  const problems: Problem[] = []
+  for (const [name, { metadata, status }] of view.namespaces) {
+    if (!metadata.deletionTimestamp) continue
+    const left = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
+    if (left.length === 0)
+      problems.push({ rule: 'not deleted', text: `namespace ${name} is being deleted, and is empty` })
+    else if (!status?.conditions?.some(({ status: is }) => is === 'True')) {
+      problems.push({ rule: 'no reason', text: `namespace ${name} is being deleted, and does not report what is left in it` })
+    }
+  }
+  for (const [name, { metadata }] of view.attributesClasses) {
+    if (!metadata.deletionTimestamp) continue
+    const isUsed =
+      [...view.volumes.values()].some(({ spec }) => spec?.volumeAttributesClassName === name) ||
+      [...view.claims.values()].some(({ spec, status }) =>
+        [
+          spec?.volumeAttributesClassName,
+          status?.currentVolumeAttributesClassName,
+          status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
+        ].includes(name),
+      )
+    if (!isUsed) problems.push({ rule: 'not deleted', text: `attributes class ${name} is being deleted, and is unused` })
+  }
+  return problems
+}

@@ -1,0 +1,208 @@
+// Attributes of volumes. Rule `wrong status`: a claim never reports a class or amount that the driver's volume does not
+// have. Rule `no intent`: the driver is called only after the claim reports the change and how to undo it is recorded.
+// Also follows which attributes each volume should have; at-rest/claims.ts compares them with the driver.
+import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
+import type { DriverCall } from '../engine/system.ts'
+import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
+import { type CheckContext, heldAt, isBound } from './context.ts'
+
+/** Annotation of a claim: the attributes before the change in progress. */
+export const UNDO = 'modifying.stowage.dev/undo'
+/** Annotation of a volume: the attributes that the controller last requested. */
+export const ATTRIBUTES = 'modifying.stowage.dev/attributes'
+
+export type Attributes = Readonly<Record<string, string>>
+const AMOUNTS = ['iops', 'throughput'] as const
+type Amount = (typeof AMOUNTS)[number]
+const MEBI = 1024n * 1024n
+
+export interface ClassParameters {
+  /** Undefined: the class never existed, or was recreated with other parameters, so that either set may apply. */
+  of(className: string): Attributes | undefined
+}
+
+export function followClasses(view: View): ClassParameters {
+  const known = new Map<string, string>()
+  const ambiguous = new Set<string>()
+  const learn = (name: string, { parameters = {} }: ObjectOf<'attributesClass'>): void => {
+    const text = JSON.stringify(parameters)
+    if (known.has(name) && known.get(name) !== text) ambiguous.add(name)
+    known.set(name, text)
+  }
+  for (const [name, found] of view.attributesClasses) learn(name, found)
+  view.onCommit((changes) => {
+    for (const change of changes) if (change.of === 'attributesClass' && change.next) learn(change.key, change.next)
+  })
+  return {
+    of: (name) => (ambiguous.has(name) || !known.has(name) ? undefined : JSON.parse(known.get(name)!)),
+  }
+}
+
+export function checkAttributes({ system, view, exemptions, report }: CheckContext, classes: ClassParameters): void {
+  /** By claim uid: every class that its status ever reported. */
+  const reportedClasses = new Map<string, Set<string>>()
+
+  view.onCommit((changes) => {
+    for (const change of changes) {
+      if (change.of === 'event' && change.next) checkEvent(change.next)
+      if (change.of !== 'claim' || !change.next) continue
+      const { uid = '' } = change.next.metadata
+      const current = classInEffect(change.next)
+      if (current) reportedClasses.set(uid, (reportedClasses.get(uid) ?? new Set()).add(current))
+      if (change.old && isBound(change.next) && isBound(change.old)) checkStatus(change.next, change.old)
+    }
+  })
+  system.onCall((call, phase) => {
+    if (phase === 'begins' && call.method === 'ControllerModifyVolume') checkCall(call)
+  })
+
+  function checkStatus(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'>): void {
+    const current = classInEffect(claim)
+    const isNewClass = current !== classInEffect(old)
+    const isNewAmount = AMOUNTS.some((key) => amountReported(claim, key) !== amountReported(old, key))
+    if (!isNewClass && !isNewAmount) return
+    const key = keyOf(claim)
+    if (isNewClass && current === undefined) report('wrong status', `claim ${key} lost its attributes class`)
+    const volume = view.volumes.get(claim.spec?.volumeName ?? '')
+    const ofVolume = volume?.spec?.volumeAttributesClassName || undefined
+    if (isNewClass && volume && ofVolume !== current && !exemptions.hadGatesOff) {
+      report('wrong status', `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${ofVolume}`)
+    }
+    const asset = assetOf(volume)
+    const held = asset && heldAt(system, asset)
+    if (!held || exemptions.isLost(asset)) return
+    const reported = reportedAttributes(claim, isNewClass ? classes.of(current ?? '') : {})
+    for (const [name, value] of Object.entries(reported)) {
+      const has = held.mutableParameters[name]
+      if (has !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${has}`)
+    }
+  }
+
+  function checkEvent({ involvedObject, message }: ObjectOf<'event'>): void {
+    const [, className] = /modified volume \S+ with vac (\S+) successfully/.exec(message ?? '') ?? []
+    if (className === undefined || reportedClasses.get(involvedObject?.uid ?? '')?.has(className)) return
+    report('wrong status', `an event says that claim ${involvedObject?.name} has the class ${className}, which it never had`)
+  }
+
+  function checkCall({ process, driver, volume: handle, request }: DriverCall): void {
+    const asset = assetName(driver, handle)
+    const { mutableParameters } = request as ControllerModifyVolumeRequest
+    const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
+    const held = heldAt(system, asset)
+    // A deleted claim reports nothing; if the driver lost its state, the previous attributes are unknown.
+    if (!claim || !held || exemptions.isLost(asset) || exemptions.hadGatesOff) return
+    // A caller that missed the reply repeats the call for what the volume has already.
+    const changed = Object.entries(mutableParameters).filter(([name, value]) => held.mutableParameters[name] !== value)
+    if (changed.length === 0) return
+    const key = keyOf(claim)
+    const undo = undoOf(claim)
+    const isReported =
+      claim.status?.modifyVolumeStatus?.status === 'InProgress' ||
+      AMOUNTS.some((name) => claim.status?.allocatedResourceStatuses?.[name]?.endsWith('InProgress')) ||
+      undo !== undefined
+    if (!isReported) {
+      const wanted = JSON.stringify(Object.fromEntries(changed))
+      report('no intent', `${process} requests ${wanted} of ${asset}, and claim ${key} does not report it`)
+    }
+    for (const [name, value] of changed) {
+      if (undo && Object.hasOwn(undo, name)) continue
+      const has = held.mutableParameters[name]
+      report('no intent', `${name} of ${asset} changes from ${has} to ${value}, and claim ${key} records no undo`)
+    }
+  }
+}
+
+export interface ExpectedAttributes {
+  /** The attributes of a volume as far as all statuses together determine them, and those that are uncertain. */
+  of(asset: string): { readonly expected: Attributes; readonly uncertain: ReadonlySet<string> }
+}
+
+/**
+ * Follows what each driver volume must have if every status was true: each reported class or amount adds to it, and
+ * nothing else may change it.
+ */
+export function followExpectedAttributes({ view }: CheckContext, classes: ClassParameters): ExpectedAttributes {
+  const expected = new Map<string, Attributes>()
+  /** Attributes whose change was abandoned while the previous value was unknown. */
+  const uncertain = new Map<string, Set<string>>()
+
+  view.onCommit((changes) => {
+    for (const change of changes) {
+      if (change.of !== 'claim') continue
+      const { old, next } = change
+      const asset = assetOf(view.volumes.get((next ?? old)?.spec?.volumeName ?? ''))
+      if (!asset) continue
+      if (old) abandon(asset, old, next)
+      if (next && isBound(next)) gain(asset, next, old && isBound(old) ? old : undefined)
+    }
+  })
+
+  function abandon(asset: string, old: ObjectOf<'claim'>, next: ObjectOf<'claim'> | undefined): void {
+    const names = uncertain.get(asset) ?? new Set()
+    uncertain.set(asset, names)
+    for (const [name, before] of Object.entries(undoOf(old) ?? {})) {
+      const isDropped = !Object.hasOwn((next && undoOf(next)) ?? {}, name)
+      if (next === undefined || (before === null && isDropped)) names.add(name)
+    }
+  }
+
+  function gain(asset: string, claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+    const parameters = classes.of(classInEffect(claim) ?? '') ?? {}
+    const isNewClass = !old || classInEffect(claim) !== classInEffect(old)
+    const gained: Record<string, string> = isNewClass ? { ...parameters } : {}
+    for (const name of AMOUNTS) {
+      if (old && amountReported(claim, name) === amountReported(old, name)) continue
+      const amount = amountReported(claim, name) ?? parameters[name]
+      if (amount !== undefined) gained[name] = amount
+    }
+    expected.set(asset, { ...expected.get(asset), ...gained })
+    for (const name of Object.keys(gained)) uncertain.get(asset)?.delete(name)
+  }
+
+  return { of: (asset) => ({ expected: expected.get(asset) ?? {}, uncertain: uncertain.get(asset) ?? new Set() }) }
+}
+
+/** The attributes that a claim's status reports, in the driver's terms: its own amounts, else those of the class. */
+export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attributes = {}): Attributes {
+  const reported: Record<string, string> = { ...parameters }
+  for (const name of AMOUNTS) {
+    const amount = amountReported(claim, name)
+    if (amount !== undefined) reported[name] = amount
+  }
+  return reported
+}
+
+/** A count, or MiB/s rounded up. */
+function amountReported({ status }: ObjectOf<'claim'>, name: Amount): string | undefined {
+  const text = status?.capacity?.[name]
+  if (text === undefined) return undefined
+  const amount = wholeOf(text)
+  return String(name === 'throughput' ? (amount + MEBI - 1n) / MEBI : amount)
+}
+
+const FACTORS: Readonly<Record<string, bigint>> = {
+  '': 1n,
+  k: 1_000n,
+  M: 1_000_000n,
+  G: 1_000_000_000n,
+  Ki: 1n << 10n,
+  Mi: 1n << 20n,
+  Gi: 1n << 30n,
+}
+
+/** Only integers occur: fractions are never provisioned. */
+function wholeOf(text: string): bigint {
+  const [, digits, suffix = ''] = /^(\d+)(k|M|G|Ki|Mi|Gi)?$/.exec(text) ?? []
+  if (digits === undefined) throw new Error(`The checker cannot read the amount "${text}".`)
+  return BigInt(digits) * FACTORS[suffix]!
+}
+
+export const classInEffect = ({ status }: ObjectOf<'claim'>): string | undefined =>
+  status?.currentVolumeAttributesClassName || undefined
+
+export function undoOf({ metadata }: ObjectOf<'claim'>): Readonly<Record<string, string | null>> | undefined {
+  const text = metadata.annotations?.[UNDO]
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+const keyOf = ({ metadata }: ObjectOf<'claim'>): string => `${metadata.namespace}/${metadata.name}`

@@ -1,0 +1,76 @@
+// Rule `cache`: a watched cache behind the faulty network notifies its subscribers of each object once, then of its changes
+// in order, then of its end; and at rest it holds exactly what the store holds. Runs the production cache in a process
+// of its own, if the setup asks for one.
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { collectionPrefix } from '../../apiserver/index.ts'
+import { keyOfObject } from '../../client/index.ts'
+import { type Cache, createCache } from '../../runtime/index.ts'
+import type { CheckContext, Problem } from './context.ts'
+
+const FOLLOWED = [configMapKind, persistentVolumeClaimKind] as unknown as readonly Kind[]
+
+/** Returns what is wrong with the caches at rest. */
+export function addCacheFollower({ system, view, report }: CheckContext): () => Problem[] {
+  if (!system.setup.cacheFollower) return () => []
+  const caches = new Map<Kind, Cache<KubeObject>>()
+  const process = system.cluster.add('cache-follower', ({ clock, random, signal }, client) => {
+    for (const kind of FOLLOWED) {
+      const cache: Cache<KubeObject> = createCache({ client, kind: kind as never, clock, random })
+      cache.subscribe(createOrderCheck(kind.plural, (text) => report('cache', text)))
+      caches.set(kind, cache)
+      void cache.run(signal)
+    }
+  })
+  system.cluster.world.note(`${process.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
+  return () => [...caches].flatMap(([kind, cache]) => differences(kind, cache.list(), view.present(collectionPrefix(kind))))
+}
+
+function differences(
+  { plural }: Kind,
+  cached: readonly Readonly<KubeObject>[],
+  stored: ReadonlyMap<string, number>,
+): Problem[] {
+  const problem = (text: string): Problem => ({ rule: 'cache', text: `the cache of ${plural} ${text}` })
+  const left = new Map(stored)
+  const wrong = cached.flatMap((object) => {
+    const key = keyOfObject(object)
+    const revision = left.get(key)
+    left.delete(key)
+    const { resourceVersion } = object.metadata
+    return String(revision) === resourceVersion
+      ? []
+      : [problem(`holds ${key} at ${resourceVersion}, the store has ${revision ?? 'nothing'}`)]
+  })
+  return [...wrong, ...[...left].map(([key, revision]) => problem(`lacks ${key}, which the store has at ${revision}`))]
+}
+
+/** A subscriber that reports notifications no cache may make. */
+export function createOrderCheck(plural: string, report: (text: string) => void) {
+  const known = new Map<string, { readonly uid: string | undefined; readonly version: number }>()
+  const factsOf = (object: Readonly<KubeObject>) => ({
+    key: keyOfObject(object),
+    uid: object.metadata.uid,
+    version: Number(object.metadata.resourceVersion),
+  })
+  return {
+    added(object: Readonly<KubeObject>): void {
+      const { key, uid, version } = factsOf(object)
+      if (known.has(key)) report(`the cache of ${plural} added ${key}, which it held already`)
+      known.set(key, { uid, version })
+    },
+    updated(next: Readonly<KubeObject>): void {
+      const { key, uid, version } = factsOf(next)
+      const before = known.get(key)
+      if (!before || before.uid !== uid) report(`the cache of ${plural} updated ${key}, which it did not hold`)
+      else if (version <= before.version)
+        report(`the cache of ${plural} updated ${key} to ${version} after ${before.version}`)
+      known.set(key, { uid, version })
+    },
+    deleted(object: Readonly<KubeObject>): void {
+      const { key } = factsOf(object)
+      if (!known.delete(key)) report(`the cache of ${plural} deleted ${key}, which it did not hold`)
+    },
+  }
+}

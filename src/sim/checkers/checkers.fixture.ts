@@ -1,0 +1,185 @@
+// A system on which a test says what happens: commits, driver calls, mounts. Nothing runs there by itself.
+import type { Message } from '@bufbuild/protobuf'
+import type { Registry } from 'prom-client'
+import { createSimDriver } from '../world/driver.ts'
+import { premadeVolume } from '../world/premade-volume.ts'
+import { createWorld } from '../world/world.ts'
+import type { System, DriverCall, SystemNode } from '../engine/system.ts'
+import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
+import { storeKeyOf, viewOver, type KindWord } from '../engine/view.ts'
+import { followClasses, followExpectedAttributes } from './attributes.ts'
+import type { CheckContext, Problem } from './context.ts'
+import { createExemptions } from './exemptions.ts'
+import { problemsOf } from './at-rest/index.ts'
+import { followEvents } from './recorded-events.ts'
+
+export function createFixture() {
+  const world = createWorld(1)
+  const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(world, name, settingsOf(name, NODES))]))
+  const listeners: Parameters<System['onCall']>[0][] = []
+  const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
+  const nodes = new Map(
+    NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as unknown as SystemNode]),
+  )
+  const processes = new Map<string, { alive: boolean; starts: number; isFrozen: boolean }>()
+  const calls: DriverCall[] = []
+  const registries: { process: string; incarnation: number; registry: Registry }[] = []
+  let follower: ((store: unknown) => void) | undefined
+  const system = {
+    setup: { commits: 'atomic' },
+    cluster: {
+      world,
+      store: () => undefined,
+      follow: (listener: (store: unknown) => void) => {
+        follower = listener
+      },
+    },
+    drivers,
+    nodes,
+    processes,
+    calls,
+    registries,
+    gates: { enabled: () => true },
+    onCall: (listener: Parameters<System['onCall']>[0]) => void listeners.push(listener),
+  } as unknown as System
+  const view = viewOver({ nowMs: () => world.nowMs })
+  const violations: string[] = []
+  const deletedByProcess = new Set<string>()
+  const exemptions = createExemptions(system, view, ({ metadata }) => deletedByProcess.has(metadata.uid ?? ''))
+  const context: CheckContext = { system, view, exemptions, report: (rule, text) => void violations.push(`${rule}: ${text}`) }
+  const classes = followClasses(view)
+  const expected = followExpectedAttributes(context, classes)
+  const events = followEvents(view)
+  let revision = 0
+
+  const stored = (word: KindWord, object: any) => {
+    const { namespace, name, ...metadata } = object.metadata
+    const key = storeKeyOf(word, namespace ? `${namespace}/${name}` : name)
+    const value = {
+      ...object,
+      metadata: { name, ...(namespace ? { namespace } : {}), uid: `uid-${name}`, ...metadata },
+    }
+    return { key, value: Buffer.from(JSON.stringify(value)), revision: ++revision }
+  }
+
+  return {
+    world,
+    system,
+    view,
+    exemptions,
+    context,
+    classes,
+    violations,
+    mounts,
+    processes,
+    deletedByProcess,
+    registries,
+    calls,
+    /** All in one commit. */
+    put: (...objects: readonly (readonly [KindWord, any])[]) =>
+      view.take(objects.map(([word, object]) => stored(word, object))),
+    gone: (word: KindWord, key: string) =>
+      view.take([{ key: storeKeyOf(word, key), value: undefined, revision: ++revision }]),
+    held: (driver: DriverName, handle: string, gi = 1) => {
+      premadeVolume(drivers.get(driver)!, handle, gi * GI)
+      return drivers.get(driver)!.state().volumes[handle]!
+    },
+    tells: (uid: string, reason: string, message = 'because') =>
+      view.take([
+        stored('event', {
+          metadata: { namespace: 'default', name: `${uid}.${reason}` },
+          involvedObject: { uid },
+          type: 'Warning',
+          reason,
+          message,
+        }),
+      ]),
+    /** A call of a process begins; what is returned ends it. */
+    call(process: string, driver: DriverName, method: string, volume: string, request: object = {}) {
+      if (!processes.has(process)) processes.set(process, { alive: true, starts: 1, isFrozen: false })
+      const call = { process, incarnation: 1, driver, method, volume, request: request as Message, beganMs: world.nowMs }
+      const open: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
+      calls.push(open)
+      for (const tell of listeners) tell(open, 'begins')
+      return (outcome = 'OK') => {
+        Object.assign(open, { endedMs: world.nowMs, outcome })
+        for (const tell of listeners) tell(open, 'ends')
+      }
+    },
+    serverStarts: (store: unknown) => follower?.(store),
+    problems: (): string[] =>
+      problemsOf({ system, view, exemptions, classes, expected, events }).map(({ rule, text }: Problem) => `${rule}: ${text}`),
+  }
+}
+
+interface ClaimParts {
+  readonly phase?: string
+  readonly volumeName?: string
+  readonly className?: string
+  readonly storage?: string
+  readonly metadata?: object
+  readonly spec?: object
+  readonly status?: object
+}
+
+export const aClaim = (name: string, { phase = 'Pending', volumeName, ...more }: ClaimParts = {}) => ({
+  metadata: { namespace: 'team-a', name, ...more.metadata },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: more.storage ?? '1Gi' } },
+    storageClassName: more.className ?? 'net-now',
+    ...(volumeName ? { volumeName } : {}),
+    ...more.spec,
+  },
+  status: { phase, ...(phase === 'Bound' ? { capacity: { storage: '1Gi' } } : {}), ...more.status },
+})
+
+interface VolumeParts {
+  readonly phase?: string
+  readonly claim?: string
+  readonly policy?: string
+  readonly handle?: string
+  readonly driver?: DriverName
+  readonly metadata?: object
+  readonly spec?: object
+}
+
+export const aVolume = (
+  name: string,
+  { phase = 'Available', claim, policy = 'Delete', ...more }: VolumeParts = {},
+) => ({
+  metadata: { name, ...more.metadata },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'static',
+    persistentVolumeReclaimPolicy: policy,
+    csi: { driver: more.driver ?? 'net.sim', volumeHandle: more.handle ?? name },
+    ...(claim ? { claimRef: { namespace: 'team-a', name: claim, uid: `uid-${claim}` } } : {}),
+    ...more.spec,
+  },
+  status: { phase },
+})
+
+export const aNode = (name: string, spec: object = {}) => ({
+  metadata: { name, labels: { 'topology.sim/node': name } },
+  spec,
+  status: { conditions: [{ type: 'Ready', status: 'True' }] },
+})
+
+export const aPod = (name: string, claims: readonly string[], more: { spec?: object; status?: object } = {}) => ({
+  metadata: { namespace: 'team-a', name },
+  spec: {
+    containers: [{ name: 'main', volumeMounts: claims.map((claim) => ({ name: claim, mountPath: `/${claim}` })) }],
+    volumes: claims.map((claim) => ({ name: claim, persistentVolumeClaim: { claimName: claim } })),
+    ...more.spec,
+  },
+  status: { ...more.status },
+})
+
+export const aClass = (name: string, provisioner: DriverName, volumeBindingMode = 'Immediate') => ({
+  metadata: { name },
+  provisioner,
+  volumeBindingMode,
+  reclaimPolicy: 'Delete',
+})

@@ -1,0 +1,108 @@
+// What every checker gets: the system, the contents of the store, the exemptions, and a function to report violations.
+// Also the list of all rules, and questions about objects that several checkers ask.
+import type { Client } from '../../client/index.ts'
+import type { FakeVolume } from '../../csi/fake/index.ts'
+import type { System } from '../engine/system.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+import type { ObjectOf, View } from '../engine/view.ts'
+import type { Exemptions } from './exemptions.ts'
+
+export interface CheckContext {
+  readonly system: System
+  readonly view: View
+  readonly exemptions: Exemptions
+  report(rule: Rule, text: string): void
+}
+
+export interface Problem {
+  readonly rule: Rule
+  readonly text: string
+}
+
+/** Short stable names: shrinking keeps the rule of a violation, and docs/simulation.md explains each. */
+export type Rule =
+  | 'double binding'
+  | 'wrong deletion'
+  | 'shrunk'
+  | 'quota'
+  | 'overlap'
+  | 'two leaders'
+  | 'double attach'
+  | 'wrong mount'
+  | 'no intent'
+  | 'wrong placement'
+  | 'wrong status'
+  | 'lost write'
+  | 'watch'
+  | 'leak'
+  | 'missing'
+  | 'no reason'
+  | 'needless wait'
+  | 'not deleted'
+  | 'attachments'
+  | 'attributes'
+  | 'size'
+  | 'finalizers'
+  | 'capacity'
+  | 'endless retry'
+  | 'metrics'
+  | 'charge'
+  | 'cache'
+  | 'needless attempt'
+
+/** Observes what each incarnation of a process does with the server. */
+export interface ClientObserver {
+  aroundClient(process: string, client: Client): Client
+}
+
+export interface Asset {
+  readonly driver: DriverName
+  readonly handle: string
+}
+
+export const partsOf = (asset: string): Asset => {
+  const at = asset.indexOf('^')
+  return { driver: asset.slice(0, at) as DriverName, handle: asset.slice(at + 1) }
+}
+
+/** The volume that a driver holds under an asset name (`driver^handle`). */
+export function heldAt(system: System, asset: string): FakeVolume | undefined {
+  const { driver, handle } = partsOf(asset)
+  return system.drivers.get(driver)?.state().volumes[handle]
+}
+
+/** All volumes that the drivers hold. */
+export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly held: FakeVolume }> {
+  for (const driver of DRIVERS) {
+    for (const held of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {
+      yield { asset: `${driver}^${held.id}`, held }
+    }
+  }
+}
+
+export { isBound } from './bindings.ts'
+
+/** The claims that a pod uses, and whether each is ephemeral. */
+export function claimsOf({ metadata, spec }: ObjectOf<'pod'>, view: View) {
+  return (spec?.volumes ?? []).flatMap(({ name: volume, persistentVolumeClaim, ephemeral }) => {
+    const name = persistentVolumeClaim?.claimName ?? (ephemeral ? `${metadata.name}-${volume}` : undefined)
+    if (name === undefined) return []
+    const key = `${metadata.namespace}/${name}`
+    return [{ key, claim: view.claims.get(key), isEphemeral: ephemeral !== undefined, volume }]
+  })
+}
+
+/** Whether an ephemeral claim belongs to this pod, and not to an earlier one of the same name. */
+export const isOwnedBy = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>): boolean =>
+  claim.metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === pod.metadata.uid) ?? false
+
+export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
+export const isDeleting = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
+  metadata.deletionTimestamp !== undefined
+
+/** CSI has no access mode for one writing node and many reading ones: no driver is called for such a volume. */
+export const isContradictory = ({ spec: { accessModes = [] } = {} }: ObjectOf<'volume'>): boolean =>
+  accessModes.includes('ReadWriteOnce') &&
+  accessModes.includes('ReadOnlyMany') &&
+  !accessModes.includes('ReadWriteMany')

@@ -1,0 +1,103 @@
+// Creates all checkers of a run. They read the store and the drivers, never a controller's own state. Some check every
+// commit and every driver call, some the whole state at rest (at-rest/), some only the end of the run.
+import type { Client } from '../../client/index.ts'
+import type { System } from '../engine/system.ts'
+import type { Users } from '../engine/users.ts'
+import type { View } from '../engine/view.ts'
+import { problemsOf } from './at-rest/index.ts'
+import { checkAttributes, followClasses, followExpectedAttributes } from './attributes.ts'
+import { checkBindings } from './bindings.ts'
+import { addCacheFollower } from './cache-follower.ts'
+import type { CheckContext, Problem, Rule } from './context.ts'
+import { createDeletionRequests } from './deletion-requests.ts'
+import { checkDeletions } from './deletions.ts'
+import { createExemptions } from './exemptions.ts'
+import { checkIntents } from './intents.ts'
+import { checkLeases } from './leases.ts'
+import { checkWrites } from './lost-writes.ts'
+import { gaugeProblems, metricProblems, reservationProblems } from './metrics.ts'
+import { checkMounts } from './mounts.ts'
+import { checkOverlaps } from './overlaps.ts'
+import { checkPlacements } from './placements.ts'
+import { checkQuotas } from './quotas.ts'
+import { followEvents } from './recorded-events.ts'
+import { followRetries } from './retries.ts'
+import { checkSizes } from './sizes.ts'
+import { addObserver } from './watch-observer.ts'
+
+export interface CheckersOptions {
+  readonly system: System
+  readonly view: View
+  readonly users: Pick<Users, 'acknowledged'>
+  /** Whether a process watches over the network, to check watches. Default true. */
+  readonly hasObserver?: boolean
+  report(rule: string, text: string): void
+}
+
+export interface Checkers {
+  /** Wraps the client of each incarnation of a process. */
+  aroundClient(process: string, client: Client): Client
+  /** What is wrong with the present state, if the system is at rest. */
+  problems(): readonly Problem[]
+  /** Counts refused writes from now on: at rest there should be few. */
+  watchRetries(): void
+  /** Checks what can be checked only at the end of a run. */
+  atEnd(): Promise<void>
+}
+
+/** Violations of one rule that are reported: later ones mostly follow from the first. */
+const REPORTED_MAX = 10
+
+export function createCheckers(options: CheckersOptions): Checkers {
+  const { system, view, users, hasObserver = true } = options
+  const reported = new Map<Rule, number>()
+  const deletionRequests = createDeletionRequests()
+  const exemptions = createExemptions(system, view, deletionRequests.includes)
+  const context: CheckContext = {
+    system,
+    view,
+    exemptions,
+    report(rule, text) {
+      const times = (reported.get(rule) ?? 0) + 1
+      reported.set(rule, times)
+      if (times <= REPORTED_MAX) options.report(rule, text)
+    },
+  }
+  const deletions = checkDeletions(context)
+  const classes = followClasses(view)
+  const expected = followExpectedAttributes(context, classes)
+  const events = followEvents(view)
+  const retries = followRetries()
+  checkBindings(view.store, (text) => context.report('double binding', text))
+  checkIntents(context)
+  checkSizes(context)
+  checkAttributes(context, classes)
+  checkQuotas(context)
+  checkOverlaps(context)
+  checkLeases(context)
+  checkMounts(context)
+  checkPlacements(context)
+  const writes = checkWrites(context, users.acknowledged)
+  if (hasObserver) addObserver(context)
+  const cacheProblems = addCacheFollower(context)
+
+  return {
+    aroundClient: (process, client) =>
+      retries.aroundClient(process, deletions.aroundClient(process, deletionRequests.aroundClient(process, client))),
+    problems() {
+      exemptions.update()
+      return [...problemsOf({ system, view, exemptions, classes, expected, events }), ...cacheProblems()]
+    },
+    watchRetries: () => retries.start(),
+    async atEnd() {
+      writes.check()
+      const found: readonly Problem[] = [
+        ...retries.problems(),
+        ...(await metricProblems(system)),
+        ...(await gaugeProblems(system, view)),
+        ...(await reservationProblems(system, view)),
+      ]
+      for (const { rule, text } of found) context.report(rule, text)
+    },
+  }
+}

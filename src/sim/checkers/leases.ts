@@ -1,0 +1,38 @@
+// One leader at a time: nobody takes a lease before its holder has been silent for as long as it lasts, by true time and
+// whatever anybody's clock says.
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
+import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
+import type { CheckContext } from './context.ts'
+
+interface Holding {
+  readonly holder: string
+  readonly renewedMs: number
+  readonly leaseMs: number
+}
+
+export function checkLeases({ system, view, report }: CheckContext): void {
+  const { world } = system.cluster
+  const prefix = collectionPrefix(leaseKind)
+  const holdings = new Map<string, Holding>()
+
+  view.onWrites((writes) => {
+    for (const { key, value, revision } of writes) {
+      if (!key.startsWith(prefix)) continue
+      const lease = value && (decodeStored({ value, modRevision: revision }) as Readonly<Lease>)
+      check(key.slice(prefix.length), lease?.spec)
+    }
+  })
+
+  function check(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
+    const known = holdings.get(name)
+    if (known?.holder && holder && holder !== known.holder) {
+      const silentMs = world.nowMs - known.renewedMs
+      if (silentMs < known.leaseMs) {
+        const since = `${(silentMs / 1_000).toFixed(1)} s after ${known.holder} renewed it for ${known.leaseMs / 1_000} s`
+        report('two leaders', `${holder} takes the lease ${name} ${since}`)
+      }
+    }
+    holdings.set(name, { holder, renewedMs: world.nowMs, leaseMs: leaseDurationSeconds * 1_000 })
+  }
+}

@@ -1,0 +1,79 @@
+// What was acknowledged stays: after every start of the server everything that could be read before is there, as it was or
+// newer, and every write that a person was told of was seen in the store.
+import type { Entry } from '../../store/index.ts'
+import type { Acknowledged } from '../engine/users.ts'
+import { storeKeyOf, type KindWord } from '../engine/view.ts'
+import type { CheckContext } from './context.ts'
+
+export interface LostWrites {
+  /** Compares what users were told with what was seen. */
+  check(): void
+}
+
+interface Seen {
+  readonly newest: number
+  readonly present: ReadonlyMap<string, number>
+}
+
+const WORDS: Readonly<Record<string, KindWord>> = {
+  claim: 'claim',
+  pod: 'pod',
+  volume: 'volume',
+  node: 'node',
+  quota: 'quota',
+  namespace: 'namespace',
+  'storage class': 'class',
+  'attributes class': 'attributesClass',
+  'limit range': 'limitRange',
+}
+
+export function checkWrites({ system, view, report }: CheckContext, acknowledged: readonly Acknowledged[]): LostWrites {
+  const { cluster } = system
+  /** All that was seen: the newest revision, and the keys that are there. */
+  let newest = 0
+  const present = new Map<string, number>()
+  let looked = 0
+
+  cluster.follow((store) => {
+    const before = { newest, present: new Map(present) } // the view is about to see the new state as well
+    void store.list({ prefix: '' }).then(({ entries, revision }) => compare(before, entries, revision))
+  })
+  view.onWrites((writes) => {
+    for (const { key, value, revision } of writes) {
+      newest = Math.max(newest, revision)
+      if (value === undefined) present.delete(key)
+      else present.set(key, revision)
+    }
+  })
+
+  function compare(before: Seen, entries: readonly Entry[], revision: number): void {
+    if (revision < before.newest) {
+      report('lost write', `the server is back at revision ${revision}, and ${before.newest} was seen`)
+    }
+    const found = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
+    // What was under way when the server died may have been kept, unseen: each write of it has a revision of its own.
+    let unseen = revision - before.newest
+    for (const modRevision of found.values()) if (modRevision > before.newest) unseen--
+    for (const [key, known] of before.present) {
+      const at = found.get(key)
+      if (at !== undefined && at < known)
+        report('lost write', `${key} is back at revision ${at}, and ${known} was seen`)
+      if (at === undefined && unseen-- <= 0) report('lost write', `${key} is gone since the server started again`)
+    }
+    look()
+  }
+
+  function look(): void {
+    for (; looked < acknowledged.length; looked++) {
+      const { kind, key, resourceVersion } = acknowledged[looked]!
+      const word = WORDS[kind]
+      if (!word || !resourceVersion) continue
+      const seen = view.revisionOf(storeKeyOf(word, key))?.revision ?? 0
+      if (seen < Number(resourceVersion)) {
+        report('lost write', `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${seen} was ever seen`)
+      }
+    }
+  }
+
+  return { check: look }
+}

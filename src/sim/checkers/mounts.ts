@@ -1,0 +1,124 @@
+// Where volumes are: one that may be on one node only is never asked for on a second, none is mounted where it is not
+// attached, none is detached under its mounts, and one for a single pod is mounted for one.
+import {
+  type ControllerPublishVolumeRequest,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from '../../csi/gen/csi_pb.js'
+import type { System, DriverCall } from '../engine/system.ts'
+import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
+import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
+import { type CheckContext, heldAt } from './context.ts'
+import { nodeOfCall } from './overlaps.ts'
+
+const MANY_NODES: ReadonlySet<Mode> = new Set([
+  Mode.MULTI_NODE_READER_ONLY,
+  Mode.MULTI_NODE_SINGLE_WRITER,
+  Mode.MULTI_NODE_MULTI_WRITER,
+])
+const MOUNTING = ['NodeStageVolume', 'NodePublishVolume']
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+/** What is on a node that answers nobody is left there for so long. */
+const GIVEN_UP_MS = 6 * 60_000
+
+export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
+  const { world } = system.cluster
+  /** Things and nodes where an attachment was given up while the node was lost: nobody could say what is mounted there. */
+  const forced = new Set<string>()
+  /** Since when nobody has answered for a node: its object is gone, or says that it is not ready. */
+  const silentSinceMs = new Map<string, number>()
+
+  view.onCommit((changes) => {
+    for (const { of, key, next } of changes) {
+      if (of !== 'node') continue
+      if (next && isReady(next)) silentSinceMs.delete(key)
+      else if (!silentSinceMs.has(key)) silentSinceMs.set(key, world.nowMs)
+    }
+    for (const change of changes) {
+      if (change.of !== 'attachment') continue
+      const attachment = change.next ?? change.old!
+      const { source, nodeName } = attachment.spec
+      const asset = assetOf(view.volumes.get(source.persistentVolumeName ?? ''))
+      if (!asset) continue
+      const place = `${asset} ${nodeName}`
+      const isGoing = !change.next || change.next.metadata.deletionTimestamp !== undefined
+      if (!isGoing) forced.delete(place)
+      else if (isLost(nodeName)) forced.add(place)
+    }
+  })
+  system.onCall((call, phase) => {
+    if (phase === 'begins') {
+      if (call.method === 'ControllerPublishVolume') checkPublish(call)
+      if (call.method === 'ControllerUnpublishVolume') checkDetach(call)
+      if (MOUNTING.includes(call.method) && attaches(system, call.driver)) checkMount(call)
+    } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
+  })
+
+  /** Somebody vouches for it, or it has been silent for so long that it is given up. */
+  function isLost(nodeName: string): boolean {
+    const isVouchedFor = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
+    return isVouchedFor || world.nowMs - (silentSinceMs.get(nodeName) ?? world.nowMs) >= GIVEN_UP_MS
+  }
+
+  function checkPublish({ process, driver, volume, request }: DriverCall): void {
+    const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
+    if (MANY_NODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
+    const asset = assetName(driver, volume)
+    const others = Object.keys(heldAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
+    if (others.length === 0) return
+    report(
+      'double attach',
+      `${process} asks for ${asset} on ${nodeOfId(nodeId)}, and it is on ${others.map(nodeOfId)}`,
+    )
+  }
+
+  function checkDetach(call: DriverCall): void {
+    const asset = assetName(call.driver, call.volume)
+    const name = nodeOfCall(call)
+    const node = system.nodes.get(name)
+    if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(name)) return
+    const mount = node.mounts().find(({ volume }) => volume === asset)
+    if (mount)
+      report('wrong mount', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
+  }
+
+  function checkMount(call: DriverCall): void {
+    const asset = assetName(call.driver, call.volume)
+    const name = nodeOfCall(call)
+    const held = heldAt(system, asset)
+    if (!held || exemptions.isLost(asset) || forced.has(`${asset} ${name}`)) return
+    if (!held.attachments[nodeIdOf(name)]) {
+      report('wrong mount', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
+    }
+  }
+
+  /** Pods that were removed by force may still be mounted: whoever does that says that they are not. */
+  function checkSinglePod({ driver, volume: handle }: DriverCall): void {
+    const asset = assetName(driver, handle)
+    const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
+    if (claim?.spec?.accessModes?.join() !== 'ReadWriteOncePod') return
+    const pods = new Map<string, string>()
+    for (const node of system.nodes.values()) {
+      if (!node.isOn) continue
+      for (const { path, volume } of node.mounts()) {
+        const uid = volume === asset ? uidOf(path) : undefined
+        if (uid) pods.set(uid, node.name)
+      }
+    }
+    const present = [...view.pods.values()].filter(({ metadata }) => pods.has(metadata.uid ?? ''))
+    // A driver that attaches nothing is nobody's to ask across nodes.
+    const places = new Set(present.map(({ metadata }) => pods.get(metadata.uid ?? '')))
+    if (present.length < 2 || (places.size > 1 && !attaches(system, driver))) return
+    const names = present.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+    report('wrong mount', `${asset} may be used by one pod only, and is mounted for ${names.join(' and ')}`)
+  }
+}
+
+export const attaches = (system: System, driver: DriverName): boolean =>
+  system.drivers.get(driver)?.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') ?? false
+
+const isReady = ({ status }: ObjectOf<'node'>): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
+
+/** `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
+export const uidOf = (path: string): string | undefined =>
+  /\/pods\/([^/]+)\//.exec(path)?.[1] ?? /\/volumeDevices\/publish\/[^/]+\/([^/]+)$/.exec(path)?.[1]

@@ -1,0 +1,76 @@
+// The checker of quotas, shown the violations it is there for.
+import { describe, expect, it } from 'vitest'
+import { createQuotaSums } from './quota-sums.ts'
+
+function aTeam() {
+  const violations: string[] = []
+  const checker = createQuotaSums('team', (text) => void violations.push(text))
+  const claim = (name: string, storage: string, status: object = {}) => ({
+    key: `core/persistentvolumeclaims/team/${name}`,
+    object: { metadata: { name, uid: name }, spec: { resources: { requests: { storage } } }, status },
+  })
+  const quota = (hard: object, used?: object, more: object = {}) => ({
+    key: 'core/resourcequotas/team/q',
+    object: { metadata: { name: 'q', uid: 'q' }, spec: { hard, ...more }, ...(used ? { status: { hard, used } } : {}) },
+  })
+  return { violations, checker, claim, quota }
+}
+
+describe('the checker of quotas', () => {
+  it('SYS-14 says nothing where charge and write come together, or nothing was counted yet', () => {
+    const { violations, checker, claim, quota } = aTeam()
+    checker.take([claim('a', '2Gi')])
+    checker.take([quota({ 'requests.storage': '5Gi' })])
+    checker.take([claim('b', '3Gi'), quota({ 'requests.storage': '5Gi' }, { 'requests.storage': '5Gi' })])
+    checker.take([quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '5Gi' })]) // edited below use
+    checker.take([
+      { key: 'core/persistentvolumeclaims/team/a', object: undefined },
+      quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '3Gi' }),
+    ])
+    checker.take([{ key: 'core/persistentvolumeclaims/elsewhere/a', object: claim('a', '9Gi').object }])
+    expect(violations).toEqual([])
+  })
+
+  it('SYS-14 convicts a write without its charge, and a charge without its write', () => {
+    const { violations, checker, claim, quota } = aTeam()
+    checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
+    checker.take([claim('a', '1Gi')])
+    checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
+    expect(violations).toEqual([
+      'quota q says persistentvolumeclaims=0, the objects add up to 1',
+      'quota q says persistentvolumeclaims=2, the objects add up to 1',
+    ])
+  })
+
+  it('SYS-14 convicts a charge above the bounds, unless a status caused it', () => {
+    const { violations, checker, claim, quota } = aTeam()
+    const hard = { 'requests.storage': '3Gi' }
+    checker.take([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
+    const given = { allocatedResources: { storage: '4Gi' } }
+    checker.take([claim('a', '2Gi', given), quota(hard, { 'requests.storage': '4Gi' })])
+    expect(violations).toEqual([])
+    checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
+    expect(violations).toEqual(['quota q: a charge has raised requests.storage from 4Gi to 5368709120, above 4294967296'])
+    checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created and told at once
+    expect(violations).toHaveLength(1)
+  })
+
+  it('SYS-14 counts the largest single claim, and classes by what a claim wants and has', () => {
+    const { checker, claim } = aTeam()
+    const wanting = (name: string, iops: string, volumeAttributesClassName: string, current?: string) => {
+      const { key, object } = claim(name, '1Gi', { currentVolumeAttributesClassName: current })
+      return { key, object: { ...object, spec: { volumeAttributesClassName, resources: { requests: { iops } } } } }
+    }
+    checker.take([wanting('a', '300', 'gold'), wanting('b', '200', 'silver', 'gold'), wanting('c', '500', 'silver')])
+    const hard = { 'requests.iops': '1', 'limits.iops': '1', persistentvolumeclaims: '1' }
+    const selector = (operator: string, values?: string[]) => ({
+      hard,
+      scopeSelector: { matchExpressions: [{ operator, ...(values ? { values } : {}) }] },
+    })
+    const numbers = (spec: object) => [...checker.addUp(spec).values()].map(Number)
+    expect(numbers({ hard })).toEqual([500, 1000, 3])
+    expect(numbers(selector('In', ['gold']))).toEqual([300, 500, 2])
+    expect(numbers(selector('NotIn', ['gold']))).toEqual([500, 700, 2])
+    expect(numbers(selector('DoesNotExist'))).toEqual([0, 0, 0])
+  })
+})

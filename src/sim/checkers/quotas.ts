@@ -1,0 +1,24 @@
+// What quotas say is what the objects add up to, at every commit, and no charge takes one above its bounds.
+import { decodeStored } from '../../apiserver/index.ts'
+import { createQuotaSums } from './quota-sums.ts'
+import { NAMESPACES } from '../plan/catalog.ts'
+import type { CheckContext } from './context.ts'
+
+export function checkQuotas({ view, report }: CheckContext): void {
+  const checkers = NAMESPACES.map((namespace) => ({
+    mark: `/${namespace}/`,
+    checker: createQuotaSums(namespace, (text) => report('quota', `in ${namespace} ${text}`)),
+  }))
+  view.onWrites((writes) => {
+    for (const { mark, checker } of checkers) {
+      const ours = writes.filter(({ key }) => key.includes(mark) && !key.startsWith('core/events/'))
+      if (ours.length === 0) continue
+      checker.take(
+        ours.map(({ key, value, revision }) => ({
+          key,
+          object: value && decodeStored({ value, modRevision: revision }),
+        })),
+      )
+    }
+  })
+}

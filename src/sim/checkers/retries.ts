@@ -1,0 +1,76 @@
+// Nobody endless retry what can never succeed: once it is rest, no process is refused the same write again and again. What
+// a quota refuses may be granted tomorrow, and is no matter here.
+import type { Kind } from '../../api/kind.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { Client, CommitWrite } from '../../client/index.ts'
+import type { ClientObserver, Problem } from './context.ts'
+
+export interface Retries extends ClientObserver {
+  /** It is rest from now on. */
+  start(): void
+  problems(): Problem[]
+}
+
+/** Bad request, not found, conflict or exists already, invalid: nothing that passes by itself. */
+const HOPELESS: readonly number[] = [400, 404, 409, 422]
+/** A cache that is behind, or somebody else who was quicker, explains a few. */
+const TRIES_MAX = 3
+
+export function followRetries(): Retries {
+  /** How often each was refused, and how the last time. */
+  const refused = new Map<string, { times: number; message: string }>()
+  let isQuiet = false
+
+  async function noted<T>(what: () => string, write: Promise<T>): Promise<T> {
+    try {
+      return await write
+    } catch (error) {
+      if (isQuiet && error instanceof ApiError && HOPELESS.includes(error.code)) {
+        const key = what()
+        refused.set(key, { times: (refused.get(key)?.times ?? 0) + 1, message: error.message })
+      }
+      throw error
+    }
+  }
+
+  return {
+    start() {
+      isQuiet = true
+    },
+    problems: () =>
+      [...refused].flatMap(([what, { times, message }]): Problem[] => {
+        const text = `${what} was refused ${times} times though all is rest: ${message}`
+        return times > TRIES_MAX ? [{ rule: 'endless retry', text }] : []
+      }),
+    aroundClient: (process, client): Client => {
+      const nameOf = (verb: string, { plural }: Kind, ref: Ref = {}) => {
+        const key = ref.namespace ? `${ref.namespace}/${ref.name}` : ref.name
+        return `${process}: ${verb} ${plural} ${key}`
+      }
+      return {
+        ...client,
+        create: (kind, object, ...rest) =>
+          noted(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...rest)),
+        update: (kind, object, ...rest) =>
+          noted(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...rest)),
+        patch: (kind, ref, ...rest) => noted(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...rest)),
+        delete: (kind, ref, ...rest) => noted(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...rest)),
+        commit: (writes, ...rest) =>
+          noted(
+            () => writes.map((write) => nameOf(write.do, write.kind, refOf(write))).join(),
+            client.commit(writes, ...rest),
+          ),
+      }
+    },
+  }
+}
+
+interface Ref {
+  readonly namespace?: string | undefined
+  readonly name?: string | undefined
+}
+
+const refOf = (write: CommitWrite): Ref =>
+  (write as { readonly ref?: Ref }).ref ??
+  (write as { readonly object?: { readonly metadata: Ref } }).object?.metadata ??
+  {}

@@ -1,0 +1,152 @@
+// Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls. Rule `wrong status`:
+// no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
+// covers the request and falls only to a proven size. Rule `no intent`: drivers are asked for at most the charged size.
+import { quantityToBytes } from '../../api/quantity.ts'
+import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
+import { type CsiCode, isUncertainCode } from '../../csi/index.ts'
+import type { DriverCall } from '../engine/system.ts'
+import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
+import { type CheckContext, heldAt, isBound, partsOf } from './context.ts'
+
+const EXPAND = 'ControllerExpandVolume'
+
+export function checkSizes({ system, view, exemptions, report }: CheckContext): void {
+  /** The largest size of each driver volume so far. */
+  const largest = new Map<string, number>()
+
+  view.onCommit((changes) => {
+    for (const change of changes) {
+      if (change.of === 'claim' && change.next) {
+        checkCharge(change.next, change.old)
+        checkClaim(change.next, change.old)
+      }
+      if (change.of === 'volume' && change.next) checkVolume(change.next, change.old)
+    }
+  })
+  system.onCall((call, phase) => {
+    if (phase === 'begins' && call.method === EXPAND) checkCall(call)
+    if (phase === 'ends' && call.volume) checkHeld(assetName(call.driver, call.volume))
+  })
+
+  function checkCharge(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+    const charged = markOf(claim)
+    if (charged === undefined || exemptions.hadGatesOff) return
+    const key = keyOf(claim)
+    if (charged < requestOf(claim))
+      report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${charged} is charged`)
+    const before = old && markOf(old)
+    if (before === undefined || charged >= before) return
+    const mayFall = system.setup.expansionQuota === 'actual' && isSettled(claim)
+    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${before} to ${charged}`)
+  }
+
+  function checkClaim(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+    if (!isBound(claim)) return
+    const isSame = old !== undefined && isBound(old) && old.spec?.volumeName === claim.spec?.volumeName
+    const [reported, before] = [capacityOf(claim), isSame ? capacityOf(old) : 0n]
+    const key = keyOf(claim)
+    if (reported < before) report('shrunk', `the capacity of claim ${key} fell from ${before} to ${reported}`)
+    if (reported <= before) return
+    const asset = assetOf(view.volumes.get(claim.spec?.volumeName ?? ''))
+    const held = asset && heldAt(system, asset)
+    if (!held || exemptions.isLost(asset)) return
+    if (reported > held.capacityBytes) {
+      report('wrong status', `claim ${key} reports ${reported}, ${asset} has ${held.capacityBytes}`)
+    }
+    // Only after an expansion: the file system of a volume that the claim just got is as large as a node made it.
+    const fileSystem = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemOf(asset) : undefined
+    if (fileSystem !== undefined && reported > fileSystem) {
+      report('wrong status', `claim ${key} reports ${reported}, the file system of ${asset} has ${fileSystem}`)
+    }
+  }
+
+  /** The largest on any node: each node records its own size of a shared volume. Undefined: not mounted anywhere. */
+  function fileSystemOf(asset: string): number | undefined {
+    if (!system.drivers.get(partsOf(asset).driver)?.settings.expandsOnNode) return undefined
+    const sizes = Object.values(heldAt(system, asset)?.onNodes ?? {}).map(({ fileSystemBytes }) => fileSystemBytes)
+    return sizes.length > 0 ? Math.max(...sizes) : undefined
+  }
+
+  function checkVolume(volume: ObjectOf<'volume'>, old: ObjectOf<'volume'> | undefined): void {
+    const [stated, before] = [sizeOf(volume), old ? sizeOf(old) : 0n]
+    const { name } = volume.metadata
+    if (stated < before) report('shrunk', `the capacity of volume ${name} fell from ${before} to ${stated}`)
+    const asset = assetOf(volume)
+    const held = asset && heldAt(system, asset)
+    if (stated <= before || !held || exemptions.isLost(asset)) return
+    if (stated > held.capacityBytes) {
+      report('wrong status', `volume ${name} states ${stated}, ${asset} has ${held.capacityBytes}`)
+    }
+  }
+
+  function checkHeld(asset: string): void {
+    const held = heldAt(system, asset)
+    if (!held) {
+      largest.delete(asset)
+      return
+    }
+    const before = largest.get(asset) ?? 0
+    // After the driver lost its state, another volume may get the same id.
+    if (held.capacityBytes < before && !exemptions.isLost(asset)) {
+      report('shrunk', `${asset} had ${before} bytes and has ${held.capacityBytes}`)
+    }
+    largest.set(asset, held.capacityBytes)
+  }
+
+  /** Whether the driver answered with a final error that the volume cannot have this size, although it has. */
+  const isDenied = (driver: string, handle: string, size: number): boolean =>
+    system.calls.some(
+      (call) =>
+        call.driver === driver &&
+        call.volume === handle &&
+        call.method === EXPAND &&
+        call.endedMs !== undefined &&
+        call.outcome !== 'OK' &&
+        !isUncertainCode(call.outcome as CsiCode) &&
+        requiredBytes(call.request) >= size,
+    )
+
+  function checkCall({ driver, volume: handle, request, process }: DriverCall): void {
+    const asset = assetName(driver, handle)
+    const required = requiredBytes(request)
+    const held = heldAt(system, asset)
+    if (held && required < held.capacityBytes && !exemptions.isLost(asset) && !isDenied(driver, handle, held.capacityBytes)) {
+      report('shrunk', `${process} requests ${required} bytes of ${asset}, which has ${held.capacityBytes}`)
+    }
+    const volume = view.volumesOf(driver, handle)[0]
+    const claim = view.claimOfUid(volume?.spec?.claimRef?.uid ?? '')
+    // With the gate off no charge was recorded; a deleted claim has none.
+    if (!claim || exemptions.hadGatesOff) return
+    const charged = chargeOf(claim)
+    if (required > charged) {
+      report('no intent', `${process} requests ${required} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${charged}`)
+    }
+  }
+}
+
+const requiredBytes = (request: DriverCall['request']): bigint =>
+  (request as ControllerExpandVolumeRequest).capacityRange?.requiredBytes ?? 0n
+
+const bytes = (text: string | undefined): bigint => (text === undefined ? 0n : quantityToBytes(text))
+const capacityOf = ({ status }: ObjectOf<'claim'>): bigint => bytes(status?.capacity?.storage)
+const requestOf = ({ spec }: ObjectOf<'claim'>): bigint => bytes(spec?.resources?.requests?.storage)
+const sizeOf = ({ spec }: ObjectOf<'volume'>): bigint => bytes(spec?.capacity?.storage)
+
+const markOf = ({ spec }: ObjectOf<'claim'>): bigint | undefined =>
+  spec?.allocatedResources?.storage === undefined ? undefined : bytes(spec.allocatedResources.storage)
+
+/** No expansion is in progress or due. */
+const isSettled = (claim: ObjectOf<'claim'>): boolean =>
+  claim.status?.allocatedResourceStatuses?.storage === undefined &&
+  requestOf(claim) <= capacityOf(claim) &&
+  bytes(claim.status?.allocatedResources?.storage) <= capacityOf(claim)
+
+/** The size that a quota charges for a claim. */
+export function chargeOf({ spec, status }: ObjectOf<'claim'>): bigint {
+  const lists = [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources]
+  let most = 0n
+  for (const list of lists) if (bytes(list?.storage) > most) most = bytes(list?.storage)
+  return most
+}
+
+const keyOf = ({ metadata }: ObjectOf<'claim'>): string => `${metadata.namespace}/${metadata.name}`

@@ -1,0 +1,213 @@
+// Carries out a command of `npm run sim`: one run with its timeline, or many runs with a table of figures and the first
+// failures shrunk. Prints how to replay and save each failure. Returns the exit code.
+import { writeFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { type Command, type Common, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
+import type { PlanOptions } from '../workload/generate.ts'
+import type { Plan } from '../plan/plan.ts'
+import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
+import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import type { SimulationRun } from '../engine/run.ts'
+import { safely, twice } from '../engine/run-safely.ts'
+import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
+import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from '../plan/shrink.ts'
+import { timelineOf } from '../trace/timeline.ts'
+
+export interface SimProgram {
+  readonly generatePlan: (seed: number, options: PlanOptions) => Plan
+  readonly run: RunPlan
+  readonly clock: Clock
+  readonly cores: number
+  /** Where --save writes. */
+  readonly regressionsDir: string
+  /** Starts a process that answers as runSeed does with these flags. */
+  readonly startWorker: (flags: readonly string[]) => SeedWorker
+  readonly print: (text: string) => void
+  /** Prints a status line while a command runs. */
+  readonly progress: (text: string) => void
+}
+
+/** With --shrink or --save, and for failures among many seeds. */
+const SHRINK_ASKED: ShrinkBudget = { runs: 2_000, ms: 600_000 }
+const SHRINK_ALONG: ShrinkBudget = { runs: 400, ms: 90_000 }
+/** Of different rules; the table lists the other failures. */
+const SHRUNK_FAILURES_MAX = 3
+const PROGRESS_MS = 5_000
+
+export async function simulate(args: readonly string[], program: SimProgram): Promise<number> {
+  try {
+    const command = readFlags(args, program)
+    return await execute(command, program)
+  } catch (error) {
+    if (!(error instanceof FlagError || error instanceof PlanFileError)) throw error
+    program.print(`${error.message}\n`)
+    return 2
+  }
+}
+
+function execute(command: Command, program: SimProgram): number | Promise<number> {
+  switch (command.do) {
+    case 'help':
+      program.print(USAGE)
+      return 0
+    case 'one':
+      return runOne(command, program)
+    case 'many':
+      return runMany(command, program)
+  }
+}
+
+/** Runs one seed in a worker. */
+export async function runSeed(
+  seed: number,
+  command: Common,
+  program: Pick<SimProgram, 'generatePlan' | 'run'>,
+): Promise<SeedResult> {
+  return resultOf(seed, await runnerFor(command, program)(program.generatePlan(seed, command.plan)))
+}
+
+const runnerFor = ({ isTwice }: Common, { run }: Pick<SimProgram, 'run'>): RunPlan => safely(isTwice ? twice(run) : run)
+
+async function runOne(command: OneRun, program: SimProgram): Promise<number> {
+  const { of } = command
+  const plan = 'seed' in of ? program.generatePlan(of.seed, command.plan) : (await readPlanFile(of.file)).plan
+  const startMs = program.clock.monotonicMs()
+  const first = await runnerFor(command, program)(plan)
+  const realMs = program.clock.monotonicMs() - startMs
+  const totals = createTotals()
+  addResult(totals, resultOf(plan.seed, first))
+  if (command.json) await writeJson(command.json, totals)
+  if (first.violations.length === 0) {
+    const summary = `Seed ${plan.seed}: no violation.\n\n`
+    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${summary}${reportOf(totals, { realMs })}`)
+    return 0
+  }
+  if (command.shrink || command.save) await printShrunk(plan, command, SHRINK_ASKED, program, commandFor(command))
+  else program.print(`${timelineOf(first, command)}\n${adviceFor(command)}`)
+  return 1
+}
+
+async function runMany(command: ManyRuns, program: SimProgram): Promise<number> {
+  const { clock, print } = program
+  const from = command.from ?? freshSeed(clock)
+  const startMs = clock.monotonicMs()
+  const elapsedMs = () => clock.monotonicMs() - startMs
+  const isOver = (given: number) =>
+    'seeds' in command.until ? given >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
+  let given = 0
+  let printedMs = 0
+  print(`Seeds from ${from}, ${command.workers} at once.\n`)
+  const totals = await runSeeds({
+    workers: command.workers,
+    startWorker: () => program.startWorker(flagsOf(command)),
+    next: () => (isOver(given) ? undefined : from + given++),
+    progress: (soFar) => {
+      if (elapsedMs() - printedMs < PROGRESS_MS) return
+      printedMs = elapsedMs()
+      program.progress(progressText(soFar, printedMs))
+    },
+  })
+  print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
+  if (command.json) await writeJson(command.json, totals)
+  for (const { seed, violations } of firstOfRules(totals)) {
+    if (violations[0]!.rule === NO_RESULT) {
+      print(
+        `\nSeed ${seed} has no result and cannot be shrunk. Run it alone:\n${replayText(flagsOfSeed(seed, command))}`,
+      )
+      continue
+    }
+    print(`\nSeed ${seed}, rule "${violations[0]!.rule}": shrinking …\n`)
+    await printShrunk(program.generatePlan(seed, command.plan), command, SHRINK_ALONG, program, flagsOfSeed(seed, command))
+  }
+  return totals.failures.length > 0 ? 1 : 0
+}
+
+const firstOfRules = ({ failures }: Totals): SeedResult[] =>
+  [...byRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
+
+/** A different seed each second. */
+const freshSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
+
+const progressText = ({ seeds, failures }: Totals, ms: number): string =>
+  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastOf(failures)}`
+
+const lastOf = (failures: Totals['failures']): string => {
+  const last = failures.at(-1)
+  return last ? `, the last: seed ${last.seed}, "${last.violations[0]?.rule}"` : ''
+}
+
+async function printShrunk(
+  plan: Plan,
+  command: Common & { readonly all?: boolean },
+  budget: ShrinkBudget,
+  program: SimProgram,
+  flags: readonly string[],
+): Promise<void> {
+  const { clock, print } = program
+  const shrunk = await shrink(plan, runnerFor(command, program), {
+    budget,
+    clock,
+    progress: ({ steps }, runs) => program.progress(`${steps.length} steps left after ${runs} runs`),
+  })
+  if (!shrunk) {
+    // A worker runs many seeds in one process.
+    print('The seed did not fail again in its own process: state of an earlier run influenced it.\n')
+    return
+  }
+  print(
+    `${plan.steps.length} steps became ${shrunk.plan.steps.length} in ${shrunk.runs} runs${shrunk.isSmallest ? '' : ' (budget used up)'}.\n\n`,
+  )
+  print(timelineOf(shrunk.run, command))
+  print(command.save ? await saved(shrunk, command, program) : `\n${adviceText(flags)}`)
+}
+
+async function saved({ plan, rule, run }: Shrunk, command: Common, { regressionsDir }: SimProgram): Promise<string> {
+  const found = command.found ?? firstLine(run, rule)
+  const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
+  return `
+Saved ${file}: ${found}
+Run it:  npm run sim -- --plan ${file}
+src/sim/regressions/regressions.test.ts runs it from now on.
+`
+}
+
+const firstLine = ({ violations }: SimulationRun, rule: string): string =>
+  violations.find((violation) => violation.rule === rule)!.text.split('\n')[0]!
+
+const adviceFor = (command: OneRun): string => adviceText(commandFor(command))
+
+const commandFor = (command: OneRun): string[] => [
+  ...('seed' in command.of ? ['--seed', `${command.of.seed}`] : ['--plan', command.of.file]),
+  ...flagsOf(command),
+]
+
+/** Every flag that decides what a seed does: workers and replay lines need all of them. */
+const PLAN_FLAGS = {
+  workload: '--workload',
+  minutes: undefined, // no flag sets it
+  operations: '--operations',
+  faults: '--faults',
+  targetedFaults: '--targeted-faults',
+} as const satisfies Record<keyof Required<PlanOptions>, string | undefined>
+
+const flagsOf = ({ plan, isTwice }: Common): string[] => [
+  ...(Object.keys(PLAN_FLAGS) as (keyof PlanOptions)[]).flatMap((name) => {
+    const [flag, value] = [PLAN_FLAGS[name], plan[name]]
+    return flag === undefined || value === undefined ? [] : [flag, `${value}`]
+  }),
+  ...(isTwice ? ['--twice'] : []),
+]
+
+const flagsOfSeed = (seed: number, command: Common): string[] => ['--seed', `${seed}`, ...flagsOf(command)]
+
+const replayText = (flags: readonly string[]): string => `Replay:  npm run sim -- ${flags.join(' ')}\n`
+
+const adviceText = (flags: readonly string[]): string => `\
+${replayText(flags)}\
+Shrink:  npm run sim -- ${flags.join(' ')} --shrink
+Save:    npm run sim -- ${flags.join(' ')} --save --found 'What was wrong, in a sentence.'
+`
+
+const writeJson = (file: string, totals: Totals): Promise<void> =>
+  writeFile(file, `${JSON.stringify(totals, null, 2)}\n`)

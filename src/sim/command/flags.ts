@@ -1,0 +1,182 @@
+// The flags of `npm run sim`. Pure: arguments in, a command or an error out.
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { PlanOptions } from '../workload/generate.ts'
+import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
+
+export const USAGE = `Usage: npm run sim -- [flags]
+
+One run:
+  --seed N             run this seed; print its timeline if a checker finds a violation
+  --plan FILE          run a plan that --save wrote
+  --shrink             shrink a failing plan before printing its timeline
+  --all                print the whole trace, not only the lines about the violation
+
+Many runs:
+  --minutes M          run seeds for M minutes of real time (default: 1)
+  --seeds N            run N seeds
+  --from SEED          start with this seed (default: a fresh one, from the clock)
+  --workers W          run W processes at once (default: one per core)
+
+Both:
+  --workload NAME      what users do: ${WORKLOAD_NAMES.join(', ')}
+                       (default: mixed)
+  --operations N       number of user actions per run
+  --faults N           number of planned faults per run
+  --targeted-faults N  number of faults aimed at an action in progress (mixed: 6 to 10 by default)
+  --twice              run each plan twice and compare the traces line by line
+  --save               shrink what fails and write it to src/sim/regressions
+  --found TEXT         what the regression found, a sentence saved with it
+  --json FILE          also write figures and violations to this file
+  --help               print this text
+`
+
+export interface Common {
+  readonly plan: PlanOptions
+  readonly isTwice: boolean
+  readonly save: boolean
+  readonly found: string | undefined
+  readonly json: string | undefined
+}
+export type OneRun = Common & {
+  readonly do: 'one'
+  readonly of: { readonly seed: number } | { readonly file: string }
+  readonly shrink: boolean
+  readonly all: boolean
+}
+export type ManyRuns = Common & {
+  readonly do: 'many'
+  /** Undefined: a fresh one. */
+  readonly from: number | undefined
+  readonly until: { readonly seeds: number } | { readonly minutes: number }
+  readonly workers: number
+}
+export type Command = { readonly do: 'help' } | OneRun | ManyRuns
+
+export class FlagError extends Error {}
+
+const OPTIONS = {
+  seed: { type: 'string' },
+  plan: { type: 'string' },
+  shrink: { type: 'boolean' },
+  all: { type: 'boolean' },
+  minutes: { type: 'string' },
+  seeds: { type: 'string' },
+  from: { type: 'string' },
+  workers: { type: 'string' },
+  operations: { type: 'string' },
+  faults: { type: 'string' },
+  workload: { type: 'string' },
+  'targeted-faults': { type: 'string' },
+  twice: { type: 'boolean' },
+  save: { type: 'boolean' },
+  found: { type: 'string' },
+  json: { type: 'string' },
+  help: { type: 'boolean' },
+} as const satisfies ParseArgsConfig['options']
+type Flag = keyof typeof OPTIONS
+type Given = Partial<Record<Flag, string | boolean>>
+
+const SEED_MAX = 2 ** 32 - 1
+const OF_ONE: readonly Flag[] = ['seed', 'plan', 'shrink', 'all']
+const OF_MANY: readonly Flag[] = ['minutes', 'seeds', 'from', 'workers']
+
+export function readFlags(args: readonly string[], { cores }: { readonly cores: number }): Command {
+  const given = parsed(args)
+  if (given.help) return { do: 'help' }
+  refusePair(given, 'seed', 'plan', 'A run has one plan')
+  refusePair(given, 'minutes', 'seeds', 'Each of them says when to stop')
+  refusePair(given, 'plan', 'operations', 'A saved plan has its steps')
+  refusePair(given, 'plan', 'faults', 'A saved plan has its steps')
+  refusePair(given, 'plan', 'targeted-faults', 'A saved plan has its steps')
+  refusePair(given, 'plan', 'workload', 'A saved plan has its steps')
+  if (given.found !== undefined && !given.save)
+    throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
+
+  const common: Common = {
+    plan: definedOnly({
+      operations: numberOf(given, 'operations', { min: 0, max: 100_000 }),
+      faults: numberOf(given, 'faults', { min: 0, max: 100_000 }),
+      targetedFaults: numberOf(given, 'targeted-faults', { min: 0, max: 10_000 }),
+      workload: workloadOf(given),
+    }),
+    isTwice: Boolean(given.twice),
+    save: Boolean(given.save),
+    found: given.found as string | undefined,
+    json: given.json as string | undefined,
+  }
+  const seed = numberOf(given, 'seed', { min: 0, max: SEED_MAX })
+  const one = seed !== undefined ? { seed } : given.plan !== undefined ? { file: String(given.plan) } : undefined
+  if (one) {
+    refuse(
+      given,
+      OF_MANY,
+      'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
+    )
+    return { ...common, do: 'one', of: one, shrink: Boolean(given.shrink), all: Boolean(given.all) }
+  }
+  refuse(given, OF_ONE, 'is for one run. Add --seed N or --plan FILE.')
+  const seeds = numberOf(given, 'seeds', { min: 1, max: SEED_MAX })
+  const minutes = numberOf(given, 'minutes', { min: 0.01, max: 7 * 24 * 60, isWhole: false })
+  return {
+    ...common,
+    do: 'many',
+    from: numberOf(given, 'from', { min: 0, max: SEED_MAX }),
+    until: seeds !== undefined ? { seeds } : { minutes: minutes ?? 1 },
+    workers: numberOf(given, 'workers', { min: 1, max: 256 }) ?? cores,
+  }
+}
+
+function parsed(args: readonly string[]): Given {
+  try {
+    return parseArgs({ args: withNegatives(args), options: OPTIONS }).values
+  } catch (error) {
+    const [what] = (error as Error).message.split(/\.\s/)
+    throw new FlagError(`${what}. \`npm run sim -- --help\` lists the flags. Flags follow a lone \`--\`.`)
+  }
+}
+
+/** Joins `--seed -1` to `--seed=-1`, so that the message is about the number and not about a flag -1. */
+function withNegatives(args: readonly string[]): string[] {
+  const joined: string[] = []
+  for (const arg of args) {
+    if (/^-[\d.]/.test(arg) && joined.at(-1)?.startsWith('--')) joined.push(`${joined.pop()}=${arg}`)
+    else joined.push(arg)
+  }
+  return joined
+}
+
+function refusePair(given: Given, one: Flag, other: Flag, because: string): void {
+  if (given[one] !== undefined && given[other] !== undefined)
+    throw new FlagError(`--${one} and --${other} exclude each other. ${because}: omit one of them.`)
+}
+
+function refuse(given: Given, flags: readonly Flag[], because: string): void {
+  const flag = flags.find((name) => given[name] !== undefined)
+  if (flag) throw new FlagError(`--${flag} ${because}`)
+}
+
+function numberOf(
+  given: Given,
+  flag: Flag,
+  bounds: { min: number; max: number; isWhole?: boolean },
+): number | undefined {
+  const text = given[flag]
+  if (text === undefined) return undefined
+  const { min, max, isWhole = true } = bounds
+  const value = Number(text)
+  if (text === '' || !Number.isFinite(value) || value < min || value > max || (isWhole && !Number.isInteger(value)))
+    throw new FlagError(
+      `--${flag} takes a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}, not "${text}". For example: --${flag} ${Math.max(1, min)}`,
+    )
+  return value
+}
+
+function workloadOf({ workload }: Given): WorkloadName | undefined {
+  if (workload === undefined) return undefined
+  const known = WORKLOAD_NAMES.find((name) => name === workload)
+  if (!known) throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
+  return known
+}
+
+const definedOnly = (options: PlanOptions): PlanOptions =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))

@@ -1,0 +1,43 @@
+// `npm run sim`: the real clock, the real processes and the terminal for command.ts. The same program, started with
+// WORKER first, is one of those processes.
+import { availableParallelism } from 'node:os'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { systemClock } from '../../base/clock.ts'
+import { runSeed, type SimProgram, simulate } from './command.ts'
+import { readFlags } from './flags.ts'
+import { generatePlan } from '../workload/generate.ts'
+import { runPlan } from '../engine/run.ts'
+import { forkWorker, serveSeeds } from './seed-worker.ts'
+
+const WORKER = 'worker'
+const script = fileURLToPath(import.meta.url)
+
+function program(): SimProgram {
+  const clock = systemClock()
+  return {
+    generatePlan,
+    run: runPlan,
+    clock,
+    cores: availableParallelism(),
+    regressionsDir: fileURLToPath(new URL('../src/sim/regressions', import.meta.url)), // from dist/
+    startWorker: (flags) => forkWorker(script, [WORKER, ...flags], clock),
+    print: (text) => void process.stdout.write(text),
+    progress: (text) => void process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`),
+  }
+}
+
+// Whoever reads only the beginning, as `head` does, has seen enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
+const args = process.argv.slice(2)
+if (args[0] === WORKER) {
+  const command = readFlags(args.slice(1), { cores: 1 })
+  if (command.do !== 'many') throw new Error(`A worker is given no seed by flags, but was given: ${args.join(' ')}`)
+  serveSeeds((seed) => runSeed(seed, command, { generatePlan, run: runPlan }))
+} else {
+  process.exitCode = await simulate(args, program())
+}

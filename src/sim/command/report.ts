@@ -1,0 +1,139 @@
+// Adds up what seeds gave, and prints it: one table of operations and faults by kind, and the violations.
+import type { Violation, SimulationRun } from '../engine/run.ts'
+
+/** What is kept of a run when many are made. */
+export interface SeedResult {
+  readonly seed: number
+  readonly virtualMs: number
+  readonly operations: Readonly<Record<string, number>>
+  readonly faults: Readonly<Record<string, number>>
+  readonly violations: readonly Violation[]
+}
+
+export interface Totals {
+  seeds: number
+  virtualMs: number
+  readonly operations: Record<string, number>
+  readonly faults: Record<string, number>
+  /** The smallest there was in any one seed. */
+  readonly least: { virtualMs: number; operations: number; faults: number }
+  readonly failures: SeedResult[]
+}
+
+/** More of one seed say nothing new. */
+const VIOLATIONS_KEPT = 5
+const FAILURES_SHOWN_MAX = 40
+
+export function resultOf(seed: number, { virtualMs, operations, faults, violations }: SimulationRun): SeedResult {
+  return { seed, virtualMs, operations, faults, violations: violations.slice(0, VIOLATIONS_KEPT) }
+}
+
+export function createTotals(): Totals {
+  const least = { virtualMs: Infinity, operations: Infinity, faults: Infinity }
+  return { seeds: 0, virtualMs: 0, operations: {}, faults: {}, least, failures: [] }
+}
+
+export function addResult(totals: Totals, result: SeedResult): void {
+  totals.seeds++
+  totals.virtualMs += result.virtualMs
+  for (const part of ['operations', 'faults'] as const) {
+    for (const [kind, count] of Object.entries(result[part])) totals[part][kind] = (totals[part][kind] ?? 0) + count
+    totals.least[part] = Math.min(totals.least[part], countOf[part](result))
+  }
+  totals.least.virtualMs = Math.min(totals.least.virtualMs, result.virtualMs)
+  if (result.violations.length > 0) totals.failures.push(result)
+}
+
+export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }): string {
+  const { seeds, virtualMs, operations, faults, least, failures } = totals
+  if (seeds === 0) return 'No seed was run.\n'
+  const perSecond = (seeds / Math.max(realMs / 1000, 0.001)).toFixed(2)
+  const bySeed = failures.toSorted((a, b) => a.seed - b.seed)
+  const lines = [
+    aligned([['operation', 'count', 'outcomes'], ...operationRows(operations)]),
+    '',
+    aligned([['fault', 'count'], ...byCount(faults).map(([kind, count]) => [kind, amount(count)])]),
+    '',
+    aligned([
+      ['', 'in all', 'least in a seed'],
+      ['seeds', amount(seeds), ''],
+      ['virtual hours', hours(virtualMs), hours(least.virtualMs)],
+      ['operations', amount(countOf.operations(totals)), amount(least.operations)],
+      ['faults', amount(countOf.faults(totals)), amount(least.faults)],
+      ['real seconds', (realMs / 1000).toFixed(0), `${perSecond} seeds/s`],
+      ['seeds with violations', amount(failures.length), ''],
+    ]),
+    ...(failures.length > 0
+      ? ['', ...[...byRule(failures)].map(([rule, seeds]) => `${rule}: ${amount(seeds.length)} seeds`), '']
+      : []),
+    ...bySeed.slice(0, FAILURES_SHOWN_MAX).map(failureText),
+  ]
+  if (failures.length > FAILURES_SHOWN_MAX) lines.push(`… and ${failures.length - FAILURES_SHOWN_MAX} more seeds.`)
+  return `${lines.join('\n')}\n`
+}
+
+/** Every operation was `asked`; what became of most of them is counted beside it. */
+const ASKED = ': asked'
+
+export const countOf = {
+  operations: ({ operations }: Pick<SeedResult, 'operations'>): number =>
+    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(ASKED)))),
+  faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
+} as const
+
+/** `create claim: done` and `create claim: refused 422` stand in one row. */
+function operationRows(operations: Readonly<Record<string, number>>): string[][] {
+  const asked = Object.entries(operations).filter(([key]) => key.endsWith(ASKED))
+  return asked
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, count]) => {
+      const kind = key.slice(0, -ASKED.length)
+      return [kind, amount(count), outcomesText(outcomesOf(kind, count, operations))]
+    })
+}
+
+function outcomesOf(kind: string, asked: number, operations: Readonly<Record<string, number>>): Record<string, number> {
+  const outcomes: Record<string, number> = {}
+  for (const [key, count] of Object.entries(operations))
+    if (key.startsWith(`${kind}: `) && !key.endsWith(ASKED)) outcomes[key.slice(kind.length + 2)] = count
+  const silent = asked - sumOf(outcomes)
+  return silent > 0 ? { ...outcomes, 'no answer': silent } : outcomes
+}
+
+const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
+  byCount(outcomes)
+    .map(([outcome, count]) => `${outcome} ${amount(count)}`)
+    .join(', ')
+
+/** By the rule that was violated first, in the order of their first seeds. */
+export function byRule(failures: readonly SeedResult[]): Map<string, SeedResult[]> {
+  const rules = new Map<string, SeedResult[]>()
+  for (const failure of failures.toSorted((a, b) => a.seed - b.seed)) {
+    const { rule } = failure.violations[0]!
+    rules.set(rule, [...(rules.get(rule) ?? []), failure])
+  }
+  return rules
+}
+
+function failureText({ seed, violations }: SeedResult): string {
+  const [first] = violations[0]!.text.split('\n')
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  return `seed ${seed}  ${violations[0]!.rule}: ${first}${more}`
+}
+
+const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0)
+
+const byCount = (counts: Readonly<Record<string, number>>): [string, number][] =>
+  Object.entries(counts).sort(([, a], [, b]) => b - a)
+
+const amount = (count: number): string => count.toLocaleString('en-US')
+const hours = (ms: number): string => (ms / 3_600_000).toLocaleString('en-US', { maximumFractionDigits: 1 })
+
+/** Words to the left, numbers to the right: the second column is the numbers. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const cellText = (cell: string, column: number) =>
+    column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)
+  return rows.map((row) => row.map(cellText).join('  ').trimEnd()).join('\n')
+}

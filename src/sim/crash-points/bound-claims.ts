@@ -1,0 +1,159 @@
+// What the crash scenarios of expansion and modification share: claims bound to volumes that are mounted on a node, and the
+// production code that changes them, as processes: the resizer's controllers and the node agent's expansion.
+import { setMaxListeners } from 'node:events'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
+import { type Change, createChangingControllers } from '../../controllers/volume-changes/index.ts'
+import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
+import { type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
+import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
+import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
+import { createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
+import type { ProcessContext } from '../engine/process-host.ts'
+import { GI } from '../plan/catalog.ts'
+import type { SimDriver } from '../world/driver.ts'
+import { premadeVolume } from '../world/premade-volume.ts'
+import { connectDriver, controllerDeps } from './claim-controllers.ts'
+import { DRIVER, NAMESPACE } from './crash-point.ts'
+
+export const gi = (size: number): number => size * GI
+export const handleOf = (claim: string): string => `vol-${claim}`
+const targetOf = (handle: string): string => `/pods/${handle}`
+const NODE_ID = 'id-n1'
+const MAXIMUM_GI = 12
+
+export const expandableDriver = (): FakeSettings =>
+  fakeSettings({
+    name: DRIVER,
+    pools: [{ name: 'pool', capacityBytes: gi(1_000) }],
+    nodes: [{ id: NODE_ID }],
+    maximumBytes: gi(MAXIMUM_GI),
+  })
+
+/** Creates claims of 1Gi, each bound to a volume that is mounted on the node. `hard`: quota of requests.storage. */
+export async function createBoundClaims(client: Client, driver: SimDriver, names: readonly string[], hard: string) {
+  await client.create(storageClassKind, {
+    metadata: { name: 'expandable' },
+    provisioner: DRIVER,
+    allowVolumeExpansion: true,
+  } as never)
+  await client.create(resourceQuotaKind, {
+    metadata: { namespace: NAMESPACE, name: 'team' },
+    spec: { hard: { 'requests.storage': hard } },
+  } as never)
+  for (const name of names) {
+    mountedVolume(driver, handleOf(name))
+    const size = { storage: '1Gi' }
+    const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'expandable', volumeName: `pv-${name}` }
+    const claim = await client.create(persistentVolumeClaimKind, {
+      metadata: { namespace: NAMESPACE, name },
+      spec: { ...spec, resources: { requests: size } },
+    } as never)
+    await client.create(persistentVolumeKind, {
+      metadata: { name: `pv-${name}` },
+      spec: {
+        capacity: size,
+        accessModes: ['ReadWriteOnce'],
+        persistentVolumeReclaimPolicy: 'Retain',
+        storageClassName: 'expandable',
+        claimRef: { kind: 'PersistentVolumeClaim', namespace: NAMESPACE, name, uid: claim.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: handleOf(name) },
+      },
+    } as never)
+    const ref = { namespace: NAMESPACE, name }
+    const ofVolume = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
+    await client.patch(persistentVolumeKind, { name: `pv-${name}` }, ofVolume, { subresource: 'status' })
+    const status = { phase: 'Bound', capacity: size, accessModes: ['ReadWriteOnce'] }
+    await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
+  }
+}
+
+function mountedVolume(driver: SimDriver, handle: string): void {
+  premadeVolume(driver, handle, GI)
+  const capability = 'mount SINGLE_NODE_WRITER'
+  const volume = driver.state().volumes[handle]!
+  const use = { capability, isReadonly: false }
+  driver.state().volumes[handle] = {
+    ...volume,
+    asked: { ...volume.asked, capabilities: [capability] },
+    onNodes: { [NODE_ID]: { staged: {}, published: { [targetOf(handle)]: use }, fileSystemBytes: GI } },
+  }
+}
+
+export interface Changes {
+  readonly component: string
+  /** In order of precedence. */
+  changesOf(deps: ExpandingDeps): Change[]
+  /** How many claims are processed at once. Default: the controllers' own. */
+  readonly workers?: number
+}
+
+export const runExpander = (context: ProcessContext): Promise<void> =>
+  runChanges(context, { component: 'expander', changesOf: (deps) => [createExpanding(deps)] })
+
+/** The controllers that change volumes, in one process. */
+export async function runChanges(context: ProcessContext, { component, changesOf, workers }: Changes): Promise<void> {
+  const { env, client } = context
+  const { driver, facts } = await connectDriver(context)
+  const deps = controllerDeps(env, client)
+  const events = createEventRecorder({ ...deps, component })
+  const changes = changesOf({ ...deps, driver, facts, events })
+  const options = workers ? { workers } : {}
+  await Promise.all([
+    events.run(env.signal),
+    createChangingControllers({ ...deps, facts, changes, options }).run(env.signal),
+  ])
+}
+
+/** The node agent's part of an expansion, for every claim. */
+export async function runExpandingNode(context: ProcessContext): Promise<void> {
+  const { env, client } = context
+  const { clock, random, signal } = env
+  setMaxListeners(0, signal)
+  const { driver } = await connectDriver(context)
+  const deps = controllerDeps(env, client)
+  const [claims, volumes] = [deps.caches.of(persistentVolumeClaimKind), deps.caches.of(persistentVolumeKind)]
+  const events = createEventRecorder({ ...deps, component: 'node' })
+  const registered = { name: DRIVER, csi: driver, can: new Set(['EXPAND_VOLUME']) }
+  const agent = {
+    drivers: { get: () => registered },
+    books: { publication: () => ({}), stagingOf: () => undefined },
+    metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
+  }
+  const grow = createGrowVolume({ client, events, clock, random, ...agent } as unknown as GrowDeps)
+  const pod = { metadata: { namespace: NAMESPACE, name: 'user', uid: 'user' }, spec: {} } as never
+  const controller = createController({
+    name: 'node',
+    clock,
+    random,
+    log: deps.log,
+    sources: [
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({ cache: volumes, keysOf: ({ spec }) => (spec?.claimRef ? [`${NAMESPACE}/${spec.claimRef.name}`] : []) }),
+    ],
+    async reconcile(key) {
+      const claim = claims.get(key)
+      const pv = volumes.get(claim?.spec?.volumeName ?? '')
+      const volume = claim && pv && csiVolumeOf(pv, claim, { isReadOnly: false })
+      if (!volume) return done
+      const { handle, mode } = volume
+      const publication = {
+        uid: 'user',
+        volume: volume.volume,
+        mode,
+        driver: DRIVER,
+        handle,
+        target: targetOf(handle),
+      }
+      const afterMs = await grow(
+        { pod, volume, publication: { ...publication, isInline: false, attachmentId: '' } },
+        signal,
+      )
+      return afterMs === undefined ? done : retryAfter(afterMs, 'NodeExpandVolume failed')
+    },
+  })
+  await Promise.all([events.run(signal), controller.run(signal)])
+}

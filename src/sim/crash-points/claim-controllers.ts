@@ -1,0 +1,87 @@
+// The production controllers around claims, as processes of the engine: the binder with protection and an in-process
+// plugin, and a provisioner for a CSI driver.
+import { createBindingControllers } from '../../controllers/binding/index.ts'
+import { createProtectionControllers } from '../../controllers/protection/index.ts'
+import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
+import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
+import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
+import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
+import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
+import { createCacheSet } from '../../runtime/index.ts'
+import { commonDeps, type ProcessContext } from '../engine/process-host.ts'
+import type { Env } from '../world/process.ts'
+import { DRIVER } from './crash-point.ts'
+
+const OPTIONS = { bindsAtOnce: true }
+const RESTART_MS = 1_000
+
+export async function runBinder({ env, client }: ProcessContext, plugin: ProvisionerPlugin): Promise<void> {
+  const deps = controllerDeps(env, client)
+  const provisioner = provisionerOf(plugin, { clock: env.clock })
+  const options = { ...OPTIONS, inProcess: true }
+  await Promise.all([
+    createProtectionControllers(deps).run(env.signal),
+    createBindingControllers({ ...deps, inProcess: [provisioner] }).run(env.signal),
+    createProvisioningControllers({ ...deps, provisioner, options }).run(env.signal),
+  ])
+}
+
+export async function runProvisioner(context: ProcessContext): Promise<void> {
+  const { env, client } = context
+  const { driver, facts } = await connectDriver(context)
+  const deps = controllerDeps(env, client)
+  const provisioner = createCsiProvisioner({ ...deps, driver, facts })
+  await createProvisioningControllers({ ...deps, provisioner, options: OPTIONS }).run(env.signal)
+}
+
+export const controllerDeps = (env: Env, client: ProcessContext['client']) => {
+  const { clock, random, log } = commonDeps(env)
+  return { client, caches: createCacheSet({ client, clock, random }), clock, random, log }
+}
+
+/** Connects to the driver, and retries where a real process would end and be restarted. */
+export async function connectDriver({ env, connect }: ProcessContext): Promise<{ driver: CsiDriver; facts: DriverFacts }> {
+  const { clock, log, signal } = commonDeps(env)
+  const driver = oneAtATime(connect({ address: DRIVER, clock, log }))
+  for (;;) {
+    try {
+      await whenReady(driver, { clock, log, signal })
+      return { driver, facts: await driverFacts(driver, signal) }
+    } catch (error) {
+      if (!(error instanceof CsiError)) throw error
+      await clock.sleep(RESTART_MS)
+    }
+  }
+}
+
+export const PLUGIN = 'memory.stowage.example/plugin'
+const PLUGIN_PATH = '/memory/'
+
+export interface MemoryPluginOptions {
+  /** What the plugin's storage holds, by volume name; it outlives the process. */
+  readonly held: Map<string, bigint>
+  /** Calls the storage. */
+  call<T>(what: string, act: () => T): Promise<T>
+  onDelete(volumeName: string): void
+}
+
+/** A provisioner plugin that keeps its volumes in memory. */
+export function memoryPlugin({ held, call, onDelete }: MemoryPluginOptions): ProvisionerPlugin {
+  const created = (name: string) => ({ sizeBytes: held.get(name)!, source: { hostPath: { path: PLUGIN_PATH + name } } })
+  return {
+    name: PLUGIN,
+    accessModes: ['ReadWriteOnce', 'ReadWriteMany'],
+    provision: ({ volumeName, sizeBytes }) =>
+      call(`provision ${volumeName}`, () => {
+        if (!held.has(volumeName)) held.set(volumeName, sizeBytes)
+        return created(volumeName)
+      }),
+    delete: ({ source }) => {
+      const name = source.hostPath?.path.slice(PLUGIN_PATH.length) ?? ''
+      onDelete(name)
+      return call(`delete ${name}`, () => void held.delete(name))
+    },
+    find: ({ volumeName }) => call(`find ${volumeName}`, () => (held.has(volumeName) ? created(volumeName) : undefined)),
+    owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
+  }
+}

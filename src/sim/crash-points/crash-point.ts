@@ -1,0 +1,204 @@
+// One crash in a system in which nothing else goes wrong: right before or right after one effect (effects.ts) one process
+// crashes and restarts 3 s later. The final state must be the one of a run without a crash, and no checker may find a
+// violation. Runs a few production controllers on the engine; enumerate.ts runs every crash point of a scenario.
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import type { Client } from '../../client/index.ts'
+import type { FakeSettings } from '../../csi/fake/index.ts'
+import { type Checkers, createCheckers } from '../checkers/index.ts'
+import { createProcessHost, type ProcessHost } from '../engine/process-host.ts'
+import { createSystem, type System } from '../engine/system.ts'
+import { createView, type ObjectOf, type View } from '../engine/view.ts'
+import { NAMESPACES } from '../plan/catalog.ts'
+import type { Setup } from '../plan/plan.ts'
+import { answerTo } from '../world/answer.ts'
+import type { SimDriver } from '../world/driver.ts'
+import { createWorld, type World } from '../world/world.ts'
+import { createEffects, type Effect, type Effects } from './effects.ts'
+
+/** `process`: the one that causes the effect. */
+export const TARGETS = ['process', 'server', 'driver'] as const
+export const MODES = ['transactions', 'one by one'] as const
+export type Mode = (typeof MODES)[number]
+export const DRIVER = 'net.sim'
+/** Where the scenarios create their objects. */
+export const [NAMESPACE] = NAMESPACES
+
+export interface CrashPoint {
+  /** Number of the effect, from 1. */
+  readonly effect: number
+  readonly when: 'before' | 'after'
+  readonly target: (typeof TARGETS)[number]
+}
+
+export interface Crash {
+  readonly at: CrashPoint
+  /** The final state without a crash. */
+  readonly expected: string
+}
+
+export interface CrashRun {
+  /** In readable form, in order. */
+  readonly effects: readonly string[]
+  /** The final state, without what differs from run to run. */
+  readonly end: string
+  readonly steps: number
+}
+
+export interface CrashSystemOptions {
+  readonly seed: number
+  readonly mode: Mode
+  readonly at: CrashPoint | undefined
+  readonly driverSettings: FakeSettings
+  /** Creates the objects that exist at the start. */
+  prepare(client: Client, driver: SimDriver): Promise<void>
+  addProcesses(host: ProcessHost, system: CrashSystem): void
+}
+
+export interface CrashSystem {
+  readonly world: World
+  readonly system: System
+  readonly driver: SimDriver
+  readonly view: View
+  readonly checkers: Checkers
+  readonly effects: Effects
+  /** The claim of this name in NAMESPACE. */
+  claim(name: string): ObjectOf<'claim'> | undefined
+  report(rule: string, text: string): void
+  /** Throws if there was a violation, with the crash point and the end of the trace. */
+  throwIfViolated(): void
+}
+
+const DOWN_MS = 3_000
+/** The expected state must last this long. */
+const STAYS_MS = 10_000
+/** How often a user checks whether the next step is due. */
+export const LOOK_MS = 50
+const TRACE_LINES = Number(process.env.SIM_TRACE_LINES ?? 120)
+
+const SETUP: Setup = {
+  nodes: 0,
+  controlReplicas: 1,
+  driverControllers: 'sidecars',
+  commits: 'atomic',
+  capacityReservation: false,
+  expansionQuota: 'actual',
+  netExpandsWithoutNode: false,
+}
+
+export const crashPointText = (mode: Mode, { effect, when, target }: CrashPoint): string =>
+  `${mode}, ${effect} ${when} ${target}`
+
+export async function createCrashSystem(options: CrashSystemOptions): Promise<CrashSystem> {
+  const { seed, mode, at } = options
+  const world = createWorld(seed)
+  const violations: string[] = []
+  const report = (rule: string, text: string): void => {
+    world.note(`CHECK ${rule}: ${text}`)
+    violations.push(`${(world.nowMs / 1_000).toFixed(3)}s ${rule}: ${text}`)
+  }
+  const isHit = ({ number }: Effect, when: CrashPoint['when']): boolean => at?.effect === number && at.when === when
+  const effects = createEffects(
+    {
+      before: (effect) => isHit(effect, 'before') && void crash(effect),
+      after: (effect) => (isHit(effect, 'after') ? crash(effect) : 'answered'),
+    },
+    ({ number, by, what }) => world.note(`${number} ${by}: ${what}`),
+  )
+  let around = (_process: string, client: Client): Client => client
+  const setup: Setup = { ...SETUP, commits: mode === 'transactions' ? 'atomic' : 'one by one' }
+  const system = await createSystem(world, setup, {
+    aroundClient: (process, client) => around(process, client),
+    aroundNetwork: (env, client) => effects.clientOf(env, client),
+    aroundDriver: (env, csi) => effects.driverOf(env, csi),
+    driverSettings: { [DRIVER]: options.driverSettings },
+    addProcesses(deps) {
+      const host = createProcessHost(deps)
+      options.addProcesses(host, result)
+      return host
+    },
+  })
+  const { cluster } = system
+  const driver = system.drivers.get(DRIVER)!
+  const view = createView(cluster)
+  const checkers = createCheckers({ system, view, users: { acknowledged: [] }, hasObserver: false, report })
+  around = checkers.aroundClient
+  system.onEnd((process, error) => report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`))
+
+  /** An answer that the crashed process had not sent yet is lost. */
+  function crash({ by, on }: Effect): 'answered' | 'answer lost' {
+    const { target } = at!
+    const process = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
+    process.crash()
+    world.schedule(DOWN_MS, () => process.start())
+    return target === on ? 'answer lost' : 'answered'
+  }
+
+  const result: CrashSystem = {
+    world,
+    system,
+    driver,
+    view,
+    checkers,
+    effects,
+    report,
+    claim: (name) => view.claims.get(`${NAMESPACE}/${name}`),
+    throwIfViolated() {
+      if (violations.length === 0) return
+      const what = at ? `CRASH_POINT='${crashPointText(mode, at)}'` : mode
+      throw new Error([`${what}:`, ...violations, '-- trace', ...world.trace().slice(-TRACE_LINES)].join('\n'))
+    },
+  }
+  const prepare = async (client: Client) => {
+    await client.create(namespaceKind, { metadata: { name: NAMESPACE } })
+    await options.prepare(client, driver)
+  }
+  await answerTo(world, prepare(cluster.direct()!), 'the initial objects')
+  system.start()
+  return result
+}
+
+export interface Ending {
+  /** The final state without a crash; undefined: this is the run without one. */
+  readonly expected: string | undefined
+  /** The present state. */
+  end(): string
+  /** Whether all users have completed their steps. */
+  isDone(): boolean
+  /** The steps that are not done, for the error message. */
+  remaining(): readonly string[]
+  readonly endMsMax: number
+  /** How long a run without a crash needs to come to rest. */
+  readonly restMs: number
+}
+
+/** Waits for the final state, checks that it is the expected one and that it lasts, and throws if there was a violation. */
+export async function finish({ world, checkers, view, report, throwIfViolated }: CrashSystem, ending: Ending): Promise<void> {
+  const { expected, end, isDone, endMsMax: withinMs } = ending
+  if (expected === undefined) {
+    await world.runUntil(isDone, { withinMs, waitingFor: 'the end of all steps' })
+    await world.runFor(ending.restMs)
+  } else {
+    await untilExpected(expected)
+    await world.runFor(STAYS_MS)
+    if (end() !== expected) report('final state', `it does not last:\n${end()}`)
+  }
+  for (const { rule, text } of checkers.problems()) report(rule, text)
+  throwIfViolated()
+
+  async function untilExpected(wanted: string): Promise<void> {
+    let seenMs = -1
+    const isReached = () => {
+      if (view.changedMs === seenMs || !isDone()) return false
+      seenMs = view.changedMs
+      return end() === wanted && checkers.problems().length === 0
+    }
+    try {
+      await world.runUntil(isReached, { withinMs, waitingFor: 'the expected state' })
+    } catch (error) {
+      const remaining = ending.remaining()
+      if (remaining.length > 0) report('final state', `steps were not done: ${remaining.join(', ')}`)
+      const [message] = (error as Error).message.split('\n')
+      report('final state', `it is\n${end()}\ninstead of\n${wanted}\n(${message})`)
+    }
+  }
+}

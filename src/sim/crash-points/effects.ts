@@ -1,0 +1,137 @@
+// Numbers and names every effect that processes have on the outside: writes to the server, calls of a driver or plugin. Hooks
+// run right before and right after each. Writes of events and leases are not counted: no data depends on them.
+import type { Message } from '@bufbuild/protobuf'
+import type { Kind } from '../../api/kind.ts'
+import { eventKind } from '../../api/kinds/event/event.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import { unavailable } from '../../api/status-error.ts'
+import { type Client, type CommitWrite, keyOfObject, keyOfRef } from '../../client/index.ts'
+import { callDriver } from '../../csi/driver.ts'
+import { type CsiDriver, CsiError, driverOver } from '../../csi/index.ts'
+import type { Incarnation } from '../world/process.ts'
+
+export interface Effect {
+  /** Counted from 1, over all processes. */
+  readonly number: number
+  /** The process that causes it. */
+  readonly by: string
+  readonly on: 'server' | 'driver' | 'plugin'
+  /** `patch claim shop/a (intent)`, `CreateVolume pvc-…` */
+  readonly what: string
+}
+
+export interface EffectHooks {
+  before?(effect: Effect): void
+  /** The effect has happened or was refused. Returns whether its answer still arrives. */
+  after?(effect: Effect): 'answered' | 'answer lost'
+}
+
+export interface Effects {
+  readonly all: readonly Effect[]
+  clientOf(process: EffectSource, client: Client): Client
+  driverOf(process: EffectSource, driver: CsiDriver): CsiDriver
+  /** Any other effect. */
+  around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'what'>, action: () => Promise<T>): Promise<T>
+}
+
+export interface EffectSource extends Pick<Incarnation, 'alive'> {
+  readonly name: string
+}
+
+export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) => void = () => {}): Effects {
+  const all: Effect[] = []
+
+  async function around<T>(
+    process: EffectSource,
+    { on, what }: Pick<Effect, 'on' | 'what'>,
+    action: () => Promise<T>,
+  ): Promise<T> {
+    const effect: Effect = { number: all.length + 1, by: process.name, on, what }
+    all.push(effect)
+    note(effect)
+    hooks.before?.(effect)
+    if (!process.alive) return never()
+    const settle = await action().then(
+      (value) => () => value,
+      (error: unknown) => () => {
+        throw error
+      },
+    )
+    const answer = hooks.after?.(effect)
+    if (!process.alive) return never()
+    if (answer === 'answer lost') throw connectionReset(on)
+    return settle()
+  }
+
+  return {
+    all,
+    around,
+    clientOf(process, client) {
+      const write = <T>(kind: Kind, what: string, action: () => Promise<T>): Promise<T> =>
+        isUncounted(kind) ? action() : around(process, { on: 'server', what }, action)
+      return {
+        ...client,
+        create: (kind, object, options) =>
+          write(kind, `create ${nounOf(kind)} ${keyOfObject(object)}`, () => client.create(kind, object, options)),
+        update: (kind, object, options) =>
+          write(kind, `update ${nounOf(kind)} ${keyOfObject(object)}`, () => client.update(kind, object, options)),
+        patch: (kind, ref, patch, options) =>
+          write(kind, patchText(kind, keyOfRef(ref), patch.body, options?.subresource), () =>
+            client.patch(kind, ref, patch, options),
+          ),
+        delete: (kind, ref, request) =>
+          write(kind, `delete ${nounOf(kind)} ${keyOfRef(ref)}`, () => client.delete(kind, ref, request)),
+        commit: (writes, options) =>
+          around(process, { on: 'server', what: writes.map(textOf).join(' + ') }, () => client.commit(writes, options)),
+      }
+    },
+    driverOf: (process, driver) =>
+      driverOver((method, request, options) => {
+        const call = () => callDriver(driver, method, request, options)
+        const about = subjectOf(request)
+        return about ? around(process, { on: 'driver', what: `${method.name} ${about}` }, call) : call()
+      }),
+  }
+}
+
+/** A crashed process never continues after the await it was in. */
+const never = <T>(): Promise<T> => new Promise(() => {})
+
+const connectionReset = (on: Effect['on']): Error =>
+  on === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
+
+const isUncounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
+
+const NOUNS: Readonly<Record<string, string>> = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume' }
+const nounOf = ({ kind }: Kind): string => NOUNS[kind] ?? kind
+
+function textOf(write: CommitWrite): string {
+  switch (write.do) {
+    case 'create':
+    case 'update':
+      return `${write.do} ${nounOf(write.kind)} ${keyOfObject(write.object)}`
+    case 'patch':
+      return patchText(write.kind, keyOfRef(write.ref), write.patch.body, write.subresource)
+    case 'delete':
+      return `delete ${nounOf(write.kind)} ${keyOfRef(write.ref)}`
+  }
+}
+
+function patchText(kind: Kind, key: string, body: object, subresource = ''): string {
+  return `patch ${nounOf(kind)} ${key} (${subresource || changedParts(body).join(', ')})`
+}
+
+/** The fields that a patch changes: `claimRef`, `finalizers`. */
+function changedParts(body: object): string[] {
+  const { metadata = {}, spec = {} } = body as { metadata?: object; spec?: object }
+  const preconditions = ['uid', 'resourceVersion']
+  return [...Object.keys(metadata), ...Object.keys(spec)]
+    .filter((name) => !preconditions.includes(name))
+    .map((name) => (name.startsWith('$') ? `without ${name.slice(name.indexOf('/') + 1)}` : name))
+}
+
+/** The volume that a call concerns; calls without one change nothing. */
+function subjectOf(request: Message): string | undefined {
+  const { name, volumeId } = request as unknown as { name?: string; volumeId?: string }
+  return volumeId || name || undefined
+}

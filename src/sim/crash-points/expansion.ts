@@ -1,0 +1,134 @@
+// Crash scenario: users expand claims, request too much and lower the request again, while one process crashes at one point.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { quantityToBytes } from '../../api/quantity.ts'
+import { createBoundClaims, expandableDriver, gi, handleOf, runExpander, runExpandingNode } from './bound-claims.ts'
+import {
+  type Crash,
+  type CrashRun,
+  type CrashSystem,
+  createCrashSystem,
+  finish,
+  LOOK_MS,
+  type Mode,
+  NAMESPACE,
+} from './crash-point.ts'
+
+const SEED = 5
+const END_MS_MAX = 1_200_000
+/** Longer than the backoff after a refused size. */
+const REST_MS = 600_000
+const SLOW_SIZE = '6Gi'
+const NAMES = ['plain', 'twice', 'brave', 'again', 'slow', 'timid']
+
+export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
+  const crashSystem = await createCrashSystem({
+    seed: SEED,
+    mode,
+    at: crash?.at,
+    driverSettings: expandableDriver(),
+    prepare: (client, driver) => createBoundClaims(client, driver, NAMES, '500Gi'),
+    addProcesses(host) {
+      host.add('expander', runExpander)
+      host.add('node', runExpandingNode)
+    },
+  })
+  const { world, system, driver, effects, claim } = crashSystem
+  const requestOf = (name: string) => claim(name)?.spec?.resources?.requests?.storage
+  // Every reply about `slow` is lost until its user lowers the request; the first NodeExpandVolume of `twice` fails.
+  let hasFailed = false
+  driver.script.take = (method, [id = '']) => {
+    if (method === 'ControllerExpandVolume' && id === handleOf('slow') && requestOf('slow') === SLOW_SIZE)
+      return { effect: { do: 'loseReply', as: 'unavailable' } }
+    if (method !== 'NodeExpandVolume' || id !== handleOf('twice') || hasFailed) return undefined
+    hasFailed = true
+    return { effect: { do: 'fail', code: 'INTERNAL' } }
+  }
+  const sequences = stepsOf(crashSystem)
+  for (const [name, steps] of Object.entries(sequences)) follow(name, steps)
+
+  /** One user: requests the next size when it is due, and again until the claim has it in its spec. */
+  function follow(name: string, steps: Step[]): void {
+    if (steps[0] && requestOf(name) === steps[0].size) steps.shift()
+    const [step] = steps
+    if (!step) return
+    const client = system.cluster.direct()
+    if (client && step.isDue()) {
+      const body = { spec: { resources: { requests: { storage: step.size } } } }
+      const ref = { namespace: NAMESPACE, name }
+      void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
+    }
+    world.schedule(LOOK_MS, () => follow(name, steps))
+  }
+
+  const end = () => stateOf(crashSystem)
+  await finish(crashSystem, {
+    expected: crash?.expected,
+    end,
+    isDone: () => Object.values(sequences).every((steps) => steps.length === 0),
+    remaining: () => Object.entries(sequences).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
+    endMsMax: END_MS_MAX,
+    restMs: REST_MS,
+  })
+  return { effects: effects.all.map(({ by, what }) => `${by}: ${what}`), end: end(), steps: world.steps }
+}
+
+interface Step {
+  readonly size: string
+  isDue(): boolean
+}
+
+/** By claim, the sizes that its user requests, and when. The numbered cases are those of REX-8. */
+function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
+  const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
+  const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))
+  const atOnce = (size: string): Step => ({ size, isDue: () => true })
+  const onceRefused = (name: string, size: string): Step => ({
+    size,
+    isDue: () => stateOfClaim(name) === 'ControllerResizeInfeasible',
+  })
+  const onceExpanded = (name: string, bytes: number, size: string): Step => ({
+    size,
+    isDue: () => capacityOf(name) >= bytes && stateOfClaim(name) === undefined,
+  })
+  const onceCalled = (name: string, size: string): Step => ({
+    size,
+    isDue: () =>
+      driver.record.calls.some(
+        ({ method, volume }) => method === 'ControllerExpandVolume' && volume === handleOf(name),
+      ),
+  })
+  return {
+    plain: [atOnce('3Gi')],
+    twice: [atOnce('3Gi'), onceExpanded('twice', gi(3), '5Gi')],
+    brave: [atOnce('50Gi'), onceRefused('brave', '2Gi')], // case 1
+    again: [atOnce('50Gi'), onceRefused('again', '2Gi'), onceExpanded('again', gi(2), '60Gi')], // case 2
+    slow: [atOnce(SLOW_SIZE), onceCalled('slow', '2Gi')], // case 3
+    timid: [atOnce('50Gi'), onceRefused('timid', '1Gi')], // cancelled
+  }
+}
+
+function stateOf({ view, driver }: CrashSystem): string {
+  const held = Object.values(driver.state().volumes).map(
+    ({ id, capacityBytes, onNodes }) =>
+      `in the driver: ${id}, ${capacityBytes / gi(1)}Gi, file system ${Object.values(onNodes)[0]!.fileSystemBytes / gi(1)}Gi`,
+  )
+  return [...objectTexts(view), ...held].sort().join('\n')
+}
+
+/** Claims and volumes without times, versions and references; `ignored`: annotations that depend on the way taken. */
+export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: readonly string[] = []): string[] {
+  return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
+    const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignored.includes(key))
+    const { claimRef: _, ...rest } = { claimRef: undefined, ...spec }
+    const { conditions = [], ...fields } = { conditions: undefined, lastPhaseTransitionTime: undefined, ...status }
+    const texts = (conditions as readonly { type: string; message?: string }[])
+      .map(({ type, message = '' }) => `${type}: ${message}`)
+      .sort()
+    return JSON.stringify({
+      name: metadata.name,
+      annotations: Object.fromEntries(annotations),
+      spec: rest,
+      status: { ...fields, lastPhaseTransitionTime: undefined, conditions: texts },
+    })
+  })
+}

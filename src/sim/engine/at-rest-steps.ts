@@ -1,0 +1,115 @@
+// What a plan may do once the system is at rest. Each step must change nothing that matters: afterwards the checkers look
+// at everything again.
+import type { Kind } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { createQuotaSums } from '../checkers/quota-sums.ts'
+import { DRIVERS, NAMESPACES } from '../plan/catalog.ts'
+import type { AtRestStep } from '../plan/plan.ts'
+import { answerTo } from '../world/answer.ts'
+import type { System } from './system.ts'
+import type { Users } from './users.ts'
+import type { View } from './view.ts'
+
+export interface AtRestDeps {
+  readonly system: System
+  readonly view: View
+  readonly users: Pick<Users, 'perform'>
+  report(rule: string, text: string): void
+}
+
+const MINUTE_MS = 60_000
+/** Time in which the scheduler would react to a change. */
+const REACTION_MS = 5_000
+const LAST_CLAIMS = 8
+const ATTEMPTS_METRIC = 'scheduler_schedule_attempts_total'
+
+export function createAtRestSteps({ system, view, users, report }: AtRestDeps): Record<AtRestStep, () => Promise<void>> {
+  const { cluster } = system
+  const { world } = cluster
+
+  async function attempts(): Promise<number> {
+    let total = 0
+    for (const { registry } of system.registries) {
+      const { values = [] } = (await registry.getSingleMetric(ATTEMPTS_METRIC)?.get()) ?? {}
+      for (const { value } of values) total += value
+    }
+    return total
+  }
+
+  /** Changes that make no waiting pod schedulable. */
+  async function changeUnrelated(): Promise<void> {
+    const client = cluster.direct()!
+    const annotated = { type: 'merge', body: { metadata: { annotations: { 'sim.example/seen': `${world.nowMs}` } } } } as const
+    const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: HasRef) =>
+      client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotated)
+    await client.create(configMapKind, { metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(world.nowMs)}` } })
+    for (const node of view.nodes.values()) {
+      const conditions = (node.status?.conditions ?? []).map((condition) => ({ ...condition, reason: `at${world.nowMs}` }))
+      const body = { status: { conditions } }
+      await client.patch(nodeKind, { name: node.metadata.name ?? '' }, { type: 'strategic', body }, { subresource: 'status' })
+    }
+    for (const pod of view.pods.values()) await annotate(podKind, pod)
+    for (const claim of view.claims.values()) await annotate(persistentVolumeClaimKind, claim)
+    for (const volume of view.volumes.values()) await annotate(persistentVolumeKind, volume)
+    for (const capacity of view.capacities.values()) await annotate(csiStorageCapacityKind, capacity)
+  }
+
+  return {
+    async restart() {
+      const isRestarted = (name: string) =>
+        !name.startsWith('server') && !DRIVERS.some((driver) => name === `driver ${driver}`)
+      for (const [name, process] of system.processes) {
+        if (!isRestarted(name)) continue
+        process.crash()
+        process.start()
+      }
+      await world.runFor(2 * MINUTE_MS)
+    },
+    async 'unrelated changes'() {
+      const before = await attempts()
+      await answerTo(world, changeUnrelated(), 'unrelated changes')
+      await world.runFor(REACTION_MS)
+      const more = (await attempts()) - before
+      if (more > 0) report('needless attempt', `unrelated changes caused ${more} scheduling attempts`)
+    },
+    /** Whichever server is asked, a claim is refused exactly if a quota has no room for it. */
+    async 'use free quota'() {
+      const [namespace] = NAMESPACES
+      for (let nth = 0; nth < LAST_CLAIMS; nth++) {
+        const sums = createQuotaSums(namespace, () => {})
+        const { entries } = await answerTo(world, cluster.store()!.list({ prefix: '' }), 'the stored objects')
+        sums.take(
+          entries.flatMap(({ key, value }) =>
+            key.includes(`/${namespace}/`) && !key.startsWith('core/events/')
+              ? [{ key, object: JSON.parse(Buffer.from(value).toString()) }]
+              : [],
+          ),
+        )
+        const object = {
+          metadata: { namespace, name: `last-${nth}` },
+          spec: {
+            accessModes: ['ReadWriteOnce'],
+            storageClassName: 'static',
+            resources: { requests: { storage: '1Gi' } },
+          },
+        }
+        const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, object))
+        const outcome = await answerTo(world, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
+        // A limit range may refuse it too; that is no matter of quotas.
+        if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
+          report('quota', `claim last-${nth} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`)
+        }
+        await world.runFor(REACTION_MS)
+      }
+    },
+  }
+}
+
+interface HasRef {
+  readonly metadata: { readonly namespace?: string; readonly name?: string }
+}

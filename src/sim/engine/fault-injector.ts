@@ -1,0 +1,208 @@
+// Injects the faults of a plan into the system. A fault that lasts ends after its duration, or when everything is healed.
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { FakeRule } from '../../csi/fake/index.ts'
+import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
+import type { SimDriver } from '../world/driver.ts'
+import type { Losses } from '../world/network.ts'
+import type { SimProcess } from '../world/process.ts'
+import type { Fault, FaultRates } from '../plan/plan.ts'
+import type { System } from './system.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+
+export interface FaultInjector {
+  setRates(rates: FaultRates): void
+  inject(fault: Fault): void
+  /** Injects nothing more; scheduled ends of faults are dropped too, because healing follows. */
+  stop(): void
+  /** Removes the out-of-service taints, after everything is healed. */
+  removeTaints(): void
+}
+
+/** How a driver answers some calls for a while, in addition to its random faults. */
+interface DriverRule {
+  readonly untilMs: number
+  readonly method?: string
+  left: number
+  readonly rule: FakeRule
+}
+
+const USES_CAPACITY = ['CreateVolume', 'ControllerExpandVolume']
+const RESTART_MS = 1_000
+const TAINT_MS = 40_000
+const RESTART_MS_MAX = 20_000
+/** A frozen server answers nothing. */
+const LOSE_ALL = 1
+
+export function createFaultInjector(system: System): FaultInjector {
+  const { cluster, drivers, processes, nodes } = system
+  const { world, network, disk } = cluster
+  const rules = new Map<DriverName, DriverRule[]>(DRIVERS.map((name) => [name, []]))
+  /** Nodes that an administrator has tainted as out of service. */
+  const tainted = new Set<string>()
+  /** Processes that a fault keeps down; their start is scheduled. */
+  const keptDown = new Set<SimProcess>()
+  const random = world.random('restarts')
+  let rates: FaultRates | undefined
+  let isOver = false
+
+  /** Runs `run` after `ms`, unless the injector has stopped by then. */
+  const later = (ms: number, run: () => void): void => void world.schedule(ms, () => isOver || run())
+
+  for (const [name, driver] of drivers) {
+    driver.scripted = ({ method }) => {
+      const rule = rules
+        .get(name)!
+        .find((one) => one.left > 0 && world.nowMs < one.untilMs && (one.method ?? method) === method)
+      if (!rule) return undefined
+      rule.left--
+      return rule.rule
+    }
+  }
+
+  function addRule(driver: DriverName, rule: Omit<DriverRule, 'left'> & { readonly left?: number }): void {
+    const known = rules.get(driver)!.filter(({ left, untilMs }) => left > 0 && world.nowMs < untilMs)
+    rules.set(driver, [...known, { left: Number.POSITIVE_INFINITY, ...rule }])
+  }
+
+  const driverOf = (name: DriverName): SimDriver => drivers.get(name)!
+
+  const injectors: { readonly [D in Fault['do']]: (action: Extract<Fault, { readonly do: D }>) => void } = {
+    crash({ process: name, downMs }) {
+      const process = processes.get(name)
+      if (!process?.alive) return
+      keptDown.add(process)
+      process.crash()
+      later(downMs, () => {
+        keptDown.delete(process)
+        process.start()
+      })
+    },
+    freeze: ({ process, ms }) => freeze(process, ms),
+    'jump clock': ({ process, byMs }) => processes.get(process)?.jumpClock(byMs),
+    'cut power'({ node: name, downMs, isOutOfService }) {
+      const node = nodes.get(name)
+      node?.cutPower()
+      if (isOutOfService) later(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
+      later(downMs, () => {
+        if (isOutOfService) setTaint(name, false)
+        node?.boot()
+      })
+    },
+    'break watches'() {
+      world.tally('all watches broken')
+      network.serverDied()
+    },
+    'cut history'({ process, plural, ms }) {
+      world.tally('history cut')
+      network.cutHistory(ms, { process, plural })
+    },
+    'refuse writes'({ ms }) {
+      world.tally('disk full')
+      disk.faults.refuse = 1
+      later(ms, () => {
+        disk.faults.refuse = rates?.diskErrors ?? 0
+      })
+    },
+    'bad network': ({ process, lose, ms, only }) =>
+      losing(process, { share: lose, onlyReplies: only === 'replies' }, ms),
+    'driver fails'({ driver, method, code, times }) {
+      const effect = { do: 'fail', code, message: 'as planned' } as const
+      addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, left: times, rule: { effect } })
+    },
+    'driver hangs'({ driver, method, ms }) {
+      world.tally('driver hangs')
+      addRule(driver, { untilMs: world.nowMs + ms, method, rule: { effect: { do: 'hang' } } })
+      later(ms, () => driverOf(driver).script.release())
+    },
+    'lose replies'({ driver, ms }) {
+      const { faults } = driverOf(driver)
+      faults.loseReply = 1
+      later(ms, () => {
+        faults.loseReply = rates?.drivers[driver]?.loseReply ?? 0
+      })
+    },
+    'fill pool'({ driver, ms }) {
+      world.tally('pool full')
+      const effect = { do: 'fail', code: 'RESOURCE_EXHAUSTED', message: 'the pool is full' } as const
+      for (const method of USES_CAPACITY) addRule(driver, { untilMs: world.nowMs + ms, method, rule: { effect } })
+    },
+    'lose state'({ driver: name }) {
+      const driver = driverOf(name)
+      world.tally('state lost')
+      driver.process.crash()
+      driver.loseState()
+      later(RESTART_MS, () => driver.process.start())
+    },
+    'report late'({ driver, ms }) {
+      world.tally('reports late')
+      driverOf(driver).holdCapacity()
+      later(ms, () => driverOf(driver).showCapacity())
+    },
+  }
+
+  /** Restarts a crashed process after a random time, as a supervisor would. */
+  function supervise(process: SimProcess): void {
+    const { crash } = process
+    process.crash = () => {
+      if (!process.alive) return
+      crash()
+      if (!keptDown.has(process)) later(random() * RESTART_MS_MAX, () => keptDown.has(process) || process.start())
+    }
+  }
+
+  /** An administrator taints a node that is off, and removes the taint before the node boots. */
+  function setTaint(name: string, isTainted: boolean): void {
+    if (isTainted) tainted.add(name)
+    const taints = isTainted ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null
+    const patch = { type: 'merge', body: { spec: { taints } } } as const
+    world.note(`user: admin ${isTainted ? 'taints' : 'untaints'} ${name} (out of service)`)
+    cluster
+      .direct()
+      ?.patch(nodeKind, { name }, patch)
+      .catch(() => {}) // the server is down, or the node was deleted
+  }
+
+  /** A frozen server or driver does not answer; the effect is on its callers. */
+  function freeze(name: string, ms: number): void {
+    const driver = DRIVERS.find((one) => name === `driver ${one}`)
+    if (driver) {
+      world.tally('driver hangs')
+      addRule(driver, { untilMs: world.nowMs + ms, rule: { effect: { do: 'hang' } } })
+      later(ms, () => driverOf(driver).script.release())
+    } else if (name === 'server') losing(undefined, { share: LOSE_ALL }, ms)
+    else processes.get(name)?.freeze(ms)
+  }
+
+  function losing(process: string | undefined, losses: Losses, ms: number): void {
+    world.tally('network bad')
+    const names = process === undefined ? [...processes.keys()] : [process]
+    for (const name of names) network.losing.set(name, losses)
+    later(ms, () => {
+      for (const name of names) network.losing.delete(name)
+    })
+  }
+
+  return {
+    inject(fault) {
+      if (!isOver) injectors[fault.do](fault as never)
+    },
+    setRates(given) {
+      rates = given
+      Object.assign(network.faults, given.network)
+      disk.faults.refuse = given.diskErrors
+      for (const [name, faults] of Object.entries(given.drivers))
+        Object.assign(driverOf(name as DriverName).faults, faults)
+      for (const [name, rate] of Object.entries(given.crashes)) {
+        const process = processes.get(name)
+        if (process) process.crashRate = rate
+      }
+      for (const process of processes.values()) supervise(process)
+    },
+    stop() {
+      isOver = true
+    },
+    removeTaints() {
+      for (const name of tainted) setTaint(name, false)
+    },
+  }
+}

@@ -1,0 +1,32 @@
+// What the store and the drivers hold when a run is over, by title, for whoever reads about its violation.
+import type { SimDriver } from '../world/driver.ts'
+import type { View } from './view.ts'
+
+/** What an object was last told about in events. */
+const EVENTS_MAX = 4
+
+export function finalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {
+  const all: Record<string, object> = {}
+  const collections = {
+    claim: view.claims,
+    volume: view.volumes,
+    pod: view.pods,
+    attachment: view.attachments,
+    node: view.nodes,
+    quota: view.quotas,
+    class: view.classes,
+    'attributes class': view.attributesClasses,
+  } as const
+  for (const [title, collection] of Object.entries(collections))
+    for (const [key, object] of collection) all[`${title} ${key}`] = withEvents(object, view)
+  for (const [name, driver] of drivers)
+    for (const volume of Object.values(driver.state().volumes)) all[`${name} volume ${volume.id}`] = volume
+  return all
+}
+
+function withEvents(object: { readonly metadata?: { readonly uid?: string } }, view: View): object {
+  const events = view.eventsOf(object.metadata?.uid ?? '').slice(-EVENTS_MAX)
+  return events.length > 0
+    ? { ...object, events: events.map(({ reason, message }) => `${reason}: ${message}`) }
+    : object
+}

@@ -1,0 +1,17 @@
+// Creates the objects that exist before any user acts: namespaces, CSIDrivers and classes.
+import type { Kind } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { Client } from '../../client/index.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, CSI_DRIVERS, INITIAL_ATTRIBUTES_CLASSES, NAMESPACES } from '../plan/catalog.ts'
+
+export async function createInitialObjects(client: Client): Promise<void> {
+  const create = (kind: unknown, name: string, fields: object) =>
+    client.create(kind as Kind, { metadata: { name }, ...fields } as never)
+  for (const name of NAMESPACES) await create(namespaceKind, name, {})
+  for (const [name, spec] of Object.entries(CSI_DRIVERS)) await create(csiDriverKind, name, { spec })
+  for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, fields)
+  for (const name of INITIAL_ATTRIBUTES_CLASSES) await create(volumeAttributesClassKind, name, ATTRIBUTES_CLASSES[name]!)
+}

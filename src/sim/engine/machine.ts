@@ -1,0 +1,63 @@
+// A node as a machine: a disk that its agent keeps its books on, mounts that are gone when its power is cut, and what is
+// staged and published there, which is gone with them.
+import { createMemoryDisk, type MemoryDisk, mountAsAsked } from '../../nodeagent/disk/memory-disk.ts'
+import { forgetNode, type SimDriver } from '../world/driver.ts'
+import type { SimProcess } from '../world/process.ts'
+import type { World } from '../world/world.ts'
+import type { SystemNode } from './system.ts'
+import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
+
+export interface Machine extends SystemNode {
+  readonly disk: MemoryDisk
+  /** Counts its starts. */
+  readonly boots: number
+  /** The process of its agent, once there is one. */
+  agent: SimProcess | undefined
+  /** A driver has done what it was asked for on this node. */
+  did(driver: DriverName, method: string, request: object): void
+}
+
+export function createMachine(world: World, name: string, drivers: ReadonlyMap<DriverName, SimDriver>): Machine {
+  const disk = createMemoryDisk()
+  let boots = 1
+  let isOn = true
+  const machine: Machine = {
+    name,
+    disk,
+    agent: undefined,
+    get boots() {
+      return boots
+    },
+    get isOn() {
+      return isOn
+    },
+    did: (_driver, method, request) => mountAsAsked(disk, method, request as never),
+    mounts() {
+      const volumes = new Map<string, string>()
+      for (const [driver, { state }] of drivers) {
+        for (const { id, onNodes } of Object.values(state().volumes)) {
+          const { staged = {}, published = {} } = onNodes[nodeIdOf(name)] ?? {}
+          for (const path of [...Object.keys(staged), ...Object.keys(published)]) volumes.set(path, `${driver}^${id}`)
+        }
+      }
+      return [...disk.mounted].map((path) => ({ path, volume: volumes.get(path) }))
+    },
+    cutPower() {
+      if (!isOn) return
+      isOn = false
+      boots++
+      world.tally('power cut')
+      world.note(`${name} loses its power`)
+      machine.agent?.crash()
+      disk.reboot()
+      for (const { state } of drivers.values()) forgetNode(state(), nodeIdOf(name))
+    },
+    boot() {
+      if (isOn) return
+      isOn = true
+      world.note(`${name} boots`)
+      machine.agent?.start()
+    },
+  }
+  return machine
+}

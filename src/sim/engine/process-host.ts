@@ -1,0 +1,120 @@
+// Runs production code as processes of the simulated world: gives each incarnation its clock, its client and its
+// connections to the drivers, records every driver call, and restarts what ends by itself.
+// Which processes there are is in processes.ts (the whole system) and in ../crash-points (a few controllers).
+import { setMaxListeners } from 'node:events'
+import type { Registry } from 'prom-client'
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import { callDriver } from '../../csi/driver.ts'
+import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, driverOver, measured } from '../../csi/index.ts'
+import type { DriverName } from '../plan/catalog.ts'
+import type { Setup } from '../plan/plan.ts'
+import type { Cluster } from '../world/cluster.ts'
+import type { SimDriver } from '../world/driver.ts'
+import { oneByOne } from '../world/one-by-one.ts'
+import type { Env, SimProcess } from '../world/process.ts'
+import type { World } from '../world/world.ts'
+import type { Machine } from './machine.ts'
+import type { DriverCall } from './system.ts'
+
+export interface HostDeps {
+  readonly world: World
+  readonly cluster: Cluster
+  readonly drivers: ReadonlyMap<DriverName, SimDriver>
+  readonly machines: ReadonlyMap<string, Machine>
+  readonly setup: Setup
+  gates(): FeatureGates
+  /** Between a process and the commit mode, for checkers. */
+  aroundClient(process: string, client: Client): Client
+  /** Between the commit mode and the network, where every write is one request. */
+  aroundNetwork(env: Env, client: Client): Client
+  aroundDriver(env: Env, driver: CsiDriver): CsiDriver
+  registryFor(process: string, incarnation: number): Registry
+  /** Records the begin of a call; the returned function records its end. */
+  began(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
+  ended(process: string, error: unknown): void
+}
+
+/** What one incarnation of a process runs with. */
+export interface ProcessContext {
+  readonly env: Env
+  readonly client: Client
+  readonly registry: Registry
+  readonly connect: (options: ConnectOptions, nodeId?: string) => CsiConnection
+}
+
+export interface ProcessHost {
+  readonly processes: ReadonlyMap<string, SimProcess>
+  /** Adds and starts a process. `isAtomic`: it commits in transactions whatever the setup says. */
+  add(name: string, main: (context: ProcessContext) => Promise<void>, isAtomic?: boolean): SimProcess
+}
+
+/** A supervisor restarts processes that ended by themselves after this time. */
+const RESTART_MS = 5_000
+
+export function createProcessHost(deps: HostDeps): ProcessHost {
+  const { world, cluster, drivers, setup } = deps
+  const processes = new Map<string, SimProcess>()
+
+  /** How one incarnation of a process reaches the drivers. Their socket addresses are their names. */
+  function connectFrom(env: Env, process: string, incarnation: number) {
+    return ({ address, clock, log, metrics }: ConnectOptions, nodeId?: string): CsiConnection => {
+      const name = address as DriverName
+      const driver = deps.aroundDriver(env, drivers.get(name)!.driverFor(env, nodeId))
+      let isClosed = false
+      const observed = measured(
+        async (method, request, options) => {
+          if (isClosed) throw new CsiError('CANCELLED', `${method.name}: the connection is closed`)
+          const { volumeId = '', name: ofName = '' } = request as unknown as { volumeId?: string; name?: string }
+          const volume = volumeId || ofName
+          const call = { process, incarnation, driver: name, method: method.name, volume, request }
+          const ended = deps.began({ ...call, beganMs: world.nowMs })
+          if (volume) world.note(`${process}: ${method.name} ${volume}`)
+          try {
+            const reply = await callDriver(driver, method, request, options)
+            ended('OK')
+            return reply
+          } catch (error) {
+            ended((error as CsiError).codeName ?? 'UNKNOWN')
+            throw error
+          }
+        },
+        { clock, log, metrics },
+      )
+      return {
+        ...driverOver(observed),
+        close() {
+          isClosed = true
+        },
+      }
+    }
+  }
+
+  return {
+    processes,
+    add(name, main, isAtomic = setup.commits === 'atomic') {
+      const process = cluster.add(name, (env, network) => {
+        setMaxListeners(0, env.signal)
+        const incarnation = processes.get(name)?.starts ?? 1
+        const requests = deps.aroundNetwork(env, network)
+        const client = deps.aroundClient(name, isAtomic ? requests : oneByOne(requests))
+        const registry = deps.registryFor(name, incarnation)
+        void main({ env, client, registry, connect: connectFrom(env, name, incarnation) }).then(
+          () => end(undefined),
+          (error: unknown) => end(error),
+        )
+        function end(error: unknown): void {
+          if (!env.alive) return
+          deps.ended(name, error)
+          process.crash()
+          world.schedule(RESTART_MS, () => process.start())
+        }
+      })
+      processes.set(name, process)
+      return process
+    },
+  }
+}
+
+export const commonDeps = ({ clock, random, signal }: Env) => ({ clock, random, signal, log: silentLog })

@@ -1,0 +1,211 @@
+// The processes of the system, each made of the production code that its command runs: the controllers of `stowage server`,
+// `stowage node`, and, where the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
+import { setMaxListeners } from 'node:events'
+import { parseLeaseDuration } from '../../cli/lease-flag.ts'
+import { readProvisionerSettings } from '../../cli/provisioner-flags.ts'
+import { provideVolumes } from '../../cli/provisioner-work.ts'
+import { readResizerSettings } from '../../cli/resizer-flags.ts'
+import { changeVolumes } from '../../cli/resizer-work.ts'
+import { createAttacher } from '../../controllers/attaching/index.ts'
+import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
+import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
+import { createProvisioningMetrics } from '../../controllers/provisioning/index.ts'
+import {
+  type CallObserver,
+  createCsiMetrics,
+  driverFacts,
+  oneAtATime,
+  whenReady,
+} from '../../csi/index.ts'
+import { createNodeAgent } from '../../nodeagent/agent.ts'
+import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
+import { createAgentMetrics } from '../../nodeagent/metrics.ts'
+import type { MachineFacts } from '../../nodeagent/node/facts.ts'
+import { CONTROLLERS, type ControllerName, runControllers } from '../../processes/controllers.ts'
+import { createLeadership } from '../../processes/sidecar.ts'
+import { createCacheSet, createClientMetrics } from '../../runtime/index.ts'
+import type { Env } from '../world/process.ts'
+import type { Machine } from './machine.ts'
+import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
+import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
+
+const ROOT = '/node'
+const KUBE_SYSTEM = 'kube-system'
+/** Longer than usual and renewed less often: otherwise an hour of renewals would be most of a run. */
+const LEASE = {
+  leaderElection: 'true',
+  leaderElectionLeaseDuration: '60s',
+  leaderElectionRenewDeadline: '40s',
+  leaderElectionRetryPeriod: '20s',
+}
+const RETRY_MS = 20_000
+/** Renewal period of a node's lease: two renewals may be lost before the node counts as lost. */
+const RENEW_MS = 15_000
+
+const MACHINE: MachineFacts = {
+  hostname: 'machine',
+  address: '192.0.2.7',
+  os: 'linux',
+  arch: 'amd64',
+  cpus: 8,
+  memoryBytes: 32 * 1024 ** 3,
+  kernel: '6.1.0',
+  system: 'Debian',
+  machineId: 'm',
+  bootId: 'b',
+}
+
+/** Adds every process of the system. */
+export function addProcesses(deps: HostDeps): ProcessHost {
+  const { machines, setup } = deps
+  const host = createProcessHost(deps)
+  const { add } = host
+  const isOurs = (name: ControllerName) => name !== 'quota' || setup.commits === 'atomic'
+
+  for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
+  // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.
+  if (setup.commits === 'one by one') add('quotas', (context) => runControl(context, ['quota']), true)
+  if (setup.driverControllers === 'sidecars') for (const name of DRIVERS) addSidecars(name)
+  for (const machine of machines.values()) {
+    machine.agent = add(`agent-${machine.name}`, (context) => runAgent(context, machine))
+    const { start } = machine.agent
+    machine.agent.start = () => void (machine.isOn && start()) // without power nothing starts
+  }
+  return host
+
+  function runControl(
+    { env, client, registry, connect }: ProcessContext,
+    names: readonly ControllerName[] = CONTROLLERS.filter(isOurs),
+  ): Promise<void> {
+    return runControllers({
+      ...commonDeps(env),
+      client,
+      registry,
+      isShared: names.length > 1,
+      leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
+      gates: deps.gates(),
+      capacityReservation: setup.capacityReservation,
+      names,
+      inProcess: [],
+      drivers: setup.driverControllers === 'in-process' && names.length > 1 ? DRIVERS.map((address) => ({ address })) : [],
+      connect,
+    })
+  }
+
+  function addSidecars(driver: DriverName): void {
+    const { controller } = settingsOf(driver, [])
+    for (let nth = 1; nth <= setup.controlReplicas; nth++) {
+      add(`provisioner-${driver}-${nth}`, (context) => runProvisioner(context, driver))
+      if (controller.includes('EXPAND_VOLUME')) add(`resizer-${driver}-${nth}`, (context) => runResizer(context, driver))
+      if (controller.includes('PUBLISH_UNPUBLISH_VOLUME'))
+        add(`attacher-${driver}-${nth}`, (context) => runAttacher(context, driver))
+    }
+  }
+
+  async function runProvisioner(context: ProcessContext, driver: DriverName): Promise<void> {
+    const { client, registry } = context
+    const { connection, facts } = await meet(context, driver)
+    const hasCapacity = facts.controller.has('GET_CAPACITY')
+    const settings = {
+      ...readProvisionerSettings({
+        ...LEASE,
+        immediateTopology: 'false',
+        capacityOwnerrefLevel: '-1',
+        ...(hasCapacity ? { enableCapacity: 'true' } : {}),
+      }),
+      gates: deps.gates(),
+    }
+    const metrics = createClientMetrics(registry)
+    const run = { ...commonDeps(context.env), settings, env: { NAMESPACE: KUBE_SYSTEM } }
+    const work = {
+      ...run,
+      client,
+      unlimited: client,
+      driver: oneAtATime(connection),
+      facts,
+      gates: deps.gates(),
+      metrics,
+      provisioningMetrics: createProvisioningMetrics(registry),
+      capacityMetrics: createCapacityMetrics(registry),
+    }
+    const lease = { client, namespace: KUBE_SYSTEM, leaseName: driver, onChange: metrics.leadership }
+    await createLeadership({ ...run, ...lease }).run((term, election) => provideVolumes({ ...work, election }, term))
+  }
+
+  async function runResizer(context: ProcessContext, driver: DriverName): Promise<void> {
+    const { client, registry } = context
+    const { connection, facts } = await meet(context, driver)
+    const settings = { ...readResizerSettings(LEASE), gates: deps.gates() }
+    const metrics = createClientMetrics(registry)
+    const run = { ...commonDeps(context.env), settings, env: {} }
+    const modifyingMetrics = createModifyingMetrics(registry)
+    const work = { ...run, client, driver: oneAtATime(connection), facts, metrics, modifyingMetrics }
+    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `resizer-${driver}`, onChange: metrics.leadership }
+    await createLeadership({ ...run, ...lease }).run((term, election) => changeVolumes({ ...work, election }, term))
+  }
+
+  /** The attacher has no command of its own; it uses the same leader election as the other sidecars. */
+  async function runAttacher(context: ProcessContext, driver: DriverName): Promise<void> {
+    const { client, registry, env } = context
+    const { connection, facts } = await meet(context, driver)
+    const metrics = createClientMetrics(registry)
+    const settings = readResizerSettings(LEASE)
+    const run = { ...commonDeps(env), settings, env: {} }
+    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `attacher-${driver}`, onChange: metrics.leadership }
+    await createLeadership({ ...run, ...lease }).run(async (term, election) => {
+      setMaxListeners(0, term)
+      const caches = createCacheSet({ client, ...commonDeps(env) })
+      const calls = { driver: oneAtATime(connection), facts, election }
+      await createAttacher({ client, caches, ...commonDeps(env), metrics, ...calls }).run(term)
+    })
+  }
+
+  async function meet({ env, registry, connect }: ProcessContext, driver: DriverName) {
+    const connection = connect({ address: driver, ...commonDeps(env), metrics: createCsiMetrics(registry) })
+    await whenReady(connection, commonDeps(env))
+    return { connection, facts: await driverFacts(connection, env.signal) }
+  }
+
+  async function runAgent({ env, client, registry, connect }: ProcessContext, machine: Machine): Promise<void> {
+    const { name } = machine
+    const metrics = createAgentMetrics(registry, env.clock)
+    const caches = createCacheSet({ client, ...commonDeps(env) })
+    const agent = createNodeAgent({
+      ...commonDeps(env),
+      nodeName: name,
+      identity: `${name}_agent`,
+      renewMs: RENEW_MS,
+      root: ROOT,
+      client,
+      caches,
+      metrics,
+      machine: { ...MACHINE, hostname: name },
+      disk: diskOf(env, machine.disk),
+      plugins: {
+        directory: { list: async () => [], watch: () => () => {}, tellsAll: true },
+        calls: {
+          getInfo: async () => ({ type: '', name: '', endpoint: '', supportedVersions: [] }),
+          notify: async () => {},
+        },
+      },
+      driverSockets: DRIVERS,
+      connect: (address) =>
+        connect({ address, ...commonDeps(env), metrics: metrics.calls as CallObserver }, nodeIdOf(name)),
+      version: '1.33.0',
+    })
+    await agent.run(env.signal)
+  }
+}
+
+/** A disk at each access of which the agent may crash. */
+const diskOf = (env: Env, disk: MemoryDisk): MemoryDisk =>
+  new Proxy(disk, {
+    get(target, key) {
+      const value = Reflect.get(target, key)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) => {
+        const done: unknown = value.apply(target, given)
+        return done instanceof Promise ? env.pass(done) : done
+      }
+    },
+  })

@@ -1,0 +1,186 @@
+// Runs a plan: users act and faults occur as it says, then all faults end, and once the system is at rest every checker
+// looks at everything. Returns the violations and the trace.
+import type { Client } from '../../client/index.ts'
+import { createCheckers } from '../checkers/index.ts'
+import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.ts'
+import { textOfAction } from '../plan/plan-text.ts'
+import { answerTo } from '../world/answer.ts'
+import { createWorld, type World } from '../world/world.ts'
+import { createAtRestSteps } from './at-rest-steps.ts'
+import { createFaultInjector } from './fault-injector.ts'
+import { finalState } from './final-state.ts'
+import { createInitialObjects } from './initial-objects.ts'
+import { createSystem } from './system.ts'
+import { createUsers } from './users.ts'
+import { createView } from './view.ts'
+
+export interface SimulationRun {
+  readonly plan: Plan
+  /** In the order in which the checkers found them. */
+  readonly violations: readonly Violation[]
+  /** The trace; two runs of one plan agree on every line. */
+  readonly log: readonly string[]
+  /** The objects at the end of a run with violations, by title: `claim team-a/c1`, `net.sim volume …`. */
+  readonly objects?: Readonly<Record<string, object>>
+  readonly fingerprint: number
+  readonly virtualMs: number
+  /** `create claim: done` 12, `edit claim (grow): refused 422` 1 … */
+  readonly operations: Readonly<Record<string, number>>
+  /** Faults that occurred, planned and random, by kind: `crash`, `reply lost`, `driver ABORTED` … */
+  readonly faults: Readonly<Record<string, number>>
+}
+
+export interface Violation {
+  readonly atMs: number
+  /** A short stable name: `leak`, `double binding`, `quota` … Shrinking keeps violations of the same rule. */
+  readonly rule: string
+  readonly text: string
+}
+
+const MINUTE_MS = 60_000
+/** More lines than a run of an hour has. */
+const LINES_MAX = 200_000
+/** Later violations mostly follow from the first ones. */
+const VIOLATIONS_MAX = 30
+const LOOK_MS = 10_000
+/** Problems that have not changed for this long are final: every retry period is shorter. */
+const STILL_MS = 12 * MINUTE_MS
+/** Long enough for an endless retry to be repeated several times. */
+const REST_MS = 11 * MINUTE_MS
+const HEAL_MS_MAX = 60 * MINUTE_MS
+/** By then the last user actions have been answered. */
+const LAST_ACTIONS_MS = 10_000
+
+export async function runPlan(plan: Plan): Promise<SimulationRun> {
+  const world = createWorld(plan.seed, { linesMax: LINES_MAX })
+  const violations: Violation[] = []
+  const report = (rule: string, text: string): void => {
+    world.note(`CHECK ${rule}: ${text}`)
+    if (violations.length < VIOLATIONS_MAX) violations.push({ atMs: world.nowMs, rule, text })
+  }
+  const unexpected = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
+  process.on('unhandledRejection', unexpected)
+  try {
+    return await run(plan, world, report, violations)
+  } finally {
+    process.off('unhandledRejection', unexpected)
+  }
+}
+
+async function run(
+  plan: Plan,
+  world: World,
+  report: (rule: string, text: string) => void,
+  violations: readonly Violation[],
+): Promise<SimulationRun> {
+  let around = (_process: string, client: Client): Client => client
+  const system = await createSystem(world, plan.setup, { aroundClient: (process, client) => around(process, client) })
+  const { cluster } = system
+  const view = createView(cluster)
+  await answerTo(world, createInitialObjects(cluster.direct()!), 'the initial objects')
+  const faults = createFaultInjector(system)
+  const users = createUsers({ system, view, note: world.note })
+  const checkers = createCheckers({ system, view, users, report })
+  around = checkers.aroundClient
+  const operations: Record<string, number> = {}
+  system.onEnd((process, error) => {
+    if (error !== undefined && isNormalEnd(error)) return
+    report('process ended', `${process} ended by itself: ${(error as Error)?.stack ?? 'without an error'}`)
+  })
+
+  system.start()
+  faults.setRates(plan.faultRates)
+  const startMs = world.nowMs
+  for (const { atMs, action } of plan.steps) world.schedule(atMs, () => perform(action))
+  await world.runFor(plan.minutes * MINUTE_MS)
+
+  faults.stop()
+  await system.heal()
+  faults.removeTaints()
+  await world.runFor(LAST_ACTIONS_MS)
+  await settle()
+  checkers.watchRetries()
+  if (violations.length === 0) await world.runFor(REST_MS)
+  if (violations.length === 0 && plan.atRest) {
+    const steps = createAtRestSteps({ system, view, users, report })
+    for (const step of plan.atRest) {
+      world.note(`at rest: ${step}`)
+      await steps[step]()
+      await settle()
+    }
+  }
+  await checkers.atEnd()
+  const result = {
+    plan,
+    violations: [...violations],
+    log: [...world.trace()],
+    ...(violations.length > 0 ? { objects: finalState(view, system.drivers) } : {}),
+    fingerprint: world.fingerprint,
+    virtualMs: world.nowMs - startMs,
+    operations,
+    faults: world.tallies,
+  }
+  system.dispose()
+  await world.runFor(0) // lets aborted work settle; nothing more is recorded
+  return result
+
+  function perform(action: Action): void {
+    world.note(`${isFault(action) ? 'fault' : 'user'}: ${textOfAction(action)}`)
+    if (isFault(action)) faults.inject(action)
+    else request(action)
+  }
+
+  function request(action: UserAction): void {
+    const what = nameOf(action)
+    const count = (outcome: string) => {
+      const key = `${what}: ${outcome}`
+      operations[key] = (operations[key] ?? 0) + 1
+    }
+    count('asked')
+    users.perform(action).then(
+      (outcome) => {
+        count(outcome)
+        world.note(`user: ${textOfAction(action)}: ${outcome}`)
+        if (outcome.startsWith('BUG')) report('server', `${textOfAction(action)} was answered ${outcome}`)
+      },
+      (error: unknown) => report('server', `${textOfAction(action)} failed: ${(error as Error).stack}`),
+    )
+  }
+
+  /** Waits until no checker finds a problem, or until the problems stay the same for STILL_MS, and reports them. */
+  async function settle(): Promise<void> {
+    const untilMs = world.nowMs + HEAL_MS_MAX
+    let sinceMs = world.nowMs
+    let known = ''
+    for (;;) {
+      const problems = checkers.problems()
+      const text = problems.map((problem) => problem.text).join('\n')
+      if (text !== known) {
+        known = text
+        sinceMs = world.nowMs
+      }
+      const isOver = world.nowMs - sinceMs > STILL_MS || world.nowMs > untilMs
+      if (problems.length === 0 || isOver) {
+        for (const { rule, text: what } of problems) report(rule, what)
+        return
+      }
+      await world.runFor(LOOK_MS)
+    }
+  }
+}
+
+function nameOf(action: UserAction): string {
+  switch (action.do) {
+    case 'create':
+    case 'create together':
+    case 'delete':
+      return `${action.do} ${action.kind}`
+    case 'edit':
+      return `edit ${action.kind} (${action.purpose})`
+    default:
+      return action.do
+  }
+}
+
+/** An agent ends if another has its node's name, and a sidecar if its driver does not answer. */
+const isNormalEnd = (error: unknown): boolean => ['NodeNameTakenError', 'CsiError'].includes((error as Error)?.name)

@@ -1,0 +1,177 @@
+// The system under test: the production server, controllers, scheduler and node agents as processes of a simulated world,
+// with several CSI drivers. Everything can be broken and healed. Checking is in ../checkers.
+import type { Message } from '@bufbuild/protobuf'
+import { Registry } from 'prom-client'
+import { FEATURE_GATES, type FeatureGate, type FeatureGates } from '../../api/feature-gates.ts'
+import type { Client } from '../../client/index.ts'
+import type { FakeSettings } from '../../csi/fake/index.ts'
+import type { CsiDriver } from '../../csi/index.ts'
+import { DRIVERS, type DriverName, NODES, nodeOfId, settingsOf } from '../plan/catalog.ts'
+import type { Setup } from '../plan/plan.ts'
+import { type Cluster, createCluster } from '../world/cluster.ts'
+import { createSimDriver, type SimDriver } from '../world/driver.ts'
+import type { Env, SimProcess } from '../world/process.ts'
+import type { World } from '../world/world.ts'
+import { createMachine, type Machine } from './machine.ts'
+import type { HostDeps, ProcessHost } from './process-host.ts'
+import { addProcesses } from './processes.ts'
+
+export interface System {
+  readonly setup: Setup
+  readonly cluster: Cluster
+  readonly drivers: ReadonlyMap<DriverName, SimDriver>
+  readonly nodes: ReadonlyMap<string, SystemNode>
+  /** By name: `server`, `control-1`, `agent-n1`, `driver net.sim`, `provisioner-net.sim-1` … */
+  readonly processes: ReadonlyMap<string, SimProcess>
+  /** The metrics registries of all incarnations of all processes. */
+  readonly registries: readonly { readonly process: string; readonly incarnation: number; readonly registry: Registry }[]
+  /** Every driver call as its caller saw it. */
+  readonly calls: readonly DriverCall[]
+  /** Calls `listener` when a driver call begins, and when its caller learns that it has ended. */
+  onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
+  /** Calls `listener` when a process ends by itself, which none should. */
+  onEnd(listener: (process: string, error: unknown) => void): void
+  readonly gates: FeatureGates
+  /** Takes effect at the next start of each process. */
+  setGate(gate: string, isOn: boolean): void
+  /** Starts the processes that work on the server. */
+  start(): void
+  /** Ends all faults, starts every process, and waits until the server answers. */
+  heal(): Promise<void>
+  /** Releases what the runtime would otherwise keep after the run. */
+  dispose(): void
+}
+
+export interface SystemOptions {
+  /** Wraps the client of each incarnation of a process, for checkers that must know what it read. */
+  readonly aroundClient?: (process: string, client: Client) => Client
+  /** Wraps its requests one by one, below the commit mode. */
+  readonly aroundNetwork?: (env: Env, client: Client) => Client
+  readonly aroundDriver?: (env: Env, driver: CsiDriver) => CsiDriver
+  /** Default: the processes of the whole system. */
+  readonly addProcesses?: (deps: HostDeps) => ProcessHost
+  /** Settings of drivers that differ from the catalog. */
+  readonly driverSettings?: Partial<Record<DriverName, FakeSettings>>
+}
+
+export interface SystemNode {
+  readonly name: string
+  readonly isOn: boolean
+  /** Paths at which something is mounted, with the volume (`driver^handle`) if it is known. */
+  mounts(): readonly { readonly path: string; readonly volume: string | undefined }[]
+  cutPower(): void
+  boot(): void
+}
+
+export interface DriverCall {
+  readonly process: string
+  readonly incarnation: number
+  readonly driver: DriverName
+  readonly method: string
+  /** The volume's id, or its name if it has no id yet. */
+  readonly volume: string
+  readonly request: Message
+  readonly beganMs: number
+  readonly endedMs: number | undefined
+  /** `OK` or the error code that the caller received. */
+  readonly outcome: string | undefined
+}
+
+/** A short history, so that some watches resume too late. */
+const HISTORY = { keepMs: 180_000, entriesMax: 300 }
+
+export async function createSystem(world: World, setup: Setup, options: SystemOptions = {}): Promise<System> {
+  const off = new Set<FeatureGate>()
+  const gates: FeatureGates = { enabled: (gate) => !off.has(gate) }
+  const gatesNow = (): FeatureGates => {
+    const now = new Set(off)
+    return { enabled: (gate) => !now.has(gate) }
+  }
+  const { expansionQuota, apiServers } = setup
+  const cluster = await createCluster(world, HISTORY, { expansionQuota, apiServers, gates: gatesNow })
+  const names = NODES.slice(0, setup.nodes)
+  const machines = new Map<string, Machine>()
+  const drivers = new Map<DriverName, SimDriver>()
+  for (const name of DRIVERS) {
+    const hooks = {
+      onNode: (id: string, method: string, request: object) => machines.get(nodeOfId(id))?.did(name, method, request),
+      bootOf: (id: string) => machines.get(nodeOfId(id))?.boots ?? 0,
+    }
+    const settings = options.driverSettings?.[name] ?? settingsOf(name, names, setup)
+    drivers.set(name, createSimDriver(world, `driver ${name}`, settings, hooks))
+  }
+  for (const name of names) machines.set(name, createMachine(world, name, drivers))
+
+  const processes = new Map<string, SimProcess>()
+  const registries: { process: string; incarnation: number; registry: Registry }[] = []
+  const calls: DriverCall[] = []
+  const callListeners: ((call: DriverCall, phase: 'begins' | 'ends') => void)[] = []
+  const endListeners: ((process: string, error: unknown) => void)[] = []
+  let host: ProcessHost | undefined
+
+  processes.set('server', cluster.server)
+  for (const [name, process] of cluster.replicas) processes.set(name, process)
+  for (const [name, { process }] of drivers) processes.set(`driver ${name}`, process)
+
+  return {
+    setup,
+    cluster,
+    drivers,
+    nodes: machines,
+    processes,
+    registries,
+    calls,
+    gates,
+    onCall: (listener) => void callListeners.push(listener),
+    onEnd: (listener) => void endListeners.push(listener),
+    setGate(gate, isOn) {
+      const known = FEATURE_GATES.find((one) => one === gate)
+      if (!known) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
+      if (isOn) off.delete(known)
+      else off.add(known)
+    },
+    start() {
+      host ??= (options.addProcesses ?? addProcesses)({
+        world,
+        cluster,
+        drivers,
+        machines,
+        setup,
+        gates: gatesNow,
+        aroundClient: options.aroundClient ?? ((_process, client) => client),
+        aroundNetwork: options.aroundNetwork ?? ((_env, client) => client),
+        aroundDriver: options.aroundDriver ?? ((_env, driver) => driver),
+        registryFor(process, incarnation) {
+          const registry = new Registry()
+          registries.push({ process, incarnation, registry })
+          return registry
+        },
+        began(call) {
+          const open = { ...call, endedMs: undefined, outcome: undefined }
+          calls.push(open)
+          for (const listener of callListeners) listener(open, 'begins')
+          return (outcome) => {
+            Object.assign(open, { endedMs: world.nowMs, outcome })
+            for (const listener of callListeners) listener(open, 'ends')
+          }
+        },
+        ended: (process, error) => {
+          for (const listener of endListeners) listener(process, error)
+        },
+      })
+      for (const [name, process] of host.processes) processes.set(name, process)
+    },
+    async heal() {
+      for (const machine of machines.values()) machine.boot()
+      for (const driver of drivers.values()) {
+        delete driver.scripted
+        driver.showCapacity()
+        driver.heal()
+      }
+      await cluster.heal()
+    },
+    dispose() {
+      for (const process of processes.values()) process.dispose()
+    },
+  }
+}

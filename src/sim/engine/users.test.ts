@@ -1,0 +1,254 @@
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { internalError } from '../../api/status-error.ts'
+import { type Cluster, createCluster } from '../world/cluster.ts'
+import { createSimDriver, type SimDriver } from '../world/driver.ts'
+import { createWorld } from '../world/world.ts'
+import { createRng } from '../workload/rng.ts'
+import { isInvalid, invalidAction } from '../workload/invalid-objects.ts'
+import { createUsers } from './users.ts'
+import { createView } from './view.ts'
+import type { Ref, UserAction } from '../plan/plan.ts'
+import { type DriverName, settingsOf } from '../plan/catalog.ts'
+
+const NAMESPACE = 'team-a'
+
+async function usersOf() {
+  const world = createWorld(1)
+  const cluster = await createCluster(world)
+  const drivers = new Map<DriverName, SimDriver>([
+    ['net.sim', createSimDriver(world, 'driver net.sim', settingsOf('net.sim', ['n1']))],
+  ])
+  const gates: string[] = []
+  const processes = new Map([
+    ['server', cluster.server],
+    ['driver net.sim', drivers.get('net.sim')!.process],
+    ['control-1', cluster.add('control-1', () => {})],
+    ['agent-n1', cluster.add('agent-n1', () => {})],
+  ])
+  const system = {
+    cluster,
+    drivers,
+    processes,
+    setGate: (gate: string, isOn: boolean) => void gates.push(`${gate} ${isOn}`),
+  }
+  const notes: string[] = []
+  const users = createUsers({ system, view: createView(cluster), note: (line) => void notes.push(line) })
+  const settled = async <T>(work: Promise<T>): Promise<T> => {
+    let outcome: { value: T } | undefined
+    work.then((value) => {
+      outcome = { value }
+    })
+    await world.runUntil(() => outcome !== undefined, { withinMs: 60_000, waitingFor: 'an answer' })
+    return outcome!.value
+  }
+  const perform = (action: UserAction) => settled(users.perform(action))
+  await perform({ do: 'create', kind: 'namespace', object: { metadata: { name: NAMESPACE } } })
+  return { world, cluster, drivers, processes, users, perform, settled, gates, notes }
+}
+
+const C0: Ref = { namespace: NAMESPACE, name: 'c0' }
+const claimText = (ref: Ref, storage = '4Gi') => ({
+  metadata: { ...ref },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'static', resources: { requests: { storage } } },
+})
+const createClaim = (ref: Ref, storage?: string): UserAction => ({
+  do: 'create',
+  kind: 'claim',
+  object: claimText(ref, storage),
+})
+const grow = (ref: Ref): UserAction => ({
+  do: 'edit',
+  kind: 'claim',
+  ref,
+  patch: { spec: { resources: { requests: { storage: '9Gi' } } } },
+  purpose: 'grow',
+})
+const patchStatus = (
+  cluster: Cluster,
+  kind: typeof persistentVolumeKind | typeof persistentVolumeClaimKind,
+  ref: Ref,
+  status: object,
+) => cluster.direct()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
+
+describe('user', () => {
+  it('SYS-14 say in a word what the server answered', async () => {
+    const { perform } = await usersOf()
+    expect(await perform(createClaim(C0))).toBe('done')
+    expect(await perform(createClaim(C0))).toBe('exists')
+    expect(await perform(grow(C0))).toBe('refused 422') // it is not bound
+    expect(await perform(grow({ ...C0, name: 'c1' }))).toBe('not there')
+    expect(await perform(createClaim({ namespace: 'nowhere', name: 'c0' }))).toBe('not there')
+    const quota = { metadata: { ...C0, name: 'q0' }, spec: { hard: { persistentvolumeclaims: '1' } } }
+    expect(await perform({ do: 'create', kind: 'quota', object: quota })).toBe('done')
+    expect(await perform(createClaim({ ...C0, name: 'c1' }))).toBe('over quota')
+    expect(await perform({ do: 'delete', kind: 'claim', ref: { ...C0, name: 'c7' } })).toBe('not there')
+    expect(await perform({ do: 'revert', ref: { ...C0, name: 'c7' } })).toBe('not there')
+  })
+
+  it('SYS-14 keep what was acknowledged, and that it is gone', async () => {
+    const { users, perform } = await usersOf()
+    await perform(createClaim(C0))
+    await perform(createClaim(C0))
+    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: { metadata: { labels: { a: 'b' } } }, purpose: 'label' })
+    await perform({ do: 'create', kind: 'config map', object: { metadata: { ...C0, name: 'm0' } } })
+    await perform({ do: 'delete', kind: 'config map', ref: { ...C0, name: 'm0' } })
+    await perform({ do: 'delete', kind: 'claim', ref: C0 })
+    const [, made, labelled, map, mapGone, going] = users.acknowledged
+    expect(users.acknowledged).toHaveLength(6)
+    expect(made).toMatchObject({ kind: 'claim', key: 'team-a/c0', gone: false })
+    expect(labelled?.uid).toBe(made?.uid)
+    expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(made?.resourceVersion))
+    expect(mapGone).toEqual({ ...map, atMs: mapGone?.atMs, gone: true })
+    expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer holds it
+  })
+
+  it('SYS-14 hear nothing from a server that is down, nor from one that dies over it', async () => {
+    const { world, cluster, users, perform } = await usersOf()
+    const before = users.acknowledged.length
+    let answer: string | undefined
+    users.perform(createClaim(C0)).then((outcome) => {
+      answer = outcome
+    })
+    cluster.server.crash()
+    await world.runFor(60_000)
+    expect(answer).toBeUndefined()
+    expect(await perform(createClaim(C0))).toBe('no server')
+    expect(users.acknowledged).toHaveLength(before)
+  })
+
+  it('SYS-14 tell a disk that refuses from a mistake of the server', async () => {
+    const { cluster, perform, notes } = await usersOf()
+    cluster.disk.faults.refuse = 1
+    expect(await perform(createClaim(C0))).toBe('disk refused')
+    cluster.disk.faults.refuse = 0
+    const client = cluster.direct()!
+    client.create = () => Promise.reject(internalError('a mistake'))
+    expect(await perform(createClaim(C0))).toMatch(/^BUG 500 .*a mistake/)
+    client.create = () => Promise.reject(new TypeError('cannot read'))
+    expect(await perform(createClaim(C0))).toBe('BUG TypeError: cannot read')
+    expect(notes).toHaveLength(2)
+  })
+
+  it('SYS-14 are refused whatever invalid they write, and notice when they are not', async () => {
+    const { cluster, perform } = await usersOf()
+    const rng = createRng(createWorld(3).random('invalid'))
+    const told = new Set<string>()
+    for (let nth = 0; nth < 60; nth++) {
+      const action = invalidAction(rng, claimText(C0) as never)
+      expect(isInvalid(action)).toBe(true)
+      told.add(await perform(action))
+    }
+    expect([...told].sort()).toEqual(['not there', 'refused 400', 'refused 422'])
+    await perform(createClaim(C0))
+    for (let nth = 0; nth < 60; nth++)
+      expect(await perform(invalidAction(rng, claimText(C0) as never))).toMatch(/refused|exists/)
+    const client = cluster.direct()!
+    const { create } = client
+    client.create = (kind, _object, options) =>
+      create(kind, { metadata: { namespace: NAMESPACE, name: 'm1' }, data: {} } as never, options)
+    const action: UserAction = {
+      do: 'create',
+      kind: 'config map',
+      object: { metadata: { name: 'm' }, colourOfStorage: 'red' },
+    }
+    expect(await perform(action)).toBe('BUG invalid was stored')
+  })
+
+  it('SYS-14 bring storage into a driver, with a volume for it', async () => {
+    const { cluster, drivers, perform, settled } = await usersOf()
+    const object = {
+      metadata: { name: 's0' },
+      spec: {
+        capacity: { storage: '3Gi' },
+        accessModes: ['ReadWriteOnce'],
+        csi: { driver: 'net.sim', volumeHandle: 'imported-1' },
+      },
+    }
+    expect(await perform({ do: 'import', driver: 'net.sim', name: 'imported-1', object })).toBe('done')
+    expect(drivers.get('net.sim')!.state().volumes['imported-1']?.capacityBytes).toBe(3 * 1024 ** 3)
+    const volume = await settled(cluster.direct()!.get(persistentVolumeKind, { name: 's0' }))
+    expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
+  })
+
+  it('SYS-14 find the volume of a claim, give back only what is released, reserve only what is free', async () => {
+    const { cluster, perform, settled } = await usersOf()
+    const spec = {
+      capacity: { storage: '3Gi' },
+      accessModes: ['ReadWriteOnce'],
+      claimRef: { ...C0, uid: 'u' },
+      nfs: { server: 'filer', path: '/' },
+    }
+    const releaseVolume: UserAction = {
+      do: 'edit',
+      kind: 'volume',
+      ref: C0,
+      patch: { spec: { claimRef: null } },
+      purpose: 'release',
+    }
+    expect(await perform(releaseVolume)).toBe('not there')
+    await perform({ do: 'create', kind: 'volume', object: { metadata: { name: 'pvc-1' }, spec } })
+    await settled(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Bound' }))
+    expect(await perform(releaseVolume)).toBe('not there')
+    const policy = { spec: { persistentVolumeReclaimPolicy: 'Delete' } }
+    expect(await perform({ do: 'edit', kind: 'volume', ref: C0, patch: policy, purpose: 'policy' })).toBe('done')
+    await settled(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Released' }))
+    expect(await perform(releaseVolume)).toBe('done')
+    const volume = await settled(cluster.direct()!.get(persistentVolumeKind, { name: 'pvc-1' }))
+    expect(volume.spec).toMatchObject(policy.spec)
+    expect(volume.spec?.claimRef).toBeUndefined()
+    const patch = { spec: { claimRef: { ...C0 } } }
+    const reserve: UserAction = { do: 'edit', kind: 'volume', ref: { name: 'pvc-1' }, patch, purpose: 'reserve' }
+    expect([await perform(reserve), await perform(reserve)]).toEqual(['done', 'not there'])
+    expect(await perform({ do: 'delete', kind: 'volume', ref: { ...C0, name: 'c9' } })).toBe('not there')
+    expect(await perform({ do: 'delete', kind: 'volume', ref: { name: 'pvc-1' } })).toBe('done')
+  })
+
+  it('SYS-14 take a claim back to what it has', async () => {
+    const { cluster, perform, settled } = await usersOf()
+    const wanted = {
+      metadata: { ...C0 },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'static',
+        volumeAttributesClassName: 'gold',
+        resources: { requests: { storage: '9Gi', iops: '700', throughput: '10Mi' } },
+      },
+    }
+    await perform({ do: 'create', kind: 'claim', object: wanted })
+    const status = {
+      phase: 'Bound',
+      capacity: { storage: '4Gi', iops: '500' },
+      currentVolumeAttributesClassName: 'silver',
+    }
+    await settled(patchStatus(cluster, persistentVolumeClaimKind, C0, status))
+    expect(await perform({ do: 'revert', ref: C0 })).toBe('done')
+    const { spec } = await settled(cluster.direct()!.get(persistentVolumeClaimKind, C0))
+    expect(spec?.resources?.requests).toEqual({ storage: '4Gi', iops: '500' })
+    expect(spec?.volumeAttributesClassName).toBe('silver')
+  })
+
+  it('SYS-14 hold an object and let it go, and leave what others hold it for', async () => {
+    const { cluster, perform, settled } = await usersOf()
+    await perform(createClaim(C0))
+    const hold = { metadata: { finalizers: ['sim.example/hold'] } }
+    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: hold, purpose: 'hold' })
+    const finalizers = async () =>
+      (await settled(cluster.direct()!.get(persistentVolumeClaimKind, C0))).metadata.finalizers?.toSorted()
+    expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection', 'sim.example/hold'])
+    const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': ['sim.example/hold'] } }
+    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: releaseHold, purpose: 'release hold' })
+    expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection'])
+  })
+
+  it('SYS-14 switch a gate by starting server and controllers anew, and nothing else', async () => {
+    const { world, perform, processes, gates, cluster } = await usersOf()
+    expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
+    await world.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })
+    expect(gates).toEqual(['VolumeProvisionedIO false'])
+    const starts = [...processes].map(([name, process]) => [name, process.starts])
+    expect(Object.fromEntries(starts)).toEqual({ server: 2, 'control-1': 2, 'agent-n1': 1, 'driver net.sim': 1 })
+    expect([...processes.values()].every(({ alive }) => alive)).toBe(true)
+  })
+})

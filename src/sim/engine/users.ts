@@ -1,0 +1,225 @@
+// Performs what plans say users do: asks the server, exemptions the network, and says in a word or two what came of it. Keeps
+// every write that was acknowledged, for whoever judges whether the server kept its word.
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { limitRangeKind } from '../../api/kinds/limit-range/limit-range.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { quantityToBytes } from '../../api/quantity.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { Client } from '../../client/index.ts'
+import { WriteRefusedError } from '../../store/index.ts'
+import { premadeVolume } from '../world/premade-volume.ts'
+import { keyOf } from '../workload/draft.ts'
+import { isInvalid } from '../workload/invalid-objects.ts'
+import type { KindName, Ref, Manifest, UserAction } from '../plan/plan.ts'
+import type { System } from './system.ts'
+import type { View } from './view.ts'
+import { DRIVERS } from '../plan/catalog.ts'
+
+export interface UsersOptions {
+  readonly system: Pick<System, 'cluster' | 'drivers' | 'processes' | 'setGate'>
+  readonly view: Pick<View, 'claims' | 'volumes'>
+  note(line: string): void
+}
+
+export interface Users {
+  /**
+   * `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …`, for
+   * what no server may answer. One that dies over it never answers.
+   */
+  perform(action: UserAction): Promise<string>
+  readonly acknowledged: readonly Acknowledged[]
+}
+
+/** What the server said it had stored. */
+export interface Acknowledged {
+  readonly atMs: number
+  readonly kind: KindName
+  /** `namespace/name`, or the name where there are no namespaces. */
+  readonly key: string
+  readonly uid: string
+  /** Of what was written; of what is gone, the last that was seen. */
+  readonly resourceVersion: string
+  readonly gone: boolean
+}
+
+const KINDS: Readonly<Record<KindName, Kind>> = {
+  claim: persistentVolumeClaimKind,
+  pod: podKind,
+  volume: persistentVolumeKind,
+  'storage class': storageClassKind,
+  'attributes class': volumeAttributesClassKind,
+  quota: resourceQuotaKind,
+  'limit range': limitRangeKind,
+  node: nodeKind,
+  namespace: namespaceKind,
+  'config map': configMapKind,
+  capacity: csiStorageCapacityKind,
+}
+
+export function createUsers({ system, view, note }: UsersOptions): Users {
+  const { cluster } = system
+  const acknowledged: Acknowledged[] = []
+
+  function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, gone = false): void {
+    const { namespace, name = '', uid = '', resourceVersion = '' } = metadata
+    const key = keyOf({ ...(namespace ? { namespace } : {}), name })
+    acknowledged.push({ atMs: cluster.world.nowMs, kind, key, uid, resourceVersion, gone })
+  }
+
+  async function create(client: Client, kind: KindName, object: Manifest, dryRun = false): Promise<string> {
+    const created = await client.create(KINDS[kind], object as unknown as KubeObject, dryRun ? { dryRun } : {})
+    if (!dryRun) acknowledge(kind, created)
+    return isInvalid(object) ? 'BUG an invalid object was stored' : 'done'
+  }
+
+  async function createTogether(client: Client, kind: KindName, objects: readonly Manifest[]): Promise<string> {
+    const writes = objects.map(
+      (object) => ({ do: 'create', kind: KINDS[kind], object: object as unknown as KubeObject }) as const,
+    )
+    await client.commit(writes)
+    return 'done'
+  }
+
+  async function edit(client: Client, kind: KindName, ref: Ref, patch: object): Promise<string> {
+    const left = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
+    if (left) acknowledge(kind, left) // nothing is left of what only waited for this
+    return isInvalid(patch) ? 'BUG an invalid object was stored' : 'done'
+  }
+
+  async function remove(client: Client, action: Extract<UserAction, { do: 'delete' }>): Promise<string> {
+    const { kind, graceSeconds, propagation } = action
+    const ref = kind === 'volume' ? volumeOf(action.ref) : action.ref
+    if (!ref) return 'not there'
+    const seen = await client.get(KINDS[kind], ref)
+    // Only this one: what has taken its name meanwhile is not what the person saw.
+    const left = await client.delete(KINDS[kind], ref, {
+      uid: seen.metadata.uid,
+      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+      ...(propagation ? { propagation } : {}),
+    })
+    acknowledge(kind, left ?? seen, left === undefined)
+    return 'done'
+  }
+
+  /** A volume by its own name, or that of a claim: the one it has, else the newest that it had. */
+  function volumeOf({ namespace, name }: Ref): Ref | undefined {
+    if (!namespace) return { name }
+    const ofClaim = [...view.volumes.values()].filter(
+      ({ spec }) => spec?.claimRef?.namespace === namespace && spec.claimRef.name === name,
+    )
+    const found = ofClaim.find(({ status }) => status?.phase === 'Bound') ?? ofClaim.at(-1)
+    return found && { name: found.metadata.name ?? '' }
+  }
+
+  async function editVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
+    const { claimRef } = (patch.spec ?? {}) as Manifest
+    if (claimRef === null) return releaseVolume(client, ref, patch)
+    if (claimRef) return reserve(client, ref, patch)
+    const volume = volumeOf(ref)
+    return volume ? edit(client, 'volume', volume, patch) : 'not there'
+  }
+
+  /** Only what is released, and only as it was seen: what a claim has is not taken from it. */
+  async function releaseVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
+    const released = [...view.volumes.values()].find(({ metadata, spec, status }) => {
+      if (status?.phase !== 'Released') return false
+      const { namespace, name } = spec?.claimRef ?? {}
+      return ref.namespace ? ref.namespace === namespace && ref.name === name : metadata.name === ref.name
+    })
+    if (!released) return 'not there'
+    const { name = '', uid, resourceVersion } = released.metadata
+    return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
+  }
+
+  /** Only what is free, and only as it was seen. */
+  async function reserve(client: Client, { name }: Ref, patch: Manifest): Promise<string> {
+    const volume = view.volumes.get(name)
+    if (!volume || volume.spec?.claimRef) return 'not there'
+    const { uid, resourceVersion } = volume.metadata
+    return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
+  }
+
+  async function revert(client: Client, ref: Ref): Promise<string> {
+    const claim = view.claims.get(keyOf(ref))
+    if (!claim) return 'not there'
+    const { capacity, currentVolumeAttributesClassName } = claim.status ?? {}
+    const wanted = claim.spec?.resources?.requests ?? {}
+    const amounts = Object.keys(wanted).map((key) => [key, capacity?.[key] ?? (key === 'storage' ? wanted[key] : null)])
+    const spec = {
+      resources: { requests: Object.fromEntries(amounts) },
+      volumeAttributesClassName: currentVolumeAttributesClassName ?? null,
+    }
+    return edit(client, 'claim', ref, { metadata: { uid: claim.metadata.uid }, spec })
+  }
+
+  async function bringIn(client: Client, action: Extract<UserAction, { do: 'import' }>): Promise<string> {
+    const { capacity } = (action.object.spec ?? {}) as { readonly capacity?: { readonly storage?: string } }
+    premadeVolume(system.drivers.get(action.driver)!, action.name, Number(quantityToBytes(capacity?.storage ?? '1Gi')))
+    return create(client, 'volume', action.object)
+  }
+
+  /** Those who use gates are started anew, the controllers before the server as the manual has it. */
+  function setGate(gate: string, isOn: boolean): string {
+    system.setGate(gate, isOn)
+    const servers = [...system.processes].filter(([name]) => name === 'server')
+    const others = [...system.processes].filter(
+      ([name]) => name !== 'server' && !name.startsWith('agent-') && !DRIVERS.some((one) => name === `driver ${one}`),
+    )
+    for (const [, process] of [...others, ...servers]) process.crash()
+    for (const [, process] of [...servers, ...others]) process.start()
+    return 'done'
+  }
+
+  async function attempt(action: UserAction): Promise<string> {
+    if (action.do === 'set gate') return setGate(action.gate, action.isOn)
+    const client = cluster.anyDirect()
+    if (!client) return 'no server'
+    switch (action.do) {
+      case 'create':
+        return create(client, action.kind, action.object, action.dryRun)
+      case 'create together':
+        return createTogether(client, action.kind, action.objects)
+      case 'edit':
+        return action.kind === 'volume' ? editVolume(client, action.ref, action.patch) : edit(client, action.kind, action.ref, action.patch)
+      case 'delete':
+        return remove(client, action)
+      case 'revert':
+        return revert(client, action.ref)
+      case 'import':
+        return bringIn(client, action)
+    }
+  }
+
+  return {
+    acknowledged,
+    async perform(action) {
+      try {
+        return await attempt(action)
+      } catch (error) {
+        const outcome = outcomeOf(error)
+        if (outcome.startsWith('BUG')) note(`user: ${(error as Error)?.stack ?? error}`)
+        return outcome
+      }
+    },
+  }
+}
+
+function outcomeOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return `BUG ${String(error)}`
+  const { code, reason, message, cause } = error
+  if (cause instanceof WriteRefusedError) return 'disk refused'
+  if (code >= 500 && code !== 503) return `BUG ${code} ${message}`
+  if (code === 403 && message.includes('exceeded quota')) return 'over quota'
+  if (code === 404) return 'not there'
+  if (code === 409) return reason === 'AlreadyExists' ? 'exists' : 'conflict'
+  return `refused ${code}`
+}

@@ -1,0 +1,283 @@
+// What the store holds now of everything that matters to storage, kept up to date commit by commit over every incarnation of the
+// server, with the indexes that users and checkers ask for. Reads the store alone, and nothing that a controller says.
+import type { Kind } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import { eventKind } from '../../api/kinds/event/event.ts'
+import type { Event } from '../../api/kinds/event/event-schema.ts'
+import { limitRangeKind } from '../../api/kinds/limit-range/limit-range.ts'
+import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
+import { followStore, type Stored } from './follow-store.ts'
+import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
+import type { Cluster } from '../world/cluster.ts'
+
+/** What is kept, by the word the checkers use for it. */
+interface Kinds {
+  claim: PersistentVolumeClaim
+  volume: PersistentVolume
+  pod: Pod
+  node: Node
+  csiNode: CSINode
+  csiDriver: CSIDriver
+  attachment: VolumeAttachment
+  class: StorageClass
+  attributesClass: VolumeAttributesClass
+  quota: ResourceQuota
+  limitRange: LimitRange
+  capacity: CSIStorageCapacity
+  namespace: Namespace
+  event: Event
+}
+
+export type KindWord = keyof Kinds
+export type ObjectOf<W extends KindWord> = Readonly<Kinds[W]>
+export type Collection<W extends KindWord> = ReadonlyMap<string, ObjectOf<W>>
+
+const KINDS: Readonly<Record<KindWord, Kind>> = {
+  claim: persistentVolumeClaimKind,
+  volume: persistentVolumeKind,
+  pod: podKind,
+  node: nodeKind,
+  csiNode: csiNodeKind,
+  csiDriver: csiDriverKind,
+  attachment: volumeAttachmentKind,
+  class: storageClassKind,
+  attributesClass: volumeAttributesClassKind,
+  quota: resourceQuotaKind,
+  limitRange: limitRangeKind,
+  capacity: csiStorageCapacityKind,
+  namespace: namespaceKind,
+  event: eventKind,
+}
+
+/** What became of one object. */
+export type Change = { readonly [W in KindWord]: ChangeOf<W> }[KindWord]
+export interface ChangeOf<W extends KindWord> {
+  readonly of: W
+  /** `namespace/name`, or the name where there are no namespaces. */
+  readonly key: string
+  readonly old: ObjectOf<W> | undefined
+  readonly next: ObjectOf<W> | undefined
+}
+
+export interface View {
+  /** All by `namespace/name`, or by name where there are no namespaces. */
+  readonly claims: Collection<'claim'>
+  readonly volumes: Collection<'volume'>
+  readonly pods: Collection<'pod'>
+  readonly nodes: Collection<'node'>
+  readonly csiNodes: Collection<'csiNode'>
+  readonly csiDrivers: Collection<'csiDriver'>
+  readonly attachments: Collection<'attachment'>
+  readonly classes: Collection<'class'>
+  readonly attributesClasses: Collection<'attributesClass'>
+  readonly quotas: Collection<'quota'>
+  readonly limitRanges: Collection<'limitRange'>
+  readonly capacities: Collection<'capacity'>
+  readonly namespaces: Collection<'namespace'>
+  readonly events: Collection<'event'>
+
+  claimOfUid(uid: string): ObjectOf<'claim'> | undefined
+  /** Volumes that stand for what a driver has under this handle; more than one is wrong. */
+  volumesOf(driver: string, handle: string): readonly ObjectOf<'volume'>[]
+  /** Events about an object that are kept, oldest first. */
+  eventsOf(uid: string): readonly ObjectOf<'event'>[]
+  /** How many objects a collection (`core/configmaps`) has in a namespace, also of kinds that are not kept here. */
+  countOf(collection: string, namespace: string): number
+  /** Keys under a prefix that exist, without the prefix, with their revisions. */
+  present(prefix: string): ReadonlyMap<string, number>
+  /** The newest revision that each key was seen at, or was seen to be gone at. */
+  revisionOf(key: string): { readonly revision: number; readonly isGone: boolean } | undefined
+
+  /** Claims and volumes alone, for the checkers that want no more. */
+  readonly store: ClaimsAndVolumes
+  /** When something last changed, by the world's time; events and leases do not count. */
+  readonly changedMs: number
+  /** Called after each commit that changed something, or several that became visible together. */
+  onCommit(check: (changes: readonly Change[]) => void): void
+  /** Called before `onCommit` with every write, whatever it is about. */
+  onWrites(check: (writes: readonly Stored[]) => void): void
+}
+
+const LEASES = 'coordination.k8s.io/'
+const EVENTS = [collectionPrefix(eventKind), 'events.k8s.io/']
+
+export function createView(cluster: Cluster): View {
+  const view = viewOver({ nowMs: () => cluster.world.nowMs })
+  followStore(cluster, '', view.take)
+  return view
+}
+
+/** A view that is told what became visible; by itself it sees nothing. */
+export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly Stored[]): void } {
+  const collections = Object.fromEntries(Object.keys(KINDS).map((word) => [word, new Map()])) as {
+    [W in KindWord]: Map<string, ObjectOf<W>>
+  }
+  const places = (Object.entries(KINDS) as [KindWord, Kind][]).map(([word, kind]) => {
+    return [collectionPrefix(kind), word] as const
+  })
+  const wordOf = (key: string) => places.find(([prefix]) => key.startsWith(prefix))
+  const claimNames = new Map<string, string>()
+  const volumesByAsset = new Map<string, Set<string>>()
+  const eventsByUid = new Map<string, Map<string, ObjectOf<'event'>>>()
+  const counts = new Map<string, number>()
+  const revisions = new Map<string, { revision: number; isGone: boolean }>()
+  const checks: ((changes: readonly Change[]) => void)[] = []
+  const writeChecks: ((writes: readonly Stored[]) => void)[] = []
+  let changedMs = nowMs()
+
+  function take(states: readonly Stored[]): void {
+    const news = states.filter(({ key, revision, value }) => {
+      const known = revisions.get(key)
+      return !(known?.revision === revision && known.isGone === (value === undefined))
+    })
+    if (news.length === 0) return
+    const changes = news.flatMap(changesOf)
+    for (const check of writeChecks) check(news)
+    if (news.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
+      changedMs = nowMs()
+    }
+    const whole = joined(changes)
+    if (whole.length > 0) for (const check of checks) check(whole)
+  }
+
+  function changesOf({ key, value, revision }: Stored): Change[] {
+    const wasThere = revisions.get(key)?.isGone === false
+    revisions.set(key, { revision, isGone: value === undefined })
+    if (wasThere !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
+    const place = wordOf(key)
+    if (!place) return []
+    const [prefix, of] = place
+    const name = key.slice(prefix.length)
+    const collection = collections[of] as Map<string, any>
+    const old = collection.get(name)
+    const next: any = value && decodeStored({ value, modRevision: revision })
+    if (next) collection.set(name, next)
+    else collection.delete(name)
+    index({ of, key: name, old, next })
+    if (!old && !next) return []
+    if (old && next && old.metadata.uid !== next.metadata.uid) {
+      return [{ of, key: name, old, next: undefined } as Change, { of, key: name, old: undefined, next } as Change]
+    }
+    return [{ of, key: name, old, next } as Change]
+  }
+
+  function index({ of, key, old, next }: { of: KindWord; key: string; old: any; next: any }): void {
+    if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
+    if (of === 'volume') {
+      const [before, after] = [assetOf(old), assetOf(next)]
+      if (before && before !== after) volumesByAsset.get(before)?.delete(key)
+      if (after) volumesByAsset.set(after, (volumesByAsset.get(after) ?? new Set()).add(key))
+    }
+    if (of === 'event') {
+      const uid = (next ?? old)?.involvedObject?.uid ?? ''
+      const events = eventsByUid.get(uid) ?? new Map()
+      events.delete(key)
+      if (next) events.set(key, next)
+      if (events.size > 0) eventsByUid.set(uid, events)
+      else eventsByUid.delete(uid)
+    }
+  }
+
+  /** `core/configmaps/team-a/x` counts for `core/configmaps` in `team-a`. */
+  function count(key: string, by: number): void {
+    const collection = key.slice(0, key.lastIndexOf('/'))
+    counts.set(collection, (counts.get(collection) ?? 0) + by)
+  }
+
+  const store: ClaimsAndVolumes = {
+    claims: collections.claim,
+    volumes: collections.volume,
+    claimNames,
+    onCommit: (check) =>
+      void checks.push((changes) => {
+        const ours = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
+        if (ours.length > 0) check(ours)
+      }),
+  }
+
+  return {
+    claims: collections.claim,
+    volumes: collections.volume,
+    pods: collections.pod,
+    nodes: collections.node,
+    csiNodes: collections.csiNode,
+    csiDrivers: collections.csiDriver,
+    attachments: collections.attachment,
+    classes: collections.class,
+    attributesClasses: collections.attributesClass,
+    quotas: collections.quota,
+    limitRanges: collections.limitRange,
+    capacities: collections.capacity,
+    namespaces: collections.namespace,
+    events: collections.event,
+    claimOfUid(uid) {
+      const claim = collections.claim.get(claimNames.get(uid) ?? '')
+      return claim?.metadata.uid === uid ? claim : undefined
+    },
+    volumesOf: (driver, handle) =>
+      [...(volumesByAsset.get(assetName(driver, handle)) ?? [])].map((name) => collections.volume.get(name)!),
+    eventsOf: (uid) => [...(eventsByUid.get(uid)?.values() ?? [])],
+    countOf: (collection, namespace) => counts.get(`${collection}/${namespace}`) ?? 0,
+    present: (prefix) =>
+      new Map(
+        [...revisions]
+          .filter(([key, { isGone }]) => !isGone && key.startsWith(prefix))
+          .map(([key, { revision }]) => [key.slice(prefix.length), revision]),
+      ),
+    revisionOf: (key) => revisions.get(key),
+    store,
+    get changedMs() {
+      return changedMs
+    },
+    onCommit: (check) => void checks.push(check),
+    onWrites: (check) => void writeChecks.push(check),
+    take,
+  }
+}
+
+/** Where the store keeps an object. */
+export const storeKeyOf = (word: KindWord, key: string): string => collectionPrefix(KINDS[word]) + key
+
+/** `net.sim^vol-7`: what a driver has under a handle. */
+export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
+
+/** Undefined for storage that is no driver's. */
+export const assetOf = (volume: ObjectOf<'volume'> | undefined): string | undefined =>
+  volume?.spec?.csi && assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle)
+
+/** Of an object that changed several times at once, only the first state before and the last after were ever seen. */
+function joined(changes: readonly Change[]): Change[] {
+  if (changes.length < 2) return [...changes]
+  const byObject = new Map<string, Change>()
+  for (const change of changes) {
+    const { uid = '' } = (change.next ?? change.old)!.metadata
+    const id = `${change.of} ${change.key} ${uid}`
+    const known = byObject.get(id)
+    byObject.set(id, known ? ({ ...known, next: change.next } as Change) : change)
+  }
+  return [...byObject.values()].filter(({ old, next }) => old || next)
+}

@@ -1,0 +1,109 @@
+// The world that plans speak of: its nodes, namespaces, drivers and classes, by names that do not change from seed to
+// seed. What a class asks for and what a driver can do is chosen so that every feature and every refusal occurs.
+import { EVERY_CONTROLLER_CAPABILITY, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
+
+export const NODES = ['n1', 'n2', 'n3'] as const
+export const NAMESPACES = ['team-a', 'team-b'] as const
+export const DRIVERS = ['local.sim', 'net.sim', 'basic.sim'] as const
+export type DriverName = (typeof DRIVERS)[number]
+
+export const GI = 1024 ** 3
+export const PLACE = 'topology.sim/node'
+/** Of the local driver, on each node. */
+export const LOCAL_POOL_GI = 20
+export const NET_POOL_GI = 200
+export const BASIC_POOL_GI = 12
+/** No volume of the network driver is larger. */
+export const NET_MAXIMUM_GI = 16
+
+export const nodeIdOf = (node: string): string => `id-${node}`
+export const nodeOfId = (id: string): string => id.slice('id-'.length)
+
+/** local.sim: on each node its own pool, nothing to attach, grows on the node, takes iops and throughput. */
+export function settingsOf(
+  name: DriverName,
+  nodes: readonly string[],
+  { netExpandsWithoutNode = false }: { readonly netExpandsWithoutNode?: boolean } = {},
+): FakeSettings {
+  const plainNodes = nodes.map((node) => ({ id: nodeIdOf(node) }))
+  switch (name) {
+    case 'local.sim':
+      return fakeSettings({
+        name,
+        controller: EVERY_CONTROLLER_CAPABILITY.filter((one) => !one.includes('PUBLISH')),
+        pools: nodes.map((node) => ({
+          name: `pool-${node}`,
+          capacityBytes: LOCAL_POOL_GI * GI,
+          segments: { [PLACE]: node },
+        })),
+        nodes: nodes.map((node) => ({ id: nodeIdOf(node), segments: { [PLACE]: node } })),
+        mutableKeys: ['iops', 'throughput'],
+      })
+    case 'net.sim':
+      return fakeSettings({
+        name,
+        pools: [{ name: 'net', capacityBytes: NET_POOL_GI * GI }],
+        nodes: plainNodes,
+        maximumBytes: NET_MAXIMUM_GI * GI,
+        expandsOnNode: !netExpandsWithoutNode,
+      })
+    case 'basic.sim':
+      return fakeSettings({
+        name,
+        controller: ['CREATE_DELETE_VOLUME'],
+        node: [],
+        expansion: [],
+        expandsOnNode: false,
+        pools: [{ name: 'basic', capacityBytes: BASIC_POOL_GI * GI }],
+        nodes: plainNodes,
+        mutableKeys: [],
+      })
+  }
+}
+
+export const CSI_DRIVERS: Readonly<Record<DriverName, object>> = {
+  'local.sim': { attachRequired: false, storageCapacity: true },
+  'net.sim': { attachRequired: true },
+  'basic.sim': { attachRequired: false },
+}
+
+export interface ClassFacts {
+  readonly provisioner: DriverName
+  readonly volumeBindingMode: 'Immediate' | 'WaitForFirstConsumer'
+  readonly reclaimPolicy: 'Delete' | 'Retain'
+  readonly allowVolumeExpansion: boolean
+}
+
+/** Storage classes that are there at the start. Administrators delete them and bring them back. */
+export const CLASSES: Readonly<Record<string, ClassFacts>> = {
+  'local-wait': classOf('local.sim', 'WaitForFirstConsumer', 'Delete', true),
+  'local-now': classOf('local.sim', 'Immediate', 'Delete', true),
+  'net-now': classOf('net.sim', 'Immediate', 'Delete', true),
+  'net-keep': classOf('net.sim', 'Immediate', 'Retain', true),
+  'net-wait': classOf('net.sim', 'WaitForFirstConsumer', 'Delete', true),
+  basic: classOf('basic.sim', 'Immediate', 'Delete', false),
+}
+
+function classOf(
+  provisioner: DriverName,
+  volumeBindingMode: ClassFacts['volumeBindingMode'],
+  reclaimPolicy: ClassFacts['reclaimPolicy'],
+  allowVolumeExpansion: boolean,
+): ClassFacts {
+  return { provisioner, volumeBindingMode, reclaimPolicy, allowVolumeExpansion }
+}
+
+export interface AttributesFacts {
+  readonly driverName: DriverName
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+/** `late` is not there at the start; `odd` names an attribute that its driver does not know. */
+export const ATTRIBUTES_CLASSES: Readonly<Record<string, AttributesFacts>> = {
+  silver: { driverName: 'net.sim', parameters: { iops: '500', tier: 'silver' } },
+  gold: { driverName: 'net.sim', parameters: { iops: '1000', tier: 'gold' } },
+  late: { driverName: 'net.sim', parameters: { tier: 'late' } },
+  odd: { driverName: 'net.sim', parameters: { colour: 'red' } },
+  quick: { driverName: 'local.sim', parameters: { throughput: '100' } },
+}
+export const INITIAL_ATTRIBUTES_CLASSES = ['silver', 'gold', 'odd', 'quick'] as const

@@ -1,0 +1,62 @@
+// Reads and writes plan files: regressions (a plan with the rule it violated and what it found) and bare plans.
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Plan } from './plan.ts'
+
+export interface Regression {
+  /** What was wrong before the fix, as a sentence. */
+  readonly found: string
+  readonly rule: string
+  readonly plan: Plan
+}
+
+export async function readRegressions(dir: string): Promise<(Regression & { readonly file: string })[]> {
+  const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [] // no regression was saved yet
+    throw error
+  })
+  const files = names.filter((name) => name.endsWith('.json')).sort()
+  return Promise.all(
+    files.map(async (file) => {
+      const saved = await readPlanFile(join(dir, file))
+      return { file, found: saved.found ?? file, rule: saved.rule ?? '', plan: saved.plan }
+    }),
+  )
+}
+
+export async function saveRegression(dir: string, { found, rule, plan }: Regression): Promise<string> {
+  const file = join(dir, fileNameOf(rule, plan))
+  await mkdir(dir, { recursive: true })
+  await writeFile(file, `${JSON.stringify({ found, rule, plan }, null, 2)}\n`)
+  return file
+}
+
+/** `same-seed-same-run-7.json` */
+export const fileNameOf = (rule: string, { seed }: Plan): string =>
+  `${rule.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}-${seed}.json`
+
+/** A regression, or a bare plan. */
+export async function readPlanFile(file: string): Promise<Partial<Regression> & { readonly plan: Plan }> {
+  const text = await readFile(file, 'utf8').catch((error: Error) => {
+    throw new PlanFileError(`Cannot read plan "${file}": ${error.message}. Give the path of a file that --save wrote.`)
+  })
+  let content: unknown
+  try {
+    content = JSON.parse(text)
+  } catch (error) {
+    throw new PlanFileError(`Plan "${file}" is not JSON: ${(error as Error).message}. Save it again with --save.`)
+  }
+  const saved = isPlan(content) ? { plan: content } : (content as Partial<Regression>)
+  if (!isPlan(saved?.plan))
+    throw new PlanFileError(
+      `"${file}" has no plan: expected seed, minutes, setup, faultRates and steps. See src/sim/regressions for examples.`,
+    )
+  return { ...saved, plan: saved.plan }
+}
+
+export class PlanFileError extends Error {}
+
+function isPlan(content: unknown): content is Plan {
+  const { seed, minutes, setup, faultRates, steps } = (content ?? {}) as Partial<Plan>
+  return [seed, minutes].every(Number.isFinite) && Boolean(setup && faultRates) && Array.isArray(steps)
+}

@@ -1,0 +1,207 @@
+// An action in a few words, for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Whatever an action holds,
+// also when shrinking has taken parts of it away, there are words for it.
+import type { Action, Fault, KindName, Ref, Manifest, UserAction } from './plan.ts'
+import { NAMESPACES } from './catalog.ts'
+
+export function textOfAction(action: Action): string {
+  switch (action.do) {
+    case 'create':
+    case 'create together':
+    case 'edit':
+    case 'delete':
+    case 'revert':
+    case 'set gate':
+    case 'import':
+      return textOfUserAction(action)
+    default:
+      return textOfFault(action)
+  }
+}
+
+function textOfUserAction(action: UserAction): string {
+  switch (action.do) {
+    case 'create': {
+      const ref = namedIn(action.object)
+      return `${whoOf(action.kind, ref)} ${action.dryRun ? 'tries to create' : 'creates'} ${action.kind} ${nameOf(ref)}${inBrackets(factsOf(action.kind, action.object))}`
+    }
+    case 'create together': {
+      const refs = action.objects.map(namedIn)
+      const [first = { name: 'nothing' }] = refs
+      return `${whoOf(action.kind, first)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
+    }
+    case 'edit':
+      return `${whoOf(action.kind, action.ref)} edits ${thingOf(action.kind, action.ref)} (${action.purpose}): ${patchText(action.patch)}`
+    case 'delete': {
+      const how = [
+        action.graceSeconds === 0 && 'at once',
+        action.graceSeconds !== undefined && action.graceSeconds > 0 && `within ${action.graceSeconds} s`,
+        action.propagation === 'Foreground' && 'foreground',
+        action.propagation === 'Orphan' && 'orphaning dependents',
+      ]
+      return `${whoOf(action.kind, action.ref)} deletes ${thingOf(action.kind, action.ref)}${inBrackets(how)}`
+    }
+    case 'revert':
+      return `${whoOf('claim', action.ref)} reverts claim ${nameOf(action.ref)} to its status`
+    case 'set gate':
+      return `${ADMIN} turns ${action.gate} ${action.isOn ? 'on' : 'off'}`
+    case 'import': {
+      const facts = factsOf('volume', action.object)
+      return `${ADMIN} imports ${action.name} of ${action.driver} as volume ${nameOf(namedIn(action.object))}${inBrackets(facts)}`
+    }
+  }
+}
+
+const ADMIN = 'admin'
+const USERS: Readonly<Record<string, string>> = { [NAMESPACES[0]]: 'alice', [NAMESPACES[1]]: 'bob' }
+const OF_USERS: readonly KindName[] = ['claim', 'pod', 'config map']
+
+const whoOf = (kind: KindName, { namespace = '' }: Ref): string =>
+  OF_USERS.includes(kind) ? (USERS[namespace] ?? 'a user') : ADMIN
+
+const nameOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
+const thingOf = (kind: KindName, ref: Ref): string =>
+  kind === 'volume' && ref.namespace ? `the volume of claim ${nameOf(ref)}` : `${kind} ${nameOf(ref)}`
+
+function namedIn(object: Manifest): Ref {
+  const { namespace, name } = (object.metadata ?? {}) as Partial<Ref>
+  return { ...(namespace ? { namespace } : {}), name: name ?? 'without a name' }
+}
+
+type Facts = readonly (string | false | undefined)[]
+
+function inBrackets(facts: Facts): string {
+  const said = facts.filter((fact) => fact)
+  return said.length > 0 ? ` (${said.join(', ')})` : ''
+}
+
+/** Of what a person wrote, what a reader wants to know first. */
+function factsOf(kind: KindName, object: Manifest): Facts {
+  const spec = partOf(object, 'spec')
+  switch (kind) {
+    case 'claim':
+      return claimFacts(spec)
+    case 'pod':
+      return podFacts(spec)
+    case 'volume':
+      return [
+        textIn(partOf(spec, 'capacity'), 'storage'),
+        textIn(spec, 'storageClassName'),
+        textIn(spec, 'persistentVolumeReclaimPolicy'),
+        spec.volumeMode === 'Block' && 'Block',
+        spec.claimRef !== undefined && `for ${nameOf(namedIn({ metadata: spec.claimRef }))}`,
+      ]
+    case 'quota':
+      return [
+        ...Object.entries(partOf(spec, 'hard')).map(([key, value]) => `${key} ${value}`),
+        spec.scopes !== undefined && patchText(spec.scopes),
+        spec.scopeSelector !== undefined && patchText(spec.scopeSelector),
+      ]
+    case 'limit range':
+      return [patchText(spec.limits ?? [])]
+    case 'storage class':
+      return [textIn(object, 'provisioner'), textIn(object, 'volumeBindingMode'), textIn(object, 'reclaimPolicy')]
+    case 'attributes class':
+      return [textIn(object, 'driverName'), patchText(object.parameters ?? {})]
+    default:
+      return []
+  }
+}
+
+function claimFacts(spec: Manifest): Facts {
+  const { storage, ...amounts } = partOf(partOf(spec, 'resources'), 'requests')
+  const { accessModes } = spec
+  return [
+    String(storage ?? 'no size'),
+    spec.storageClassName === '' ? 'class ""' : textIn(spec, 'storageClassName'),
+    textIn(spec, 'volumeAttributesClassName'),
+    ...Object.entries(amounts).map(([key, value]) => `${key} ${value}`),
+    Array.isArray(accessModes) && accessModes.join() !== 'ReadWriteOnce' && accessModes.join('+'),
+    spec.volumeMode === 'Block' && 'Block',
+    spec.volumeName !== undefined && `volume ${spec.volumeName}`,
+    spec.selector !== undefined && `selecting ${patchText(spec.selector)}`,
+    spec.dataSource !== undefined && `copy of ${textIn(partOf(spec, 'dataSource'), 'name') ?? 'something'}`,
+  ]
+}
+
+function podFacts(spec: Manifest): Facts {
+  const volumes = Array.isArray(spec.volumes) ? (spec.volumes as Manifest[]) : []
+  return [
+    ...volumes.map((volume) => {
+      const claim = textIn(partOf(volume, 'persistentVolumeClaim'), 'claimName')
+      if (claim !== undefined) return claim
+      const template = partOf(partOf(partOf(volume, 'ephemeral'), 'volumeClaimTemplate'), 'spec')
+      return `ephemeral ${claimFacts(template)
+        .filter((fact) => fact)
+        .join(' ')}`
+    }),
+    spec.nodeName !== undefined && `on ${spec.nodeName}`,
+    spec.nodeSelector !== undefined && `on nodes with ${patchText(spec.nodeSelector)}`,
+    spec.schedulerName !== undefined && `placed by ${spec.schedulerName}`,
+  ]
+}
+
+function partOf(object: Manifest, key: string): Manifest {
+  const part = object[key]
+  return typeof part === 'object' && part !== null ? (part as Manifest) : {}
+}
+
+function textIn(object: Manifest, key: string): string | undefined {
+  const value = object[key]
+  return value === undefined || value === '' ? undefined : String(value)
+}
+
+/** `spec.resources.requests.storage=4Gi`, or as it is where it is more than one thing. */
+function patchText(patch: unknown): string {
+  const path: string[] = []
+  let inner = patch
+  while (typeof inner === 'object' && inner !== null && !Array.isArray(inner)) {
+    const [only, ...others] = Object.entries(inner)
+    if (!only || others.length > 0) break
+    path.push(only[0])
+    inner = only[1]
+  }
+  const value = typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? 'nothing')
+  return path.length > 0 ? `${path.join('.')}=${value}` : value
+}
+
+function textOfFault(action: Fault): string {
+  switch (action.do) {
+    case 'crash':
+      return `${action.process} crashes for ${duration(action.downMs)}`
+    case 'freeze':
+      return `${action.process} freezes for ${duration(action.ms)}`
+    case 'jump clock':
+      return `the clock of ${action.process} jumps ${action.byMs < 0 ? 'back' : 'ahead'} by ${duration(Math.abs(action.byMs))}`
+    case 'cut power':
+      return `${action.node} has no power for ${duration(action.downMs)}${action.isOutOfService ? ', tainted as out of service' : ''}`
+    case 'break watches':
+      return 'all watches break'
+    case 'cut history':
+      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${duration(action.ms)}, then their history is cut`
+    case 'refuse writes':
+      return `the disk refuses writes for ${duration(action.ms)}`
+    case 'bad network': {
+      const whose = action.process ? ` of ${action.process}` : ''
+      const what = action.only === 'replies' ? ' of the replies to writes' : ''
+      return `the network${whose} loses ${Math.round(action.lose * 100)} %${what} for ${duration(action.ms)}`
+    }
+    case 'driver fails':
+      return `${action.driver} answers ${action.method} with ${action.code}${action.times > 1 ? `, ${action.times} times` : ''}`
+    case 'driver hangs':
+      return `${action.driver} hangs in ${action.method} for ${duration(action.ms)}`
+    case 'lose replies':
+      return `replies of ${action.driver} are lost for ${duration(action.ms)}`
+    case 'fill pool':
+      return `the pool of ${action.driver} is full for ${duration(action.ms)}`
+    case 'lose state':
+      return `${action.driver} loses everything it holds`
+    case 'report late':
+      return `${action.driver} reports old capacity for ${duration(action.ms)}`
+  }
+}
+
+/** `40 s`, `1.5 s`, `2.5 min`. */
+function duration(ms: number): string {
+  const [amount, unit] = ms < 1_000 ? [ms, 'ms'] : ms < 120_000 ? [ms / 1_000, 's'] : [ms / 60_000, 'min']
+  return `${Number(amount.toFixed(1))} ${unit}`
+}

@@ -1,0 +1,170 @@
+// A plan: what one run does to the system, as plain data that JSON can hold. workload/generate.ts makes it from a seed,
+// engine/run.ts runs it, shrink.ts makes it smaller. Every step names the object or process it concerns, so that
+// removing one step leaves the others valid.
+import type { ExpansionQuota } from '../../api/kind.ts'
+import type { CsiFailureCode } from '../../csi/index.ts'
+import type { DriverFaults } from '../world/driver.ts'
+import type { NetworkFaults } from '../world/network.ts'
+import type { DriverName } from './catalog.ts'
+
+export interface Plan {
+  readonly seed: number
+  /** Absent: `mixed`. */
+  readonly workload?: string
+  /** How long users act and faults occur; healing comes after. */
+  readonly minutes: number
+  readonly setup: Setup
+  readonly faultRates: FaultRates
+  /** Ordered by time. */
+  readonly steps: readonly Step[]
+  /** What is done once the system has come to rest, before it is checked again. */
+  readonly atRest?: readonly AtRestStep[]
+}
+
+export interface Setup {
+  readonly nodes: number
+  /** Processes that run the controllers; one of them leads. */
+  readonly controlReplicas: number
+  /** Whether a driver's controllers run in the control process or as sidecars (provisioner, resizer, attacher). */
+  readonly driverControllers: 'in-process' | 'sidecars'
+  readonly commits: 'atomic' | 'one by one'
+  readonly capacityReservation: boolean
+  readonly expansionQuota: ExpansionQuota
+  /** net.sim expands volumes without NodeExpandVolume. */
+  readonly netExpandsWithoutNode: boolean
+  /** API servers that share the store; users reach any of them. Default 1. */
+  readonly apiServers?: number
+  /** Adds a process whose watched caches are compared with the store. */
+  readonly cacheFollower?: boolean
+}
+
+/** Probabilities of faults at any moment of the run. */
+export interface FaultRates {
+  readonly network: Partial<NetworkFaults>
+  /** Probability that a write to the server's disk fails. */
+  readonly diskErrors: number
+  readonly drivers: Readonly<Partial<Record<DriverName, Partial<DriverFaults>>>>
+  /** By process name (process-names.ts): probability of a crash at each await. */
+  readonly crashes: Readonly<Record<string, number>>
+}
+
+/**
+ * `restart`: every controller and agent restarts and must find nothing to do. `unrelated changes`: objects change in ways
+ * that help no pod, and the scheduler must not try any. `use free quota`: claims are created until each quota refuses one.
+ */
+export type AtRestStep = 'restart' | 'unrelated changes' | 'use free quota'
+
+export interface Step {
+  readonly atMs: number
+  readonly action: Action
+}
+
+export type Action = UserAction | Fault
+
+/** A request of a user or an administrator to the server. */
+export type UserAction =
+  | {
+      readonly do: 'create'
+      readonly kind: KindName
+      readonly object: Manifest
+      readonly dryRun?: boolean
+    }
+  /** All in one transaction. */
+  | { readonly do: 'create together'; readonly kind: KindName; readonly objects: readonly Manifest[] }
+  | {
+      readonly do: 'edit'
+      readonly kind: KindName
+      readonly ref: Ref
+      readonly patch: Manifest
+      readonly purpose: string
+    }
+  | {
+      readonly do: 'delete'
+      readonly kind: KindName
+      readonly ref: Ref
+      readonly graceSeconds?: number
+      readonly propagation?: 'Foreground' | 'Orphan'
+    }
+  /** Sets the claim's attributes class, size and amounts back to what its status reports. */
+  | { readonly do: 'revert'; readonly ref: Ref }
+  /** Server and controllers restart with a feature gate on or off. */
+  | { readonly do: 'set gate'; readonly gate: string; readonly isOn: boolean }
+  /** Creates a volume in the driver itself, and its PersistentVolume. */
+  | { readonly do: 'import'; readonly driver: DriverName; readonly name: string; readonly object: Manifest }
+
+export type KindName =
+  | 'claim'
+  | 'pod'
+  | 'volume'
+  | 'storage class'
+  | 'attributes class'
+  | 'quota'
+  | 'limit range'
+  | 'node'
+  | 'namespace'
+  | 'config map'
+  | 'capacity'
+
+/** A volume may also be named by its present or last claim: with that claim's namespace and name. */
+export interface Ref {
+  readonly namespace?: string
+  readonly name: string
+}
+
+/** An object as a user writes it. */
+export type Manifest = Readonly<Record<string, unknown>>
+
+export type Fault =
+  | { readonly do: 'crash'; readonly process: string; readonly downMs: number }
+  /** The process stops at its next await and continues after `ms`; by then another may lead. */
+  | { readonly do: 'freeze'; readonly process: string; readonly ms: number }
+  | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
+  /** `isOutOfService`: an administrator taints the node meanwhile. */
+  | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
+  | { readonly do: 'break watches' }
+  /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they fail with 410. */
+  | { readonly do: 'cut history'; readonly process?: string; readonly plural?: string; readonly ms: number }
+  | { readonly do: 'refuse writes'; readonly ms: number }
+  /** The network of one process or all loses this share of all messages, or only of the replies to writes. */
+  | {
+      readonly do: 'bad network'
+      readonly process?: string
+      readonly ms: number
+      readonly lose: number
+      readonly only?: 'replies'
+    }
+  /** The next `times` calls of this method fail. */
+  | {
+      readonly do: 'driver fails'
+      readonly driver: DriverName
+      readonly method: string
+      readonly code: CsiFailureCode
+      readonly times: number
+    }
+  | { readonly do: 'driver hangs'; readonly driver: DriverName; readonly method: string; readonly ms: number }
+  | { readonly do: 'lose replies'; readonly driver: DriverName; readonly ms: number }
+  | { readonly do: 'fill pool'; readonly driver: DriverName; readonly ms: number }
+  /** The driver loses all its volumes. */
+  | { readonly do: 'lose state'; readonly driver: DriverName }
+  | { readonly do: 'report late'; readonly driver: DriverName; readonly ms: number }
+
+const FAULTS: Readonly<Record<Fault['do'], true>> = {
+  crash: true,
+  freeze: true,
+  'jump clock': true,
+  'cut power': true,
+  'break watches': true,
+  'cut history': true,
+  'refuse writes': true,
+  'bad network': true,
+  'driver fails': true,
+  'driver hangs': true,
+  'lose replies': true,
+  'fill pool': true,
+  'lose state': true,
+  'report late': true,
+}
+
+export const FAULT_KINDS = Object.keys(FAULTS) as readonly Fault['do'][]
+
+export const isFault = (action: Action): action is Fault => Object.hasOwn(FAULTS, action.do)

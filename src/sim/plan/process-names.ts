@@ -1,0 +1,41 @@
+// The processes that a plan may speak of, by the names the system gives them.
+import type { Setup } from './plan.ts'
+import { DRIVERS, type DriverName, NODES } from './catalog.ts'
+
+export const nodesOf = ({ nodes }: Setup): string[] => NODES.slice(0, nodes)
+
+export const agentOf = (node: string): string => `agent-${node}`
+export const driverProcess = (driver: DriverName): string => `driver ${driver}`
+
+/** What runs beside each driver in processes of its own; of those that cannot do it, nothing. */
+const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
+  'local.sim': ['provisioner', 'resizer'],
+  'net.sim': ['provisioner', 'resizer', 'attacher'],
+  'basic.sim': ['provisioner'],
+}
+
+/** Of each, as many as there are replicas; one leads. */
+export function controlProcesses({ controlReplicas, driverControllers }: Setup): string[] {
+  const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
+  const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
+  const started = ['control', ...(driverControllers === 'sidecars' ? sidecars : [])]
+  return started.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
+}
+
+export const processesOf = (setup: Setup): string[] => [
+  'server',
+  ...controlProcesses(setup),
+  ...nodesOf(setup).map(agentOf),
+  ...DRIVERS.map(driverProcess),
+]
+
+/** Who asks the server for anything; of drivers only their callers know. */
+export const clientsOf = (setup: Setup): string[] =>
+  processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
+
+/** All replicas of whoever does this work for a driver: where nobody stands beside it, the controllers themselves. */
+export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
+  const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
+  const isApart = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)
+  return replicas.map((replica) => (isApart ? `${role}-${driver}-${replica}` : `control-${replica}`))
+}

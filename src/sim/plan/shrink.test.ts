@@ -1,0 +1,174 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Plan, Step } from './plan.ts'
+import type { SimulationRun } from '../engine/run.ts'
+import { type RunPlan, shrink } from './shrink.ts'
+
+describe('shrinking a failing plan', () => {
+  it('SYS-14 what is left fails with the same rule, and with any step less it does not', async () => {
+    await fc.assert(
+      fc.asyncProperty(causes(), async ({ plan, fails }) => {
+        const shrunk = (await shrink(plan, runner(fails), PLENTY))!
+        expect(shrunk.rule).toBe('leak')
+        expect(shrunk.isSmallest).toBe(true)
+        expect(fails(shrunk.plan)).toBe(true)
+        expect(shrunk.run.plan).toBe(shrunk.plan)
+        for (const index of shrunk.plan.steps.keys())
+          expect(fails({ ...shrunk.plan, steps: shrunk.plan.steps.toSpliced(index, 1) })).toBe(false)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('SYS-14 of 250 steps with three causes, those three are found in under 100 runs', async () => {
+    const plan = planOf(250)
+    const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => names(candidate).includes(name))
+    const shrunk = (await shrink(plan, runner(fails), PLENTY))!
+    expect(names(shrunk.plan)).toEqual(['c20', 'c101', 'c230'])
+    expect(shrunk.runs).toBeLessThan(100)
+  })
+
+  it('SYS-14 faultRates, setup, time and values become as simple as they can be, and what is needed stays', async () => {
+    const fails = ({ faultRates, setup, steps }: Plan) =>
+      (faultRates.crashes['control-1'] ?? 0) > 0 &&
+      setup.nodes === 3 &&
+      steps.some(({ action }) => action.do === 'crash' && action.downMs >= 10_000) &&
+      steps.some(({ action }) => action.do === 'create' && JSON.stringify(action.object).includes('gold'))
+    const crash: Step = { atMs: 1_234_567, action: { do: 'crash', process: 'server', downMs: 90_000 } }
+    const { plan } = (await shrink({ ...planOf(4), steps: [...planOf(4).steps, crash] }, runner(fails), PLENTY))!
+    expect(plan).toEqual({
+      seed: 7,
+      minutes: 1,
+      setup: {
+        nodes: 3,
+        controlReplicas: 1,
+        driverControllers: 'in-process',
+        commits: 'atomic',
+        capacityReservation: false,
+        expansionQuota: 'high-water-mark',
+        netExpandsWithoutNode: false,
+      },
+      faultRates: { network: {}, diskErrors: 0, drivers: {}, crashes: { 'control-1': 0.001 } },
+      steps: [
+        {
+          atMs: 1_000,
+          action: {
+            do: 'create',
+            kind: 'claim',
+            object: {
+              metadata: { namespace: 'team-a', name: 'c3' },
+              spec: { volumeAttributesClassName: 'gold' },
+            },
+          },
+        },
+        { atMs: 2_000, action: { do: 'crash', process: 'server', downMs: 11_250 } },
+      ],
+    })
+  })
+
+  it('SYS-14 another rule is another failure: it is not what is shrunk to', async () => {
+    const run: RunPlan = async (plan) => {
+      const has = (name: string) => names(plan).includes(name)
+      if (has('c1') && has('c2')) return runOf(plan, 'leak')
+      return has('c1') ? runOf(plan, 'quota') : runOf(plan)
+    }
+    const shrunk = (await shrink(planOf(6), run, PLENTY))!
+    expect(names(shrunk.plan)).toEqual(['c1', 'c2'])
+  })
+
+  it('SYS-14 no more runs and no more time than the budget says; the best so far is kept', async () => {
+    const fails = (candidate: Plan) => names(candidate).includes('c3')
+    let runs = 0
+    const counted: RunPlan = (plan) => {
+      runs++
+      return runner(fails)(plan)
+    }
+    const few = (await shrink(planOf(64), counted, { ...PLENTY, budget: { runs: 5, ms: 1_000 } }))!
+    expect(runs).toBe(5)
+    expect(few).toMatchObject({ runs: 5, isSmallest: false })
+    expect(fails(few.plan)).toBe(true)
+    expect(few.plan.steps.length).toBeLessThan(64)
+
+    let nowMs = 0
+    const clock = { monotonicMs: () => nowMs }
+    const slow: RunPlan = (plan) => {
+      nowMs += 400
+      return runner(fails)(plan)
+    }
+    const short = (await shrink(planOf(64), slow, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
+    expect(short).toMatchObject({ runs: 4, isSmallest: false })
+  })
+
+  it('SYS-14 a plan that does not fail is not shrunk', async () => {
+    expect(await shrink(planOf(3), async (plan) => runOf(plan), PLENTY)).toBeUndefined()
+  })
+})
+
+const PLENTY = { budget: { runs: 20_000, ms: 1 }, clock: { monotonicMs: () => 0 } }
+
+const names = (plan: Plan): string[] =>
+  plan.steps.flatMap(({ action }) => (action.do === 'create' ? [(action.object.metadata as { name: string }).name] : []))
+
+const runner =
+  (fails: (plan: Plan) => boolean): RunPlan =>
+  async (plan) =>
+    fails(plan) ? runOf(plan, 'leak') : runOf(plan)
+
+function runOf(plan: Plan, rule?: string): SimulationRun {
+  const violations = rule ? [{ atMs: plan.minutes * 60_000, rule, text: 'it happened' }] : []
+  return { plan, violations, log: [], fingerprint: 0, virtualMs: 0, operations: {}, faults: {} }
+}
+
+function planOf(steps: number): Plan {
+  return {
+    seed: 7,
+    minutes: 60,
+    setup: {
+      nodes: 3,
+      controlReplicas: 2,
+      driverControllers: 'sidecars',
+      commits: 'one by one',
+      capacityReservation: true,
+      expansionQuota: 'actual',
+      netExpandsWithoutNode: false,
+    },
+    faultRates: {
+      network: { loseReply: 0.01, refuse: 0.01 },
+      diskErrors: 0.01,
+      drivers: { 'net.sim': { refuse: 0.02, slow: 0.1 }, 'local.sim': { refuse: 0.1 } },
+      crashes: { 'control-1': 0.001, server: 0.001 },
+    },
+    steps: Array.from({ length: steps }, (_, index) => ({
+      atMs: index * 10_123,
+      action: {
+        do: 'create',
+        kind: 'claim',
+        object: {
+          metadata: { namespace: 'team-a', name: `c${index}`, labels: { a: 'b' } },
+          spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '4Gi' } } },
+        },
+      },
+    })),
+  }
+}
+
+/** Deterministic failures: all of some steps must be there, or one of several sets of them, or an even number of some. */
+function causes() {
+  return fc
+    .tuple(
+      fc.integer({ min: 1, max: 40 }),
+      fc.array(fc.array(fc.nat(39), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 3 }),
+      fc.boolean(),
+    )
+    .map(([length, sets, isEven]) => {
+      const plan = planOf(length)
+      const wanted = sets.map((set) => [...new Set(set.map((nr) => `c${nr % length}`))])
+      const all = new Set(wanted.flat())
+      const fails = (candidate: Plan): boolean => {
+        const there = new Set(names(candidate))
+        if (!wanted.some((set) => set.every((name) => there.has(name)))) return false
+        return !isEven || [...all].filter((name) => there.has(name)).length % 2 === all.size % 2
+      }
+      return { plan, fails }
+    })
+}

@@ -1,0 +1,128 @@
+// What could be simpler about a plan beside its number of steps: each function gives plans that differ from the given
+// one in one respect, the boldest first. Following any of them again and again comes to an end.
+import type { Action, Plan, Setup, FaultRates } from './plan.ts'
+
+export type Simpler = (plan: Plan) => Iterable<Plan>
+
+export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
+  const { faultRates } = plan
+  const withWeather = (change: Partial<FaultRates>): Plan => ({ ...plan, faultRates: { ...faultRates, ...change } })
+  if (faultRates.diskErrors > 0) yield withWeather({ diskErrors: 0 })
+  for (const part of ['network', 'drivers', 'crashes'] as const)
+    if (Object.keys(faultRates[part]).length > 0) yield withWeather({ [part]: {} })
+  for (const network of withoutOneKey(faultRates.network)) yield withWeather({ network })
+  for (const drivers of withoutOneKey(faultRates.drivers)) yield withWeather({ drivers })
+  for (const crashes of withoutOneKey(faultRates.crashes)) yield withWeather({ crashes })
+  for (const [driver, faults] of Object.entries(faultRates.drivers))
+    for (const fewer of withoutOneKey(faults)) yield withWeather({ drivers: { ...faultRates.drivers, [driver]: fewer } })
+}
+
+const SIMPLEST: Setup = {
+  nodes: 2,
+  controlReplicas: 1,
+  driverControllers: 'in-process',
+  commits: 'atomic',
+  capacityReservation: false,
+  expansionQuota: 'high-water-mark',
+  netExpandsWithoutNode: false,
+}
+
+export function* simplerSetups(plan: Plan): Iterable<Plan> {
+  for (const key of Object.keys(SIMPLEST) as (keyof Setup)[])
+    if (plan.setup[key] !== SIMPLEST[key]) yield { ...plan, setup: { ...plan.setup, [key]: SIMPLEST[key] } }
+}
+
+const MINUTE_MS = 60_000
+const SECOND_MS = 1_000
+
+/** Ends after the last step; the pauses between steps shorter; whole seconds. */
+export function* simplerTimes(plan: Plan): Iterable<Plan> {
+  const lastMs = plan.steps.at(-1)?.atMs ?? 0
+  const enough = Math.max(1, Math.ceil(lastMs / MINUTE_MS))
+  for (const minutes of [enough, enough + 2, Math.ceil((enough + plan.minutes) / 2)])
+    if (minutes < plan.minutes) yield { ...plan, minutes }
+
+  const pauses = plan.steps.map((step, index) => step.atMs - (plan.steps[index - 1]?.atMs ?? 0))
+  const withPauses = (change: (ms: number, index: number) => number): Plan => {
+    let atMs = 0
+    return {
+      ...plan,
+      steps: plan.steps.map((step, index) => {
+        atMs += change(pauses[index]!, index)
+        return { ...step, atMs }
+      }),
+    }
+  }
+  const isLong = (ms: number) => ms > SECOND_MS
+  const halved = (ms: number) => (isLong(ms) ? Math.max(SECOND_MS, Math.floor(ms / 2)) : ms)
+  if (pauses.some(isLong)) {
+    yield withPauses((ms) => Math.min(ms, SECOND_MS))
+    yield withPauses((ms) => Math.min(ms, MINUTE_MS))
+    yield withPauses(halved)
+    for (const [only, ms] of pauses.entries())
+      if (isLong(ms)) yield withPauses((own, index) => (index === only ? SECOND_MS : own))
+  }
+  const floored = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
+  if (plan.steps.some(({ atMs }) => atMs % SECOND_MS !== 0))
+    yield { ...plan, steps: plan.steps.map((step) => ({ ...step, atMs: floored(step.atMs) })) }
+}
+
+/** Inside the steps: what lasts or counts is less, what an object need not say is not said, sizes are 1Gi. */
+export function* simplerValues(plan: Plan): Iterable<Plan> {
+  for (const [index, step] of plan.steps.entries())
+    for (const action of simplerActions(step.action)) yield { ...plan, steps: plan.steps.with(index, { ...step, action }) }
+}
+
+/** The least that a number in an action can sensibly be. */
+const LEAST: Readonly<Record<string, number>> = { downMs: 1_000, ms: 1_000, byMs: 60_000, times: 1 }
+
+function* simplerActions(action: Action): Iterable<Action> {
+  for (const [key, value] of Object.entries(action)) {
+    const least = LEAST[key]
+    if (least === undefined || typeof value !== 'number') continue
+    const sign = Math.sign(value) || 1 // a clock may jump back
+    for (const smaller of [least, Math.floor(Math.abs(value) / 2)])
+      if (smaller >= least && smaller < Math.abs(value)) yield { ...action, [key]: sign * smaller } as Action
+  }
+  if (action.do === 'delete' && action.graceSeconds !== undefined) {
+    const { graceSeconds: _, ...rest } = action
+    yield rest
+  }
+  for (const key of ['object', 'patch'] as const) {
+    const written = (action as { object?: object; patch?: object })[key]
+    if (written) for (const simpler of simplerObjects(written, [])) yield { ...action, [key]: simpler } as Action
+  }
+}
+
+/** Without these an object is another one, or none. */
+const NEEDED = new Set(['apiVersion', 'kind', 'metadata', 'metadata.name', 'metadata.namespace', 'spec'])
+const SIZE = /^\d+Gi$/
+
+function* simplerObjects(written: object, path: readonly string[]): Iterable<object> {
+  const isList = Array.isArray(written)
+  const entries = Object.entries(written)
+  for (const [key] of entries) {
+    if (NEEDED.has([...path, key].join('.')) || (isList && entries.length === 1)) continue
+    if (isList) yield written.filter((_, index) => String(index) !== key)
+    else yield without(written, key)
+  }
+  for (const [key, value] of entries) {
+    const put = (simpler: unknown): object =>
+      isList ? written.with(Number(key), simpler) : { ...written, [key]: simpler }
+    if (typeof value === 'object' && value !== null) {
+      for (const simpler of simplerObjects(value, [...path, key])) yield put(simpler)
+    } else if (typeof value === 'string' && SIZE.test(value) && Number.parseInt(value, 10) > 1) {
+      yield put('1Gi')
+    }
+  }
+}
+
+function without<T extends object>(all: T, key: string): T {
+  const { [key]: _, ...rest } = all as Record<string, unknown>
+  return rest as T
+}
+
+function* withoutOneKey<T extends object>(all: T): Iterable<T> {
+  const keys = Object.keys(all)
+  if (keys.length > 1) for (const key of keys) yield without(all, key)
+}

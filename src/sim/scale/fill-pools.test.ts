@@ -1,0 +1,69 @@
+// Prints its figures beside those that the authors of the KEP published (csi-driver-host-path with the scheduler of its
+// time): 27 and 573 failed CreateVolume calls. SCALE=100 adds 100 × 100, which takes some minutes; `npm run prove` does.
+import { afterAll, describe, expect, it } from 'vitest'
+import { fillEveryPool, type ScaleOptions, type ScaleRun } from './fill-pools.ts'
+
+const SIZES = process.env.SCALE === '100' ? [10, 100] : [10]
+const VOLUMES_PER_NODE = 100
+const PUBLISHED: Readonly<Record<number, number>> = { 10: 27, 100: 573 }
+const HOUR_MS = 3_600_000
+
+const runs: ScaleRun[] = []
+
+async function run(options: ScaleOptions): Promise<ScaleRun> {
+  const result = await fillEveryPool(options)
+  runs.push(result)
+  return result
+}
+
+afterAll(() => console.log(tableOf(runs)))
+
+/** As docs/explanation/scheduling.md has it. */
+function tableOf(results: readonly ScaleRun[]): string {
+  const count = (value: number) => value.toLocaleString('en')
+  const rows = results.map(({ nodes, capacityReservation, bound, pods, virtualSeconds, attempts, failedCreates }) => [
+    `${nodes} × ${VOLUMES_PER_NODE}`,
+    capacityReservation ? 'on' : 'off',
+    `${count(bound)} of ${count(pods)}`,
+    count(failedCreates),
+    count(PUBLISHED[nodes] ?? 0),
+    `${virtualSeconds.toFixed(1)} s`,
+    count(attempts),
+  ])
+  const head = [
+    '',
+    'reservation',
+    'pods bound',
+    'failed CreateVolume',
+    'published upstream',
+    'virtual time',
+    'attempts',
+  ]
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
+
+describe('filling every pool with pods, late capacity reports and two classes per pool', () => {
+  for (const nodes of SIZES) {
+    const size = `${nodes} × ${VOLUMES_PER_NODE}`
+    it(
+      `CAP-16 PLUS-3 ${size}: binds all pods without a failed CreateVolume`,
+      async () => {
+        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, capacityReservation: true }
+        const { bound, pods, failedCreates } = await run(options)
+        expect({ bound, failedCreates }).toEqual({ bound: pods, failedCreates: 0 })
+      },
+      HOUR_MS,
+    )
+
+    it(
+      `CAP-16 ${size} without reservation: binds all pods, with failed CreateVolume calls`,
+      async () => {
+        const options = { nodes, volumesPerNode: VOLUMES_PER_NODE, capacityReservation: false }
+        const { bound, pods, failedCreates } = await run(options)
+        expect(bound).toBe(pods)
+        expect(failedCreates).toBeGreaterThan(0)
+      },
+      HOUR_MS,
+    )
+  }
+})

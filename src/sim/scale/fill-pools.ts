@@ -1,0 +1,111 @@
+// The scale test of the storage capacity KEP: every node has a pool for a number of volumes, and there are as many pods as
+// all pools can take, each with an ephemeral volume, created as fast as the server accepts them. The driver's capacity
+// reports lag behind, and its two classes share the pools. Every pod must get a node; with capacity reservation no
+// CreateVolume may fail.
+import { callDriver } from '../../csi/driver.ts'
+import { fakeSettings } from '../../csi/fake/index.ts'
+import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { answerTo } from '../world/answer.ts'
+import { createView } from '../engine/view.ts'
+import { createCluster } from '../world/cluster.ts'
+import { createSimDriver } from '../world/driver.ts'
+import { createWorld } from '../world/world.ts'
+import { createClass, createDriver, createNode, createPod, poolOf } from './objects.ts'
+import { runClaimControllers, runScheduler, runStorage } from './processes.ts'
+
+export interface ScaleOptions {
+  readonly nodes: number
+  readonly volumesPerNode: number
+  readonly capacityReservation: boolean
+  /** Default 1. */
+  readonly seed?: number
+}
+
+export interface ScaleRun extends ScaleOptions {
+  readonly pods: number
+  readonly bound: number
+  readonly failedCreates: number
+  readonly virtualSeconds: number
+  /** Scheduling attempts. */
+  readonly attempts: number
+}
+
+const CLASSES = ['plain', 'tuned']
+/** Maximal age of what GetCapacity reports. */
+const REPORTS_LATE_MS = 5_000
+const CREATES_AT_ONCE = 64
+const WITHIN_MS = 3_600_000
+
+export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
+  const { nodes: nodeCount, volumesPerNode, capacityReservation, seed = 1 } = options
+  const world = createWorld(seed)
+  const cluster = await createCluster(world)
+  const nodes = Array.from({ length: nodeCount }, (_, index) => `node-${index}`)
+  const driver = createSimDriver(
+    world,
+    'driver',
+    fakeSettings({ pools: nodes.map((node) => poolOf(node, volumesPerNode)) }),
+  )
+  const view = createView(cluster)
+  const client = cluster.direct()!
+  const { name } = driver.settings
+
+  await answerTo(world, prepare(), 'objects', WITHIN_MS)
+  let failedCreates = 0
+  let scheduler: ReturnType<typeof runScheduler> | undefined
+  cluster.add('controllers', runClaimControllers)
+  cluster.add('storage', (env, way) => void runStorage(env, way, counted(driver.driverFor(env))))
+  cluster.add('scheduler', (env, way) => {
+    scheduler = runScheduler(env, way, { capacityReservation })
+  })
+  const reports = nodeCount * CLASSES.length
+  await world.runUntil(() => view.capacities.size === reports, { withinMs: 600_000, waitingFor: 'capacity objects' })
+  refreshReports()
+
+  const startMs = world.nowMs
+  const pods = nodeCount * volumesPerNode
+  const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
+  await answerTo(world, createPods(pods), 'objects', WITHIN_MS)
+  let seenMs = -1
+  const isFull = () => {
+    if (view.changedMs === seenMs) return false
+    seenMs = view.changedMs
+    return bound() === pods
+  }
+  // The result says how many pods have no node if the time is up.
+  await world.runUntil(isFull, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' }).catch(() => {})
+  const virtualSeconds = (world.nowMs - startMs) / 1_000
+  return { ...options, pods, bound: bound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
+
+  async function prepare(): Promise<void> {
+    await createDriver(client, name)
+    for (const className of CLASSES) await createClass(client, className, name)
+    for (const node of nodes) await createNode(client, node, name)
+  }
+
+  function counted(csi: CsiDriver): CsiDriver {
+    return driverOver((method, request, call) =>
+      callDriver(csi, method, request, call).catch((error: unknown) => {
+        if (method.name === 'CreateVolume') failedCreates++
+        throw error
+      }),
+    )
+  }
+
+  function refreshReports(): void {
+    driver.holdCapacity()
+    world.schedule(REPORTS_LATE_MS, refreshReports)
+  }
+
+  async function createPods(count: number): Promise<void> {
+    let next = 0
+    const one = async () => {
+      while (next < count) {
+        const nth = next++
+        const className = CLASSES[nth % CLASSES.length]!
+        await createPod(client, `pod-${nth}`, { sizeGi: 1, className })
+      }
+    }
+    await Promise.all(Array.from({ length: CREATES_AT_ONCE }, one))
+  }
+}

@@ -1,0 +1,82 @@
+// Which things a violation is about: those its text names, and those that belong to them by the objects that are there
+// (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be
+// left out.
+import type { Plan } from '../plan/plan.ts'
+import type { Violation, SimulationRun } from '../engine/run.ts'
+
+export interface RelatedObjects {
+  readonly names: ReadonlySet<string>
+  /** Whether a text mentions any of them; of nothing, everything does. */
+  isIn(text: string): boolean
+}
+
+export function relatedObjects(run: SimulationRun, violation: Violation): RelatedObjects {
+  const known = new Set([...namesInPlan(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
+  const names = new Set(wordsOf(violation.text).filter((word) => known.has(word) || isTelling(word)))
+  const objects = Object.entries(run.objects ?? {}).map(([title, object]) => ({
+    name: nameInTitle(title),
+    belongs: belongings(object as Written),
+  }))
+  for (const { name, belongs } of objects) {
+    if (names.has(name)) for (const other of belongs) names.add(other)
+  }
+  for (const { name, belongs } of objects) if (belongs.some((other) => names.has(other))) names.add(name)
+  const pattern = names.size > 0 ? mentionOf([...names]) : undefined
+  return { names, isIn: (text) => pattern === undefined || pattern.test(text) }
+}
+
+/** `claim team-a/c1` → `team-a/c1`; `net.sim volume v-3` → `v-3`. */
+export const nameInTitle = (title: string): string => title.slice(title.lastIndexOf(' ') + 1)
+
+const wordsOf = (text: string): string[] => text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
+
+/** Names that can be nothing else: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
+const isTelling = (word: string): boolean => /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
+
+function namesInPlan({ steps }: Plan): string[] {
+  return steps.flatMap(({ action }) => {
+    if ('ref' in action) return [keyOf(action.ref)]
+    return 'object' in action ? [keyOf((action.object as Written).metadata)] : []
+  })
+}
+
+interface Written {
+  /** Of what a driver holds. */
+  readonly name?: string
+  readonly metadata?: {
+    readonly namespace?: string
+    readonly name?: string
+    readonly uid?: string
+    readonly ownerReferences?: readonly { readonly name?: string }[]
+  }
+  readonly spec?: {
+    readonly volumeName?: string
+    readonly claimRef?: { readonly namespace?: string; readonly name?: string }
+    readonly csi?: { readonly volumeHandle?: string }
+    readonly source?: { readonly persistentVolumeName?: string }
+    readonly volumes?: readonly { readonly name?: string; readonly persistentVolumeClaim?: { claimName?: string } }[]
+  }
+}
+
+const keyOf = (named: { namespace?: string; name?: string } = {}): string =>
+  named.namespace ? `${named.namespace}/${named.name ?? ''}` : (named.name ?? '')
+
+/** What an object's spec says it belongs with. Nodes and classes are left out: half the world belongs to them. */
+function belongings({ name: given, metadata, spec = {} }: Written): string[] {
+  const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? []
+  return [
+    given,
+    spec.volumeName,
+    spec.claimRef && keyOf(spec.claimRef),
+    spec.csi?.volumeHandle,
+    spec.source?.persistentVolumeName,
+    metadata?.uid && `pvc-${metadata.uid}`,
+    ...claims.map((name) => keyOf({ ...metadata, name })),
+    ...(metadata?.ownerReferences ?? []).map(({ name }) => name && keyOf({ ...metadata, name })),
+  ].filter((name): name is string => Boolean(name))
+}
+
+function mentionOf(names: readonly string[]): RegExp {
+  const either = names.map((name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|')
+  return new RegExp(`(?<![\\w./-])(?:${either})(?![\\w/-]|\\.\\w)`)
+}

@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest'
+import type { SimulationRun } from '../engine/run.ts'
+import { timelineOf } from './timeline.ts'
+
+describe('the timeline of a run', () => {
+  it('SYS-14 tells who did what about the things the violation names, and what is there', () => {
+    const story = timelineOf(
+      runOf({
+        log: [
+          '     1.000s user: alice creates claim team-a/c1 (4Gi, net-now)',
+          '     1.000s user: alice creates claim team-a/c10 (1Gi, basic)',
+          '     1.001s user: alice creates claim team-a/c10 (1Gi, basic): done',
+          '     1.001s user: alice creates claim team-a/c1 (4Gi, net-now): done',
+          '     1.500s control-1 starts (1)',
+          '     2.000s control-1: patch claim team-a/c1 (intent)',
+          '     2.250s driver net.sim answers CreateVolume: OK',
+          '     2.300s control-1: CreateVolume pvc-0a1b',
+          '    62.500s fault: control-1 crashes, back after 5 s',
+          '    62.500s control-1 crashes',
+          '    67.500s control-1 starts (2)',
+          '    68.000s the clock of agent-n1 jumps by 60000 ms',
+          '   130.000s CHECK: leak',
+        ],
+        violations: [{ atMs: 130_000, rule: 'leak', text: 'net.sim has pvc-0a1b, which belongs to no volume.' }],
+        objects: {
+          'claim team-a/c1': {
+            metadata: { namespace: 'team-a', name: 'c1', uid: '0a1b' },
+            spec: { storageClassName: 'net-now' },
+          },
+          'claim team-a/c10': { metadata: { namespace: 'team-a', name: 'c10', uid: 'ffff' } },
+        },
+      }),
+    )
+    expect(story).toBe(`\
+Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, controllers of drivers together, commits atomic, capacity reservation off, quota by actual size.
+FaultRates: clear.
+
+  0:01.0 ● users     alice creates claim team-a/c1 (4Gi, net-now): done
+  0:02.0   control-1  patch claim team-a/c1 (intent)
+  0:02.3   control-1  CreateVolume pvc-0a1b
+  1:02.5 ✗            control-1 crashes, back after 5 s
+  1:02.5 ✗ control-1  crashes
+  1:07.5 ✗ control-1  starts (2)
+  1:08.0 ✗ agent-n1   jumps by 60000 ms
+3 lines about other things are left out; --all shows them.
+
+VIOLATION at 2:10.0, rule "leak": net.sim has pvc-0a1b, which belongs to no volume.
+
+What is there:
+  claim team-a/c1
+    metadata:
+      namespace: team-a
+      name: c1
+      uid: 0a1b
+    spec:
+      storageClassName: net-now
+`)
+  })
+
+  it('SYS-14 a claim leads to its volume, and a volume to its claim and its attachment', () => {
+    const objects = {
+      'claim team-a/c1': { metadata: { namespace: 'team-a', name: 'c1' }, spec: { volumeName: 's0' } },
+      'volume s0': {
+        metadata: { name: 's0' },
+        spec: { claimRef: { namespace: 'team-a', name: 'c1' }, csi: { volumeHandle: 'h-1' } },
+      },
+      'attachment csi-1': { metadata: { name: 'csi-1' }, spec: { source: { persistentVolumeName: 's0' } } },
+      'volume s1': { metadata: { name: 's1' } },
+    }
+    const log = ['team-a/c1', 's0', 'h-1', 'csi-1', 's1'].map((name) => `1.000s control-1: sees ${name}.`)
+    const told = (text: string) =>
+      timelineOf(runOf({ log, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
+        /(?<=sees )\S+(?=\.)/g,
+      )
+    expect(told('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
+    expect(told('volume s1 is gone')).toEqual(['s1'])
+    expect(told('something is wrong')).toHaveLength(5)
+  })
+
+  it('SYS-14 a claim leads to the pod that owns it, and of a small plan all that users did is told', () => {
+    const ownerReferences = [{ name: 'p5' }]
+    const objects = {
+      'claim team-a/p5-own-0': { metadata: { namespace: 'team-a', name: 'p5-own-0', ownerReferences } },
+    }
+    const violations = [{ atMs: 1, rule: 'not deleted', text: 'claim team-a/p5-own-0 is stuck in its deletion' }]
+    const log = [
+      '1.000s user: alice creates pod team-a/p5: done',
+      '1.000s control-1: sees team-a/p5',
+      '1.000s control-1: sees team-a/p6',
+      '2.000s user: alice edits node n1: done',
+    ]
+    const large = runOf({ log, objects, violations })
+    expect(timelineOf(large)).toContain('alice creates pod team-a/p5')
+    expect(timelineOf(large)).toContain('sees team-a/p5')
+    expect(timelineOf(large)).not.toContain('team-a/p6')
+    expect(timelineOf(large)).not.toContain('alice edits node n1')
+    const small = timelineOf({ ...large, plan: { ...large.plan, steps: large.plan.steps.slice(0, 10) } })
+    expect(small).toContain('alice edits node n1')
+    expect(small).not.toContain('team-a/p6')
+  })
+
+  it('SYS-14 a story of thousands of lines has about 60: first, last, what users did; gaps say what they leave out', () => {
+    const log = Array.from({ length: 5_000 }, (_, index) =>
+      index === 2_500
+        ? `${index}.000s user: alice deletes claim team-a/c1: done`
+        : index % 500 === 499
+          ? `${index}.000s fault: watches break`
+          : `${index}.000s control-${index % 2}: patch claim team-a/c1 (try ${index})`,
+    )
+    const violations = [{ atMs: 1, rule: 'leak', text: 'claim team-a/c1' }]
+    const lines = timelineOf(runOf({ log, violations })).split('\n')
+    expect(lines.length).toBeLessThanOrEqual(68)
+    expect(lines.length).toBeGreaterThan(40)
+    const story = lines.join('\n')
+    expect(story).toContain('(try 0)')
+    expect(story).toContain('alice deletes claim')
+    expect(story).toContain('(try 4998)')
+    expect(story).toMatch(/… 499 lines until 41:38\.0: 250 control-0, 249 control-1/)
+    const shown = story.match(/(?<=… )\d+(?= lines)/g)!.reduce((sum, count) => sum + Number(count), 0)
+    const told = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
+    expect(shown + told).toBe(5_000)
+
+    const everything = timelineOf(runOf({ log, violations }), { all: true })
+    expect(everything.split('\n').length).toBeGreaterThan(5_000)
+  })
+
+  it('SYS-14 the same line in a row is one line with a count', () => {
+    const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
+    const story = timelineOf(runOf({ log, violations: [] }))
+    expect(story).toContain('0:01.0   control-1  lists claims (2 times)\n')
+    expect(story).toContain('0:03.0   control-2  lists claims\n')
+    expect(story).toContain('No violation.')
+  })
+
+  it('SYS-14 of many violations the first is told, some are named, the rest is counted', () => {
+    const violations = Array.from({ length: 9 }, (_, nr) => ({ atMs: nr, rule: 'leak', text: `volume number ${nr}` }))
+    const story = timelineOf(runOf({ violations }))
+    expect(story.match(/VIOLATION/g)).toHaveLength(6)
+    expect(story).toContain('… and 3 more violations.')
+  })
+})
+
+function runOf(given: Partial<SimulationRun>): SimulationRun {
+  return {
+    plan: {
+      seed: 7,
+      minutes: 60,
+      setup: {
+        nodes: 2,
+        controlReplicas: 1,
+        driverControllers: 'in-process',
+        commits: 'atomic',
+        capacityReservation: false,
+        expansionQuota: 'actual',
+        netExpandsWithoutNode: false,
+      },
+      faultRates: { network: {}, diskErrors: 0, drivers: {}, crashes: {} },
+      steps: Array.from({ length: 20 }, () => ({ atMs: 0, action: { do: 'create', kind: 'pod', object: {} } })),
+    },
+    violations: [],
+    log: [],
+    fingerprint: 0,
+    virtualMs: 0,
+    operations: {},
+    faults: {},
+    ...given,
+  }
+}

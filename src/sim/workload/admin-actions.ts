@@ -1,0 +1,146 @@
+// What administrators do with what is there once for everybody: classes, nodes, namespaces; and some small things that
+// quotas count.
+import { FEATURE_GATES } from '../../api/feature-gates.ts'
+import { type Draft, someNamespace } from './draft.ts'
+import { ZONE } from './pod-actions.ts'
+import type { KindName, Manifest, UserAction } from '../plan/plan.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, PLACE } from '../plan/catalog.ts'
+
+const MINUTE_MS = 60_000
+const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
+
+export const classText = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
+export const attributesClassText = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
+
+/** One that is taken away comes back after a while, most of the time. */
+function awayAndBack({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {
+  const { name } = object.metadata as { readonly name: string }
+  if (rng.chance(0.8)) later(rng.between(10, 420) * 1_000, { do: 'create', kind, object })
+  return { do: 'delete', kind, ref: { name } }
+}
+
+export function changeClass(draft: Draft): UserAction {
+  const { rng } = draft
+  const name = rng.pick(Object.keys(CLASSES))
+  const object = classText(name)
+  switch (rng.below(6)) {
+    case 0:
+    case 1:
+      return awayAndBack(draft, 'storage class', object)
+    case 2:
+      return { do: 'create', kind: 'storage class', object }
+    case 3: {
+      const patch = { allowVolumeExpansion: rng.chance(0.5) }
+      if (CLASSES[name]!.allowVolumeExpansion)
+        draft.later(rng.between(1, 8) * MINUTE_MS, {
+          do: 'edit',
+          kind: 'storage class',
+          ref: { name },
+          patch: { allowVolumeExpansion: true },
+          purpose: 'expansion',
+        })
+      return { do: 'edit', kind: 'storage class', ref: { name }, patch, purpose: 'expansion' }
+    }
+    default: {
+      const patch = { metadata: { annotations: { [DEFAULT_CLASS]: rng.chance(0.7) ? 'true' : 'false' } } }
+      return { do: 'edit', kind: 'storage class', ref: { name }, patch, purpose: 'default' }
+    }
+  }
+}
+
+export function changeAttributesClass(draft: Draft): UserAction {
+  const { rng } = draft
+  const object = attributesClassText(rng.pick(Object.keys(ATTRIBUTES_CLASSES)))
+  if (rng.chance(0.5)) return awayAndBack(draft, 'attributes class', object)
+  return { do: 'create', kind: 'attributes class', object: rng.chance(0.5) ? attributesClassText('late') : object }
+}
+
+const editNode = (name: string, purpose: string, patch: Manifest): UserAction => ({
+  do: 'edit',
+  kind: 'node',
+  ref: { name },
+  patch,
+  purpose,
+})
+
+export function changeNode(draft: Draft): UserAction {
+  const { rng, nodes } = draft
+  const name = rng.pick(nodes)
+  const uncordon = editNode(name, 'uncordon', { spec: { unschedulable: false } })
+  switch (rng.below(6)) {
+    case 0:
+    case 1:
+    case 2:
+      if (rng.chance(0.9)) draft.later(rng.between(20, 600) * 1_000, uncordon)
+      return editNode(name, 'cordon', { spec: { unschedulable: true } })
+    case 3:
+      return uncordon
+    default:
+      return editNode(name, 'label', { metadata: { labels: { [ZONE]: rng.pick(['a', 'b', null]) } } })
+  }
+}
+
+export function changeConfigMap(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = { namespace: someNamespace(rng), name: `m${rng.below(5)}` }
+  const data = { value: String(rng.below(1_000)) }
+  switch (rng.below(4)) {
+    case 0:
+      return { do: 'delete', kind: 'config map', ref }
+    case 1:
+      return { do: 'edit', kind: 'config map', ref, patch: { data }, purpose: 'data' }
+    default:
+      return { do: 'create', kind: 'config map', object: { metadata: { ...ref }, data } }
+  }
+}
+
+/** A capacity object that a user wrote, with figures that no driver reported. It is deleted again a while later. */
+export function reportCapacity(draft: Draft): UserAction {
+  const { rng, nodes } = draft
+  const ref = { namespace: someNamespace(rng), name: `manual-${rng.below(2)}` }
+  draft.later(rng.between(30, 120) * 1_000, { do: 'delete', kind: 'capacity', ref })
+  return {
+    do: 'create',
+    kind: 'capacity',
+    object: {
+      metadata: { ...ref },
+      storageClassName: 'local-wait',
+      nodeTopology: rng.chance(0.2) ? {} : { matchLabels: { [PLACE]: rng.pick(nodes) } },
+      capacity: rng.pick(['0', '1Ei', '-5Gi', '3Gi']),
+    },
+  }
+}
+
+/** Rare actions, which change everything: most plans have none of them. */
+export function deleteNamespace(draft: Draft): UserAction {
+  const { rng, claims, pods, quotas } = draft
+  const name = NAMESPACES[1]
+  for (const known of [claims, pods, quotas])
+    for (const key of known.keys()) if (key.startsWith(`${name}/`)) known.delete(key)
+  // It goes only when all that was in it is gone: whoever wants it back has to try again.
+  const object = { metadata: { name } }
+  for (const afterMs of [1, 3, 6, 9]) draft.later(afterMs * MINUTE_MS, { do: 'create', kind: 'namespace', object })
+  return {
+    do: 'delete',
+    kind: 'namespace',
+    ref: { name },
+    ...(rng.chance(0.3) ? { propagation: 'Foreground' } : {}),
+  }
+}
+
+export function setGate(draft: Draft): UserAction {
+  const { rng } = draft
+  const gate = rng.pick(FEATURE_GATES)
+  draft.later(rng.between(2, 12) * MINUTE_MS, { do: 'set gate', gate, isOn: true })
+  return { do: 'set gate', gate, isOn: false }
+}
+
+/** What is left undone when the day ends is put right: everything is there, and every node takes pods. */
+export const tidyUp = ({ nodes }: Draft): UserAction[] => [
+  ...nodes.map((name) => editNode(name, 'uncordon', { spec: { unschedulable: false } })),
+  ...Object.keys(CLASSES).map((name): UserAction => ({ do: 'create', kind: 'storage class', object: classText(name) })),
+  ...Object.keys(ATTRIBUTES_CLASSES).map(
+    (name): UserAction => ({ do: 'create', kind: 'attributes class', object: attributesClassText(name) }),
+  ),
+  ...NAMESPACES.map((name): UserAction => ({ do: 'create', kind: 'namespace', object: { metadata: { name } } })),
+]

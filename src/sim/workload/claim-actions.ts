@@ -1,0 +1,240 @@
+// What users do with claims: ask for every kind of storage there is and for some that there is not, change their minds
+// about size and attributes, and give up.
+import type { Rng } from './rng.ts'
+import {
+  type Draft,
+  freshName,
+  isForBlock,
+  keyOf,
+  likely,
+  someClaim,
+  someClaimName,
+  someNamespace,
+  someVolumeName,
+} from './draft.ts'
+import { invalidAction } from './invalid-objects.ts'
+import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
+import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
+
+/** No such class exists: claims of it get volumes that were made by hand, those of the other get none. */
+export const STATIC = 'static'
+const NOWHERE = 'nowhere'
+export const SELECTED = { tier: 'chosen' }
+const HOLD = 'sim.example/hold'
+
+const MINUTE_MS = 60_000
+
+interface ClaimText {
+  readonly object: { readonly metadata: Ref; readonly spec: Manifest }
+  readonly className: string | undefined
+  readonly sizeGi: number
+}
+
+export function createClaim(draft: Draft): UserAction {
+  const { rng, claims } = draft
+  const ref = freshName(rng, claims, () => someClaim(rng))
+  const { object, className, sizeGi } = claimText(draft, ref)
+  if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
+  return { do: 'create', kind: 'claim', object: { ...object } }
+}
+
+/** Several claims in one transaction, which a quota accepts or refuses as a whole. */
+export function createClaimsTogether(draft: Draft): UserAction {
+  const { rng, claims } = draft
+  const namespace = someNamespace(rng)
+  const refs = [someClaimName(rng), someClaimName(rng)].map((name) => ({ namespace, name }))
+  const objects = refs.map((ref) => claimText(draft, ref))
+  for (const [index, ref] of refs.entries()) {
+    const { className, sizeGi } = objects[index]!
+    if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
+  }
+  return { do: 'create together', kind: 'claim', objects: objects.map(({ object }) => ({ ...object })) }
+}
+
+/** A dry run, which must charge no quota. */
+export function tryClaim(draft: Draft): UserAction {
+  const { object } = claimText(draft, someClaim(draft.rng))
+  return { do: 'create', kind: 'claim', object: { ...object }, dryRun: true }
+}
+
+export function writeInvalid(draft: Draft): UserAction {
+  const ref = someClaim(draft.rng)
+  return invalidAction(draft.rng, claimText(draft, ref).object)
+}
+
+function claimText(draft: Draft, ref: Ref): ClaimText {
+  const { rng } = draft
+  const isBlock = isForBlock(ref.name) ? rng.chance(0.8) : rng.chance(0.02)
+  const { spec, className, sizeGi } = claimSpec(draft, { isBlock })
+  const origin = rng.fraction()
+  const from =
+    origin < 0.06
+      ? { storageClassName: rng.pick([STATIC, '']), volumeName: someVolumeName(rng) }
+      : origin < 0.11
+        ? { storageClassName: rng.pick([STATIC, STATIC, 'net-now']), selector: { matchLabels: SELECTED } }
+        : origin < 0.2
+          ? { dataSource: { kind: 'PersistentVolumeClaim', name: someClaimName(rng) } }
+          : {}
+  const metadata = { ...ref, ...(rng.chance(0.1) ? { labels: { app: rng.pick(['db', 'web']) } } : {}) }
+  return { object: { metadata, spec: { ...spec, ...from } }, className, sizeGi }
+}
+
+/** As it stands in a claim, or in a pod for the claim that is made with it. Most ask for what can be had. */
+export function claimSpec(draft: Draft, { isBlock = false } = {}) {
+  const { rng } = draft
+  const isModest = rng.chance(0.6)
+  const className = rng.weighted(isModest ? CLASSES_THAT_GIVE : [...CLASSES_THAT_GIVE, ...CLASSES_THAT_MAY_NOT])
+  const attributes = rng.chance(isModest ? 0.15 : 0.45) ? someAttributes(draft, className) : undefined
+  const sizeGi = isModest ? rng.between(1, 4) : rng.weighted(sizes(rng))
+  const spec = {
+    accessModes: rng.weighted(ACCESS_MODES),
+    ...(className === undefined ? {} : { storageClassName: className }),
+    ...(attributes ? { volumeAttributesClassName: attributes } : {}),
+    ...(isBlock ? { volumeMode: 'Block' } : {}),
+    resources: resourcesOf(draft, `${sizeGi}Gi`),
+  }
+  return { spec, className, sizeGi }
+}
+
+type Weights<T> = readonly (readonly [weight: number, value: T])[]
+
+const CLASSES_THAT_GIVE: Weights<string | undefined> = [
+  [6, 'net-now'],
+  [4, 'net-wait'],
+  [4, 'local-wait'],
+  [3, 'local-now'],
+  [3, 'net-keep'],
+  [2, 'basic'],
+]
+const CLASSES_THAT_MAY_NOT: Weights<string | undefined> = [
+  [6, STATIC],
+  [2, ''],
+  [4, undefined],
+  [2, NOWHERE],
+]
+const ACCESS_MODES: Weights<readonly string[]> = [
+  [14, ['ReadWriteOnce']],
+  [3, ['ReadWriteMany']],
+  [2, ['ReadWriteOncePod']],
+  [1, ['ReadWriteOnce', 'ReadOnlyMany']],
+]
+const sizes = (rng: Rng): Weights<number> => [
+  [16, rng.between(1, 6)],
+  [4, rng.between(7, NET_MAXIMUM_GI)],
+  [2, rng.between(NET_MAXIMUM_GI + 1, 20)],
+  [0.5, 300],
+]
+
+function resourcesOf({ rng, hasAmounts }: Draft, storage: string) {
+  if (!hasAmounts || rng.chance(0.75)) return { requests: { storage } }
+  const requests = {
+    storage,
+    ...(rng.chance(0.7) ? { iops: rng.pick(IOPS) } : {}),
+    ...(rng.chance(0.5) ? { throughput: rng.pick(THROUGHPUT) } : {}),
+  }
+  return { requests, ...(rng.chance(0.4) ? { limits: { iops: '2000', throughput: '200Mi' } } : {}) }
+}
+
+const IOPS = ['300', '500', '700', '1000'] as const
+const THROUGHPUT = ['10Mi', '20Mi', '50'] as const
+
+/** Mostly of the driver that the class has; some of another, some that are missing. */
+function someAttributes({ rng }: Draft, className: string | undefined): string {
+  const driver = CLASSES[className ?? '']?.provisioner
+  if (driver === 'local.sim') return rng.pick(['quick', 'quick', 'quick', 'gold'])
+  return rng.weighted([
+    [5, 'silver'],
+    [5, 'gold'],
+    [1, 'late'],
+    [1, 'odd'],
+    [0.5, 'quick'],
+    [0.5, 'missing'],
+  ])
+}
+
+const editClaim = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({
+  do: 'edit',
+  kind: 'claim',
+  ref,
+  patch,
+  purpose,
+})
+const requests = (amounts: object): Manifest => ({ spec: { resources: { requests: amounts } } })
+
+/** Mostly one whose volume can change, of a class that makes them at once. */
+function changeable({ rng, claims }: Draft): Ref {
+  const known = [...claims].filter(([, { className }]) => {
+    const facts = CLASSES[className ?? '']
+    return facts?.allowVolumeExpansion && facts.volumeBindingMode === 'Immediate'
+  })
+  return likely(rng, rng.chance(0.7) ? new Map(known) : claims, () => someClaim(rng))
+}
+
+/** What cannot be had is given up a while later, wholly or in part, most of the time. */
+export function grow(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = changeable(draft)
+  const claim = draft.claims.get(keyOf(ref))
+  const hasGi = claim?.sizeGi ?? 1
+  const isTooMuch = rng.chance(0.25)
+  const wantsGi = isTooMuch ? NET_MAXIMUM_GI + rng.between(1, 12) : hasGi + rng.between(1, 4)
+  if (isTooMuch && rng.chance(0.8)) draft.later(rng.between(20, 300) * 1_000, lowerTo(draft, ref, hasGi))
+  else if (claim) claim.sizeGi = wantsGi
+  return editClaim(ref, 'grow', requests({ storage: `${wantsGi}Gi` }))
+}
+
+function lowerTo({ rng }: Draft, ref: Ref, hasGi: number): UserAction {
+  if (rng.chance(0.3)) return { do: 'revert', ref }
+  return editClaim(ref, 'lower', requests({ storage: `${hasGi + rng.below(3)}Gi` }))
+}
+
+export function lower(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = likely(rng, draft.claims, () => someClaim(rng))
+  const hasGi = draft.claims.get(keyOf(ref))?.sizeGi ?? 3
+  return editClaim(ref, 'lower', requests({ storage: `${Math.max(1, hasGi - rng.between(1, 3))}Gi` }))
+}
+
+export function modify(draft: Draft): UserAction {
+  const { rng, hasAmounts } = draft
+  const ref = changeable(draft)
+  const claim = draft.claims.get(keyOf(ref))
+  const volumeAttributesClassName = someAttributes(draft, claim?.className)
+  if (rng.chance(0.25)) draft.later(rng.between(1, 240) * 1_000, { do: 'revert', ref })
+  const what = rng.below(10)
+  if (what < 5 || !hasAmounts) return editClaim(ref, 'modify', { spec: { volumeAttributesClassName } })
+  const amounts = {
+    ...(rng.chance(0.7) ? { iops: rng.pick([...IOPS, null]) } : {}),
+    ...(rng.chance(0.6) ? { throughput: rng.pick([...THROUGHPUT, null]) } : {}),
+  }
+  if (what < 8) return editClaim(ref, 'amounts', requests(amounts))
+  const wantsGi = (claim?.sizeGi ?? 1) + rng.between(1, 3)
+  if (claim) claim.sizeGi = wantsGi
+  const resources = { requests: { storage: `${wantsGi}Gi`, ...amounts } }
+  return editClaim(ref, 'modify and grow', { spec: { volumeAttributesClassName, resources } })
+}
+
+export function revert(draft: Draft): UserAction {
+  return { do: 'revert', ref: likely(draft.rng, draft.claims, () => someClaim(draft.rng)) }
+}
+
+export function touchClaim(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = likely(rng, draft.claims, () => someClaim(rng))
+  const what = rng.below(8)
+  const value = String(rng.below(100))
+  if (what < 4) return editClaim(ref, 'label', { metadata: { labels: { touched: value } } })
+  if (what < 7) return editClaim(ref, 'annotate', { metadata: { annotations: { 'sim.example/note': value } } })
+  const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': [HOLD] } }
+  draft.later(rng.between(1, 5) * MINUTE_MS, editClaim(ref, 'release hold', releaseHold))
+  return editClaim(ref, 'hold', { metadata: { finalizers: [HOLD] } })
+}
+
+export function deleteClaim(draft: Draft): UserAction {
+  const { rng, claims } = draft
+  const ref = likely(rng, claims, () => someClaim(rng))
+  const { className = '' } = claims.get(keyOf(ref)) ?? {}
+  if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.released.push(ref)
+  claims.delete(keyOf(ref))
+  return { do: 'delete', kind: 'claim', ref, ...(rng.chance(0.1) ? { propagation: 'Foreground' } : {}) }
+}

@@ -1,0 +1,72 @@
+// What is kept in mind while a plan is made: what probably exists by now, so that most actions hit something, and what
+// follows from an action later on. Nobody looks at the system: whether an action finds what it expects, its run will show.
+import type { Rng } from './rng.ts'
+import type { Ref, UserAction, Setup } from '../plan/plan.ts'
+import { NAMESPACES } from '../plan/catalog.ts'
+
+export interface Draft {
+  readonly rng: Rng
+  readonly setup: Setup
+  /** Only a server with transactions takes iops and throughput of claims. */
+  readonly hasAmounts: boolean
+  readonly nodes: readonly string[]
+  /** By `namespace/name`. */
+  readonly claims: Map<string, LikelyClaim>
+  readonly pods: Map<string, Ref>
+  readonly quotas: Map<string, Ref>
+  /** Made by hand, by name. */
+  readonly volumes: Set<string>
+  /** Claims that are gone, and whose volumes are kept. */
+  readonly released: Ref[]
+  /** How many volumes were brought into drivers by hand. */
+  imports: number
+  /** The same person does this a while after the action that is being made. */
+  later(ms: number, action: UserAction): void
+}
+
+export interface LikelyClaim {
+  readonly ref: Ref
+  readonly className: string | undefined
+  sizeGi: number
+}
+
+const CLAIMS = 8
+const PODS = 6
+const STATIC_VOLUMES = 4
+const QUOTAS = 3
+
+export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
+
+/** Most users work in the first namespace. */
+export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
+
+export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIMS)}`
+export const somePodName = (rng: Rng): string => `p${rng.below(PODS)}`
+export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUMES)}`
+export const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
+
+/** Claims that are used as raw devices, mostly. */
+export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIMS - 1}`
+
+/** Mostly one that is free; now and then one that is taken. */
+export function freshName(rng: Rng, taken: ReadonlyMap<string, unknown>, some: () => Ref): Ref {
+  const tries = rng.chance(0.85) ? 6 : 1
+  let named = some()
+  for (let left = tries - 1; left > 0 && taken.has(keyOf(named)); left--) named = some()
+  return named
+}
+
+/** Mostly one that is there; now and then any. */
+export function likely<T extends { readonly ref: Ref } | Ref>(
+  rng: Rng,
+  known: ReadonlyMap<string, T>,
+  some: () => Ref,
+): Ref {
+  if (known.size === 0 || rng.chance(0.1)) return some()
+  const found = rng.pick([...known.values()])
+  return 'ref' in found ? found.ref : found
+}
+
+export const someClaim = (rng: Rng): Ref => ({ namespace: someNamespace(rng), name: someClaimName(rng) })
+export const somePod = (rng: Rng): Ref => ({ namespace: someNamespace(rng), name: somePodName(rng) })
+export const someQuota = (rng: Rng): Ref => ({ namespace: someNamespace(rng), name: someQuotaName(rng) })

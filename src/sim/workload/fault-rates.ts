@@ -1,0 +1,50 @@
+// Generates the fault rates of a plan. A sixth of the seeds have none, so that planned faults act alone; a sixth have all
+// of them; the others have some.
+import type { DriverFaults } from '../world/driver.ts'
+import type { NetworkFaults } from '../world/network.ts'
+import type { Rng } from './rng.ts'
+import type { Setup, FaultRates } from '../plan/plan.ts'
+import { processesOf } from '../plan/process-names.ts'
+import { DRIVERS } from '../plan/catalog.ts'
+
+export const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
+
+/** `severity`: factor on every rate. */
+export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultRates {
+  const kind = rng.below(6)
+  if (kind === 0) return NO_FAULT_RATES
+  const hasAll = kind === 5
+  const has = () => hasAll || rng.chance(0.5)
+  return {
+    network: has() ? badNetwork(rng, severity) : {},
+    diskErrors: has() ? rounded(rng.fraction() * 0.01 * severity) : 0,
+    drivers: Object.fromEntries(DRIVERS.filter(has).map((name) => [name, badDriver(rng, severity)])),
+    crashes: Object.fromEntries(
+      processesOf(setup)
+        .filter(() => rng.chance(hasAll ? 0.8 : 0.25))
+        .map((name) => [name, rounded(1e-4 * 10 ** rng.fraction() * severity)]),
+    ),
+  }
+}
+
+const badNetwork = (rng: Rng, severity: number): Partial<NetworkFaults> => ({
+  latencyMs: rng.between(1, 150),
+  loseRequest: rounded(rng.fraction() * 0.015 * severity),
+  loseReply: rounded(rng.fraction() * 0.02 * severity),
+  duplicate: rounded(rng.fraction() * 0.02 * severity),
+  refuse: rounded(rng.fraction() * 0.02 * severity),
+  breakWatch: rounded(rng.fraction() * 0.01 * severity),
+  silenceWatch: rounded(rng.fraction() * 0.002 * severity),
+})
+
+const badDriver = (rng: Rng, severity: number): Partial<DriverFaults> => ({
+  latencyMs: rng.between(1, 400),
+  loseRequest: rounded(rng.fraction() * 0.03 * severity),
+  loseReply: rounded(rng.fraction() * 0.06 * severity),
+  refuse: rounded(rng.fraction() * 0.08 * severity),
+  slow: rounded(rng.fraction() * 0.05 * severity),
+  slowMs: 20_000,
+})
+
+/** Short enough to read in a timeline and in a saved regression. */
+const rounded = (share: number): number => Number(share.toPrecision(2))

@@ -1,0 +1,119 @@
+// What breaks in a plan, beside its faultRates: mostly right after somebody has done something, when most is under way.
+import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
+import type { Rng } from './rng.ts'
+import type { Fault, Setup } from '../plan/plan.ts'
+import { agentOf, clientsOf, controlProcesses, driverProcess, nodesOf, processesOf } from '../plan/process-names.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60_000
+
+/** What a driver cannot do it never can: UNIMPLEMENTED does not come and go. */
+const CODES = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
+
+/** What each driver is asked for. */
+const ON_NODE = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
+const ON_NODE_STAGED = [...ON_NODE, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
+const CHANGES = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
+const BASIC = ['CreateVolume', 'CreateVolume', 'DeleteVolume'] as const
+export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
+  'local.sim': [...BASIC, ...CHANGES, ...ON_NODE_STAGED],
+  'net.sim': [...BASIC, ...CHANGES, ...ON_NODE_STAGED, 'ControllerPublishVolume', 'ControllerUnpublishVolume'],
+  'basic.sim': [...BASIC, ...ON_NODE],
+}
+
+export function generateFault(rng: Rng, setup: Setup): Fault {
+  const seconds = (least: number, most: number) => rng.between(least * SECOND_MS, most * SECOND_MS)
+  const driver = rng.weighted<DriverName>([
+    [4, 'net.sim'],
+    [4, 'local.sim'],
+    [1, 'basic.sim'],
+  ])
+  const someProcess = () => rng.pick(processesOf(setup))
+  const someControl = () => rng.pick(controlProcesses(setup))
+  const make = rng.weighted<() => Fault>([
+    [8, () => ({ do: 'crash', process: crashing(rng, setup), downMs: downMs(rng) })],
+    [4, () => ({ do: 'freeze', process: rng.chance(0.7) ? someControl() : someProcess(), ms: seconds(2, 90) })],
+    [2, () => ({ do: 'jump clock', process: someProcess(), byMs: jumpMs(rng) })],
+    [2, () => cutPower(rng, setup)],
+    [2, () => ({ do: 'break watches' })],
+    [2, () => cutHistory(rng, setup)],
+    [2, () => ({ do: 'refuse writes', ms: seconds(1, 25) })],
+    [4, () => badNetwork(rng, setup)],
+    [7, () => driverFails(rng, driver)],
+    [4, () => ({ do: 'driver hangs', driver, method: rng.pick(METHODS[driver]), ms: seconds(5, 150) })],
+    [4, () => ({ do: 'lose replies', driver, ms: seconds(2, 60) })],
+    [2, () => ({ do: 'fill pool', driver, ms: seconds(20, 240) })],
+    [1, () => ({ do: 'report late', driver: 'local.sim', ms: seconds(20, 300) })],
+  ])
+  return make()
+}
+
+/** Very few plans have this: what is lost is lost, and much can no longer be judged. */
+export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
+
+/** Whoever registers a node does so when it starts. */
+export const restartAgent = (rng: Rng, node: string): Fault => ({
+  do: 'crash',
+  process: agentOf(node),
+  downMs: rng.between(5 * SECOND_MS, 2 * MINUTE_MS),
+})
+
+function crashing(rng: Rng, setup: Setup): string {
+  const what = rng.below(10)
+  if (what < 2) return 'server'
+  if (what < 7) return rng.pick(controlProcesses(setup))
+  return what < 9 ? agentOf(rng.pick(nodesOf(setup))) : driverProcess(rng.pick(DRIVERS))
+}
+
+const downMs = (rng: Rng): number =>
+  rng.weighted([
+    [3, rng.between(100, 2_000)],
+    [4, rng.between(2, 30) * SECOND_MS],
+    [1, rng.between(30, 150) * SECOND_MS],
+  ])
+
+const jumpMs = (rng: Rng): number =>
+  (rng.chance(0.5) ? 1 : -1) * rng.pick([1, 5, 20, 60, 300, 900]) * SECOND_MS + rng.below(SECOND_MS)
+
+/** Long enough, in some, that the node is given up. */
+const cutPower = (rng: Rng, setup: Setup): Fault => ({
+  do: 'cut power',
+  node: rng.pick(nodesOf(setup)),
+  downMs: rng.chance(0.6) ? rng.between(10, 60) * SECOND_MS : rng.between(2, 9) * MINUTE_MS,
+  isOutOfService: rng.chance(0.4),
+})
+
+const WATCHED = ['persistentvolumes', 'persistentvolumeclaims', 'pods', 'nodes', 'volumeattachments', 'storageclasses']
+
+/** Not so long that nobody could be blamed any more for what he does not know. */
+const cutHistory = (rng: Rng, setup: Setup): Fault => ({
+  do: 'cut history',
+  ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),
+  ...(rng.chance(0.5) ? {} : { plural: rng.pick(WATCHED) }),
+  ms: rng.chance(0.3) ? 0 : rng.between(15, 80) * SECOND_MS,
+})
+
+function badNetwork(rng: Rng, setup: Setup): Fault {
+  const everybody = rng.chance(0.3)
+  const reached = clientsOf(setup)
+  return {
+    do: 'bad network',
+    ...(everybody ? {} : { process: rng.pick(reached) }),
+    ms: rng.between(5, everybody ? 40 : 120) * SECOND_MS,
+    lose: rng.chance(0.4) ? 1 : Math.round(rng.between(10, 90)) / 100,
+    ...(rng.chance(0.3) ? { only: 'replies' } : {}),
+  }
+}
+
+const driverFails = (rng: Rng, driver: DriverName): Fault => ({
+  do: 'driver fails',
+  driver,
+  method: rng.pick(METHODS[driver]),
+  code: rng.pick(CODES),
+  times: rng.weighted([
+    [5, 1],
+    [3, rng.between(2, 4)],
+    [1, rng.between(5, 12)],
+  ]),
+})

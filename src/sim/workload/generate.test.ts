@@ -1,0 +1,327 @@
+import { describe, expect, it } from 'vitest'
+import { FEATURE_GATES } from '../../api/feature-gates.ts'
+import { METHODS } from './faults.ts'
+import { generatePlan } from './generate.ts'
+import { isInvalid } from './invalid-objects.ts'
+import { type Action, FAULT_KINDS, type KindName, type UserAction, type Plan } from '../plan/plan.ts'
+import { controlProcesses, nodesOf, processesOf } from '../plan/process-names.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from '../plan/catalog.ts'
+
+const SEEDS = 300
+const plans = Array.from({ length: SEEDS }, (_, seed) => generatePlan(seed))
+const actions = plans.flatMap(({ steps }) => steps.map(({ action }) => action))
+
+const PEOPLE: Readonly<Record<UserAction['do'], true>> = {
+  create: true,
+  'create together': true,
+  edit: true,
+  delete: true,
+  'revert': true,
+  'set gate': true,
+  import: true,
+}
+const KINDS: Readonly<Record<KindName, true>> = {
+  claim: true,
+  pod: true,
+  volume: true,
+  'storage class': true,
+  'attributes class': true,
+  quota: true,
+  'limit range': true,
+  node: true,
+  namespace: true,
+  'config map': true,
+  capacity: true,
+}
+const isUserAction = (action: Action): action is UserAction => Object.hasOwn(PEOPLE, action.do)
+const only = <D extends Action['do']>(word: D) =>
+  actions.filter((action): action is Extract<Action, { readonly do: D }> => action.do === word)
+
+describe('targetedFaults', () => {
+  it('SYS-14 come on top of a plan, the same for the same seed, and leave the rest as it was', () => {
+    for (const seed of [1, 2, 3]) {
+      const [plain, aimed] = [generatePlan(seed, { targetedFaults: 0 }), generatePlan(seed, { targetedFaults: 12 })]
+      expect(aimed).toEqual(generatePlan(seed, { targetedFaults: 12 }))
+      expect(aimed.steps.length).toBeGreaterThan(plain.steps.length + 20)
+      const texts = new Set(aimed.steps.map((step) => JSON.stringify(step)))
+      expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
+      const known = processesOf(aimed.setup)
+      for (const { action } of aimed.steps) if ('process' in action && action.process) expect(known).toContain(action.process)
+      expect(aimed.steps.map(({ atMs }) => atMs)).toEqual(aimed.steps.map(({ atMs }) => atMs).sort((a, b) => a - b))
+    }
+  })
+
+  it('SYS-14 are in every plan, and most plans have most kinds', () => {
+    const texts = (plan: Plan) => JSON.stringify(plan.steps)
+    for (const plan of plans) expect(texts(plan)).toContain('target-5')
+    const share = (pattern: RegExp) => plans.filter((plan) => pattern.test(texts(plan))).length / SEEDS
+    expect(share(/"delete","kind":"claim","of":{"namespace":"team-a","name":"target-\d+"}/)).toBeGreaterThan(0.8)
+    expect(share(/imported-contested-/)).toBeGreaterThan(0.5)
+    expect(share(/"grow"}.*target-\d+.*"grow"}/)).toBeGreaterThan(0.5)
+  })
+
+  it('SYS-14 of every kind occur', () => {
+    const aimed = Array.from({ length: 40 }, (_, seed) => generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }))
+    const all = aimed.flatMap(({ steps }) => steps.map(({ action }) => action))
+    for (const method of ['CreateVolume', 'ControllerModifyVolume'])
+      expect(all.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
+    for (const method of ['NodeExpandVolume', 'DeleteVolume', 'ControllerUnpublishVolume'])
+      expect(all.some((action) => action.do === 'driver fails' && action.method === method)).toBe(true)
+    for (const word of ['freeze', 'jump clock', 'revert', 'import', 'bad network', 'cut history', 'refuse writes'])
+      expect(all.some((action) => action.do === word)).toBe(true)
+    for (const kind of ['node', 'storage class'])
+      expect(all.some((action) => action.do === 'delete' && action.kind === kind)).toBe(true)
+    expect(all.some((action) => action.do === 'create' && action.kind === 'attributes class')).toBe(true)
+    expect(all.some((action) => action.do === 'bad network' && action.only === 'replies')).toBe(true)
+  })
+})
+
+describe('a steady day', () => {
+  it('SYS-14 has a long part in which nothing takes the lead from a controller', () => {
+    const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
+      const steady = ['server', ...controlProcesses(setup)]
+      const shaking = steps.filter(({ action }) => {
+        if (action.do !== 'crash' && action.do !== 'freeze' && action.do !== 'bad network') return action.do === 'refuse writes'
+        return action.process === undefined || steady.includes(action.process)
+      })
+      const lastMs = Math.max(0, ...shaking.map(({ atMs }) => atMs))
+      return lastMs < 0.66 * minutes * 60_000 && !Object.keys(faultRates.crashes).some((name) => steady.includes(name))
+    }
+    const share = plans.filter(isSteady).length / SEEDS
+    expect(share).toBeGreaterThan(0.35)
+    expect(share).toBeLessThan(0.7)
+  })
+})
+
+describe('a plan', () => {
+  it('SYS-14 is the same for the same seed, and another for another', () => {
+    for (const seed of [0, 1, 77, 123_456_789]) expect(generatePlan(seed)).toEqual(generatePlan(seed))
+    expect(new Set(plans.map(({ steps }) => JSON.stringify(steps))).size).toBe(SEEDS)
+    expect(new Set(plans.map(({ setup }) => JSON.stringify(setup))).size).toBeGreaterThan(30)
+  })
+
+  it('SYS-14 is data: what is read back from JSON is the same plan', () => {
+    for (const plan of plans.slice(0, 20)) expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
+  })
+
+  it('SYS-14 has 50 minutes with at least 200 operations and 20 faults, in the order in which they happen', () => {
+    for (const { seed, minutes, steps } of plans) {
+      const operations = steps.filter(({ action }) => isUserAction(action)).length
+      expect(operations, `operations of seed ${seed}`).toBeGreaterThanOrEqual(220)
+      expect(operations, `operations of seed ${seed}`).toBeLessThan(420)
+      expect(steps.length - operations, `faults of seed ${seed}`).toBeGreaterThanOrEqual(24)
+      expect(minutes).toBe(50)
+      const times = steps.map(({ atMs }) => atMs)
+      expect(times, `times of seed ${seed}`).toEqual(times.toSorted((a, b) => a - b))
+      expect(times.every((atMs) => Number.isInteger(atMs) && atMs >= 0 && atMs <= minutes * 60_000)).toBe(true)
+    }
+  })
+
+  it('SYS-14 can be made longer or shorter', () => {
+    const { minutes, steps } = generatePlan(5, { minutes: 10, operations: 30, faults: 4 })
+    expect(minutes).toBe(10)
+    expect(steps.at(-1)!.atMs).toBeLessThanOrEqual(600_000)
+    const operations = steps.filter(({ action }) => isUserAction(action)).length
+    expect(operations).toBeGreaterThanOrEqual(30)
+    expect(operations).toBeLessThan(80)
+    expect(generatePlan(5, { minutes: 1, operations: 0, faults: 0 }).steps.length).toBeLessThan(40)
+  })
+
+  it('SYS-14 is calmer towards its end', () => {
+    const share = ({ minutes, steps }: Plan) =>
+      steps.filter(({ atMs, action }) => atMs > (7 / 8) * minutes * 60_000 && !isTidying(action)).length
+    const late = plans.reduce((sum, plan) => sum + share(plan), 0) / actions.length
+    expect(late).toBeGreaterThan(0.02)
+    expect(late).toBeLessThan(0.1) // by time it would be an eighth
+  })
+
+  it('SYS-14 speaks only of processes, nodes and calls that its cluster has', () => {
+    for (const { seed, setup, steps, faultRates } of plans) {
+      const processes = processesOf(setup)
+      const named = steps.flatMap(({ action }) => ('process' in action && action.process !== undefined ? [action.process] : []))
+      for (const name of [...named, ...Object.keys(faultRates.crashes)]) expect(processes, `seed ${seed}`).toContain(name)
+      for (const { action } of steps) {
+        if (action.do === 'cut power') expect(nodesOf(setup)).toContain(action.node)
+        if (action.do === 'driver fails' || action.do === 'driver hangs') expect(METHODS[action.driver]).toContain(action.method)
+      }
+    }
+  })
+
+  it('SYS-14 never asks for amounts where the server has no transactions', () => {
+    for (const { setup, steps } of plans) {
+      if (setup.commits === 'atomic') continue
+      const claims = steps.flatMap(({ action }) => ('kind' in action && action.kind === 'claim' ? [JSON.stringify(action)] : []))
+      for (const text of claims) expect(text).not.toMatch(/"(iops|throughput)"/)
+    }
+  })
+})
+
+describe('all plans together', () => {
+  it('SYS-14 have every action, on every kind', () => {
+    const done = new Set(actions.map((action) => action.do))
+    expect([...done].sort()).toEqual([...Object.keys(PEOPLE), ...FAULT_KINDS].sort())
+    for (const word of ['create', 'delete'] as const) {
+      const kinds = new Set<KindName>(only(word).map(({ kind }) => kind))
+      // Nodes are created by their agents.
+      const expected = Object.keys(KINDS).filter((kind) => !(word === 'create' && kind === 'node'))
+      expect([...kinds].sort()).toEqual(expected.sort())
+    }
+    expect(new Set(only('delete').map(({ propagation }) => propagation)).size).toBe(3)
+    expect(only('delete').some(({ kind, graceSeconds }) => kind === 'pod' && graceSeconds === 0)).toBe(true)
+  })
+
+  it('SYS-14 have every reason to edit', () => {
+    const whys = new Set(only('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
+    expect([...whys].sort()).toEqual([
+      'claim: amounts',
+      'claim: annotate',
+      'claim: grow',
+      'claim: hold',
+      'claim: label',
+      'claim: release hold',
+      'claim: lower',
+      'claim: modify',
+      'claim: modify and grow',
+      'claim: invalid',
+      'config map: data',
+      'limit range: bounds',
+      'node: cordon',
+      'node: label',
+      'node: uncordon',
+      'pod: label',
+      'quota: bounds',
+      'quota: lower',
+      'quota: raise',
+      'quota: selector',
+      'storage class: default',
+      'storage class: expansion',
+      'volume: give back',
+      'volume: label',
+      'volume: policy',
+      'volume: reserve',
+    ])
+  })
+
+  it('SYS-14 ask for every class, every kind of volume, and every way of getting one', () => {
+    const claims = only('create').flatMap(({ kind, object }) => (kind === 'claim' ? [JSON.stringify(object)] : []))
+    const pods = only('create').flatMap(({ kind, object }) => (kind === 'pod' ? [JSON.stringify(object)] : []))
+    const wanted = [
+      ...Object.keys(CLASSES).map((name) => `"storageClassName":"${name}"`),
+      ...Object.keys(ATTRIBUTES_CLASSES).map((name) => `"volumeAttributesClassName":"${name}"`),
+      '"storageClassName":"nowhere"',
+      '"storageClassName":"collection"',
+      '"storageClassName":""',
+      '"volumeAttributesClassName":"missing"',
+      '"ReadWriteMany"',
+      '"ReadWriteOncePod"',
+      '"volumeMode":"Block"',
+      '"selector"',
+      '"volumeName":"s',
+      '"dataSource"',
+      '"iops"',
+      '"throughput"',
+      '"limits"',
+      '"20Gi"',
+    ]
+    for (const text of wanted)
+      expect(
+        claims.some((claim) => claim.includes(text)),
+        text,
+      ).toBe(true)
+    expect(claims.some((claim) => !claim.includes('storageClassName'))).toBe(true)
+    for (const text of ['"ephemeral"', '"nodeName"', '"nodeSelector"', '"cpu":"1000"', '"volumeDevices":[{'])
+      expect(
+        pods.some((pod) => pod.includes(text)),
+        text,
+      ).toBe(true)
+    expect(new Set(only('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
+  })
+
+  it('SYS-14 bound everything that a quota can bound', () => {
+    const quotas = actions.filter((action) => 'kind' in action && action.kind === 'quota').map((action) => JSON.stringify(action))
+    const wanted = [
+      ...['requests.storage', 'persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas', 'pods'],
+      ...['limits.iops', 'limits.throughput', 'requests.iops', 'requests.throughput'],
+      ...['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'],
+      ...[
+        'requests.ephemeral-storage',
+        'limits.ephemeral-storage',
+        'requests.hugepages-2Mi',
+        'requests.example.com/gpu',
+      ],
+      ...['count/persistentvolumeclaims', 'count/pods', 'count/configmaps', 'count/leases.coordination.k8s.io'],
+      ...Object.keys(CLASSES).map((name) => `${name}.storageclass.storage.k8s.io/requests.storage`),
+      ...Object.keys(CLASSES).map((name) => `${name}.storageclass.storage.k8s.io/persistentvolumeclaims`),
+    ].map((key) => `"${key}":"`)
+    const scopes = [
+      ...['Terminating', 'NotTerminating', 'BestEffort', 'NotBestEffort', 'PriorityClass'],
+      ...['CrossNamespacePodAffinity', 'VolumeAttributesClass', 'In', 'NotIn', 'Exists', 'DoesNotExist'],
+    ].map((scope) => `"${scope}"`)
+    for (const text of [...wanted, ...scopes])
+      expect(
+        quotas.some((quota) => quota.includes(text)),
+        text,
+      ).toBe(true)
+  })
+
+  it('SYS-14 break every process of every setup, with every code, for every driver', () => {
+    const broken = new Set(actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])))
+    const all = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
+    expect([...broken].sort()).toEqual([...all].sort())
+    expect(new Set(only('driver fails').map(({ code }) => code)).size).toBe(15) // OK is none, UNIMPLEMENTED stays
+    for (const word of ['driver fails', 'driver hangs', 'lose replies', 'fill pool'] as const)
+      expect(new Set(only(word).map(({ driver }) => driver)).size).toBe(DRIVERS.length)
+    expect(new Set(only('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)
+  })
+
+  it('SYS-14 rarely have what changes everything', () => {
+    const having = (test: (action: Action) => boolean) =>
+      plans.filter(({ steps }) => steps.some(({ action }) => test(action))).length / SEEDS
+    expect(having(({ do: word }) => word === 'set gate')).toBeLessThan(0.06)
+    expect(having(({ do: word }) => word === 'lose state')).toBeLessThan(0.05)
+    const namespaces = having((action) => action.do === 'delete' && action.kind === 'namespace')
+    expect(namespaces).toBeGreaterThan(0.04)
+    expect(namespaces).toBeLessThan(0.25)
+  })
+
+  it('SYS-14 switch every gate on again that they switch off', () => {
+    // They are rare: more seeds are needed to see all of them.
+    const gates = new Set<string>()
+    for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {
+      const switched = generatePlan(seed).steps.flatMap(({ action }) => (action.do === 'set gate' ? [action] : []))
+      if (switched.length === 0) continue
+      gates.add(switched[0]!.gate)
+      expect(switched.map(({ isOn }) => isOn)).toEqual([false, true])
+    }
+    expect([...gates].sort()).toEqual([...FEATURE_GATES].sort())
+  })
+
+  it('SYS-14 have days with a clear sky, and storms', () => {
+    const clear = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
+    const storms = plans.filter(({ faultRates, setup }) => {
+      return (
+        Object.keys(faultRates.drivers).length === 3 && Object.keys(faultRates.crashes).length > processesOf(setup).length / 2
+      )
+    }).length
+    expect(clear).toBeGreaterThan(SEEDS / 12)
+    expect(storms).toBeGreaterThan(SEEDS / 20)
+    for (const { faultRates } of plans)
+      for (const rate of Object.values(faultRates.crashes)) {
+        expect(rate).toBeGreaterThanOrEqual(1e-4)
+        expect(rate).toBeLessThanOrEqual(1e-3)
+      }
+  })
+
+  it('SYS-14 hold invalid only where it is meant', () => {
+    const written = actions.filter((action) => action.do === 'create' || action.do === 'edit')
+    const invalid = written.filter((action) => isInvalid('object' in action ? action.object : action.patch))
+    expect(invalid.length).toBeGreaterThan(SEEDS)
+    expect(invalid.every((action) => action.kind === 'claim')).toBe(true)
+    expect(invalid.length).toBeLessThan(written.length / 10)
+  })
+})
+
+/** What is put right once at the end is no sign of users at work. */
+const isTidying = (action: Action): boolean =>
+  (action.do === 'edit' && action.purpose === 'uncordon') ||
+  (action.do === 'create' && ['storage class', 'attributes class', 'namespace'].includes(action.kind))

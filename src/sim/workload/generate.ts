@@ -1,0 +1,232 @@
+// Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and workload give the same plan.
+// Each purpose draws from its own random stream, so that a change in one part leaves the others as they were.
+// What users do is in *-actions.ts, what breaks in faults.ts, targeted-faults.ts and fault-rates.ts.
+import type { Fault, FaultRates, Plan, Setup, Step, UserAction } from '../plan/plan.ts'
+import { controlProcesses, nodesOf } from '../plan/process-names.ts'
+import { createWorld } from '../world/world.ts'
+import { deleteNamespace, setGate, tidyUp } from './admin-actions.ts'
+import type { Draft } from './draft.ts'
+import { generateFaultRates } from './fault-rates.ts'
+import { generateFault, loseState, restartAgent } from './faults.ts'
+import { createRng, type Rng } from './rng.ts'
+import { generateTargetedFaults } from './targeted-faults.ts'
+import { WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
+
+export interface PlanOptions {
+  /** Default `mixed`. */
+  readonly workload?: WorkloadName
+  readonly minutes?: number
+  readonly operations?: number
+  readonly faults?: number
+  /** Faults aimed at an action that is in progress. */
+  readonly targetedFaults?: number
+}
+
+const MINUTE_MS = 60_000
+/** The end of a plan, in which little happens. */
+const CALM_SHARE = 0.13
+const CALM_OPERATIONS_SHARE = 0.05
+/** Probabilities that a plan contains an action that affects everything else. */
+const NAMESPACE_DELETED = 0.12
+const NODE_DELETED = 0.25
+const GATE_CHANGED = 0.03
+const STATE_LOST = 0.02
+const TIDIED_UP = 0.7
+/** Plans with a period in which no controller restarts: a new leader lists everything and hides missed wake-ups. */
+const STEADY_PLANS = 0.5
+
+/**
+ * Names of the random streams. They decide what a seed means: renaming one gives every seed another plan, and the seeds
+ * in docs/simulation.md would no longer show what they found.
+ */
+const STREAMS = {
+  sizes: 'size',
+  setup: 'setup',
+  steady: 'steady',
+  times: 'times',
+  users: 'people',
+  rareActions: 'rare',
+  faults: 'faults',
+  rareFaults: 'rare faults',
+  targetedCount: 'ambush size',
+  targetedFaults: 'ambushes',
+  nodes: 'nodes',
+  faultRates: 'weather',
+} as const
+
+export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
+  const { random } = createWorld(seed)
+  const rngFor = (purpose: keyof typeof STREAMS): Rng => createRng(random(`plan ${STREAMS[purpose]}`))
+  const name = options.workload ?? 'mixed'
+  const workload: Workload = WORKLOADS[name]
+  const sizes = rngFor('sizes')
+  const minutes = options.minutes ?? workload.minutes
+  const setup = { ...generateSetup(rngFor('setup')), ...workload.setup?.(seed) }
+  const period: Period = {
+    setup,
+    calmFromMs: Math.floor(minutes * MINUTE_MS * (1 - CALM_SHARE)),
+    endMs: minutes * MINUTE_MS,
+    steadyFromMs: steadyFrom(rngFor('steady'), minutes * MINUTE_MS),
+  }
+  const [leastOperations, mostOperations] = workload.operations
+  const [leastFaults, mostFaults] = workload.faults
+  const [leastTargeted, mostTargeted] = workload.targetedFaults
+  const operations = options.operations ?? leastOperations + sizes.below(mostOperations - leastOperations)
+  const faults = options.faults ?? leastFaults + sizes.below(mostFaults - leastFaults)
+  const userSteps = generateUserSteps(period, operations, workload, {
+    times: rngFor('times'),
+    actions: rngFor('users'),
+    rare: rngFor('rareActions'),
+  })
+  const faultSteps = generateFaultSteps(period, faults, userSteps, {
+    faults: rngFor('faults'),
+    rare: workload.hasRareActions ? rngFor('rareFaults') : undefined,
+  })
+  const perPlan = leastTargeted + rngFor('targetedCount').below(mostTargeted - leastTargeted + 1)
+  const targetedCount = options.targetedFaults ?? Math.round((perPlan * minutes) / workload.minutes)
+  const times = { untilMs: period.calmFromMs, steadyFromMs: period.steadyFromMs }
+  const targeted = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
+  const nodes = workload.hasRareActions ? deletedNode(period, rngFor('nodes')) : []
+  const steps = [...userSteps, ...faultSteps, ...nodes, ...targeted].sort((a, b) => a.atMs - b.atMs)
+  const rates = generateFaultRates(rngFor('faultRates'), setup, workload.severity)
+  const faultRates = period.steadyFromMs > 0 ? withoutControllerCrashes(rates, setup) : rates
+  const plan: Plan = { seed, minutes, setup, faultRates, steps }
+  return name === 'mixed' ? plan : { ...plan, workload: name, atRest: workload.atRest ?? [] }
+}
+
+const steadyFrom = (rng: Rng, endMs: number): number =>
+  rng.chance(STEADY_PLANS) ? Math.floor(endMs * (0.3 + 0.35 * rng.fraction())) : 0
+
+/** Without random crashes of the controllers, and of the server that their leases depend on. */
+function withoutControllerCrashes(rates: FaultRates, setup: Setup): FaultRates {
+  const steady = ['server', ...controlProcesses(setup)]
+  const crashes = Object.entries(rates.crashes).filter(([name]) => !steady.includes(name))
+  return { ...rates, crashes: Object.fromEntries(crashes) }
+}
+
+interface Period {
+  readonly setup: Setup
+  readonly calmFromMs: number
+  readonly endMs: number
+  /** From then on no fault makes a controller restart or lose its lease; 0: at any time one may. */
+  readonly steadyFromMs: number
+}
+
+const generateSetup = (rng: Rng): Setup => ({
+  nodes: rng.chance(0.65) ? 2 : 3,
+  controlReplicas: rng.chance(0.35) ? 2 : 1,
+  driverControllers: rng.chance(0.75) ? 'in-process' : 'sidecars',
+  commits: rng.chance(0.65) ? 'atomic' : 'one by one',
+  capacityReservation: rng.chance(0.6),
+  expansionQuota: rng.pick(['high-water-mark', 'actual']),
+  netExpandsWithoutNode: rng.chance(0.3),
+})
+
+interface Moment {
+  readonly atMs: number
+  readonly generate: () => UserAction
+}
+
+interface UserRngs {
+  readonly times: Rng
+  readonly actions: Rng
+  readonly rare: Rng
+}
+
+function generateUserSteps(period: Period, operations: number, workload: Workload, rngs: UserRngs): Step[] {
+  const { times, actions, rare } = rngs
+  const { setup, calmFromMs, endMs } = period
+  const steps: Step[] = []
+  let nowMs = 0
+  const add = (atMs: number, action: UserAction) =>
+    void steps.push({ atMs: Math.min(Math.floor(atMs), endMs), action })
+  const draft: Draft = {
+    rng: actions,
+    setup,
+    hasAmounts: setup.commits === 'atomic',
+    nodes: nodesOf(setup),
+    claims: new Map(),
+    pods: new Map(),
+    quotas: new Map(),
+    volumes: new Set(),
+    released: [],
+    imports: 0,
+    later: (ms, action) => add(nowMs + ms, action),
+  }
+  const calm = Math.round(operations * CALM_OPERATIONS_SHARE)
+  const common = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
+  const once = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
+    const atMs = calmFromMs * (0.15 + 0.7 * rare.fraction())
+    return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []
+  }
+  const moments = [
+    ...burstsOf(times, Math.max(0, operations - calm), calmFromMs).map(common),
+    ...Array.from({ length: calm }, () => common(calmFromMs + times.fraction() * (endMs - calmFromMs))),
+    ...(workload.hasRareActions ? [...once(NAMESPACE_DELETED, deleteNamespace), ...once(GATE_CHANGED, setGate)] : []),
+  ].sort((a, b) => a.atMs - b.atMs)
+  for (const { atMs, generate } of moments) {
+    nowMs = atMs
+    add(atMs, generate())
+  }
+  if (rare.chance(TIDIED_UP)) for (const action of tidyUp(draft)) add(calmFromMs + rare.fraction() * MINUTE_MS, action)
+  return steps
+}
+
+/** Actions come in bursts with pauses between them: some overlap, others have time to complete. */
+function burstsOf(rng: Rng, count: number, untilMs: number): number[] {
+  const moments: number[] = []
+  while (moments.length < count) {
+    const beginMs = rng.fraction() * untilMs
+    const lengthMs = rng.pick([500, 5_000, 20_000, 60_000])
+    for (let left = rng.between(1, 12); left > 0 && moments.length < count; left--)
+      moments.push(Math.min(untilMs, beginMs + rng.fraction() * lengthMs))
+  }
+  return moments
+}
+
+/** Most faults follow a user action within this time, while its effects are in progress. */
+const SOON_MS = 4_000
+/** No fault starts in the last part of the calm, so that some work completes before everything is healed. */
+const LAST_FAULT_SHARE = 0.95
+
+interface FaultRngs {
+  readonly faults: Rng
+  readonly rare: Rng | undefined
+}
+
+function generateFaultSteps(period: Period, count: number, userSteps: readonly Step[], rngs: FaultRngs): Step[] {
+  const { faults, rare } = rngs
+  const lastMs = period.endMs * LAST_FAULT_SHARE
+  const step = (atMs: number, action: Fault): Step => ({ atMs: Math.floor(Math.min(atMs, lastMs)), action })
+  const moment = (): number => {
+    const after = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
+    const atMs = after ? after.atMs + faults.fraction() * SOON_MS : faults.fraction() * period.calmFromMs
+    // The calm has few faults.
+    return atMs > period.calmFromMs && faults.chance(0.7) ? faults.fraction() * period.calmFromMs : atMs
+  }
+  const steps = Array.from({ length: count }, () => {
+    const [atMs, action] = [moment(), generateFault(faults, period.setup)]
+    const isTooLate = period.steadyFromMs > 0 && disruptsControllers(action, period.setup)
+    return step(isTooLate ? (atMs / period.endMs) * period.steadyFromMs : atMs, action)
+  })
+  if (rare?.chance(STATE_LOST)) steps.push(step(rare.fraction() * period.calmFromMs, loseState(rare)))
+  return steps
+}
+
+/** Whether the fault makes controllers crash or may make them lose their lease. */
+function disruptsControllers(fault: Fault, setup: Setup): boolean {
+  if (fault.do === 'refuse writes') return true
+  if (fault.do !== 'crash' && fault.do !== 'freeze' && fault.do !== 'bad network') return false
+  return fault.process === undefined || ['server', ...controlProcesses(setup)].includes(fault.process)
+}
+
+/** A node's object is deleted; its agent registers the node again when it restarts. */
+function deletedNode(period: Period, rng: Rng): Step[] {
+  if (!rng.chance(NODE_DELETED)) return []
+  const node = rng.pick(nodesOf(period.setup))
+  const atMs = Math.floor(period.calmFromMs * (0.1 + 0.8 * rng.fraction()))
+  return [
+    { atMs, action: { do: 'delete', kind: 'node', ref: { name: node } } },
+    { atMs: atMs + rng.between(100, 120_000), action: restartAgent(rng, node) },
+  ]
+}

@@ -1,0 +1,40 @@
+// What users write by mistake, and the server must refuse: an object that holds any of it is never accepted. The words
+// occur nowhere else, so that whoever performs an action can tell by looking at it.
+import type { Rng } from './rng.ts'
+import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
+
+const NEGATIVE = '-3Gi'
+const NO_QUANTITY = 'ten gigabytes'
+const UNKNOWN_FIELD = 'colourOfStorage'
+const UNKNOWN_MODE = 'ReadWriteSometimes'
+const BAD_NAME = 'Not_A_Name'
+
+const INVALID: ReadonlySet<unknown> = new Set([NEGATIVE, NO_QUANTITY, UNKNOWN_FIELD, UNKNOWN_MODE, BAD_NAME])
+
+export function isInvalid(written: unknown): boolean {
+  if (typeof written !== 'object' || written === null) return INVALID.has(written)
+  return Object.entries(written).some(([key, value]) => INVALID.has(key) || isInvalid(value))
+}
+
+/** The claim as somebody who does not look writes it. */
+export function invalidAction(rng: Rng, claim: { readonly metadata: Ref; readonly spec: object }): UserAction {
+  const { metadata, spec } = claim
+  const create = (object: Manifest): UserAction => ({ do: 'create', kind: 'claim', object })
+  switch (rng.below(6)) {
+    case 0:
+      return create({ metadata, spec: { ...spec, resources: { requests: { storage: NEGATIVE } } } })
+    case 1:
+      return create({ metadata, spec: { ...spec, resources: { requests: { storage: NO_QUANTITY } } } })
+    case 2:
+      return create({ metadata, spec: { ...spec, [UNKNOWN_FIELD]: 'red' } })
+    case 3:
+      return create({ metadata, spec: { ...spec, accessModes: [UNKNOWN_MODE] } })
+    case 4:
+      return create({ metadata: { ...metadata, name: BAD_NAME }, spec })
+    default: {
+      const patch = { spec: { resources: { requests: { storage: rng.pick([NEGATIVE, NO_QUANTITY]) } } } }
+      const ref = { namespace: metadata.namespace, name: metadata.name }
+      return { do: 'edit', kind: 'claim', ref, patch, purpose: 'invalid' }
+    }
+  }
+}

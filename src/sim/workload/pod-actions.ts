@@ -1,0 +1,101 @@
+// What users do with pods: use up to three claims, with volumes of their own or without, on any node or a certain one,
+// and end them politely or at once.
+import { type Draft, freshName, isForBlock, keyOf, likely, someClaimName, somePod } from './draft.ts'
+import { claimSpec } from './claim-actions.ts'
+import type { UserAction } from '../plan/plan.ts'
+
+/** A label that administrators give to nodes and take away. */
+export const ZONE = 'sim.example/zone'
+
+export function createPod(draft: Draft): UserAction {
+  const { rng, pods } = draft
+  const ref = freshName(rng, pods, () => somePod(rng))
+  if (!pods.has(keyOf(ref))) pods.set(keyOf(ref), ref)
+  const volumes = [...claimVolumes(draft, ref.namespace ?? ''), ...ephemeralVolumes(draft)]
+  const isDevice = (name: string) => isForBlock(name)
+  const container = {
+    name: 'main',
+    image: 'scratch',
+    volumeMounts: volumes.filter(({ name }) => !isDevice(name)).map(({ name }) => ({ name, mountPath: `/${name}` })),
+    volumeDevices: volumes
+      .filter(({ name }) => isDevice(name))
+      .map(({ name }) => ({ name, devicePath: `/dev/${name}` })),
+    ...containerResources(draft),
+  }
+  const spec = {
+    containers: [container],
+    ...(volumes.length > 0 ? { volumes } : {}),
+    ...placement(draft),
+    ...(rng.chance(0.5) ? { terminationGracePeriodSeconds: rng.pick([0, 1, 5, 30]) } : {}),
+  }
+  return { do: 'create', kind: 'pod', object: { metadata: { ...ref }, spec } }
+}
+
+function claimVolumes({ rng, claims }: Draft, namespace: string) {
+  const inNamespace = [...claims.values()].filter(({ ref }) => ref.namespace === namespace)
+  const count = rng.weighted([
+    [2, 0],
+    [8, 1],
+    [3, 2],
+    [1, 3],
+  ])
+  const names = new Set(
+    Array.from({ length: count }, () =>
+      inNamespace.length > 0 && rng.chance(0.9) ? rng.pick(inNamespace).ref.name : someClaimName(rng),
+    ),
+  )
+  return [...names].map((claimName) => ({
+    name: claimName,
+    persistentVolumeClaim: { claimName, ...(rng.chance(0.05) ? { readOnly: true } : {}) },
+  }))
+}
+
+function ephemeralVolumes(draft: Draft) {
+  const { rng } = draft
+  const count = rng.weighted([
+    [8, 0],
+    [3, 1],
+    [1, 2],
+  ])
+  return Array.from({ length: count }, (_, nth) => ({
+    name: `own-${nth}`,
+    ephemeral: { volumeClaimTemplate: { spec: claimSpec(draft).spec } },
+  }))
+}
+
+function containerResources({ rng }: Draft) {
+  const what = rng.below(20)
+  if (what < 10) return {}
+  if (what === 19) return { resources: { requests: { cpu: '1000' } } } // no node has that many
+  const requests = { cpu: '100m', memory: '64Mi' }
+  return { resources: { requests, ...(what < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
+}
+
+function placement({ rng, nodes }: Draft) {
+  const what = rng.below(40)
+  if (what < 2) return { nodeName: rng.pick(nodes) }
+  if (what < 4) return { nodeSelector: { [ZONE]: rng.pick(['a', 'b']) } }
+  if (what === 4) return { nodeSelector: { 'sim.example/nowhere': 'true' } }
+  if (what === 5) return { schedulerName: 'nobody' }
+  return {}
+}
+
+export function deletePod(draft: Draft): UserAction {
+  const { rng, pods } = draft
+  const ref = likely(rng, pods, () => somePod(rng))
+  pods.delete(keyOf(ref))
+  const how = rng.weighted<object>([
+    [6, {}],
+    [3, { graceSeconds: 0 }],
+    [2, { graceSeconds: rng.between(1, 20) }],
+    [1, { propagation: 'Foreground' }],
+    [0.5, { propagation: 'Orphan' }],
+  ])
+  return { do: 'delete', kind: 'pod', ref, ...how }
+}
+
+export function touchPod(draft: Draft): UserAction {
+  const ref = likely(draft.rng, draft.pods, () => somePod(draft.rng))
+  const patch = { metadata: { labels: { touched: String(draft.rng.below(100)) } } }
+  return { do: 'edit', kind: 'pod', ref, patch, purpose: 'label' }
+}

@@ -1,0 +1,159 @@
+// What administrators do with quotas and limit ranges: bounds on everything that can be counted, generous ones and some
+// that are below what is used already.
+
+import type { Rng } from './rng.ts'
+import { type Draft, freshName, keyOf, likely, someNamespace, someQuota } from './draft.ts'
+import type { UserAction } from '../plan/plan.ts'
+import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
+
+type Bound = readonly [key: string, bound: (rng: Rng) => string]
+
+const count =
+  (least: number, most: number) =>
+  (rng: Rng): string =>
+    String(rng.between(least, most))
+const gi =
+  (least: number, most: number) =>
+  (rng: Rng): string =>
+    `${rng.between(least, most)}Gi`
+
+/** What a quota that looks at attributes classes may count. */
+const CLAIM_BOUNDS: readonly Bound[] = [
+  ['requests.storage', gi(10, 80)],
+  ['persistentvolumeclaims', count(3, 14)],
+]
+const AMOUNT_BOUNDS: readonly Bound[] = [
+  ['limits.iops', count(1_000, 6_000)],
+  ['requests.iops', count(400, 1_200)],
+  ['limits.throughput', (rng) => `${rng.between(20, 200)}Mi`],
+  ['requests.throughput', (rng) => `${rng.between(10, 60)}Mi`],
+]
+const OBJECT_BOUNDS: readonly Bound[] = [
+  ['count/persistentvolumeclaims', count(4, 14)],
+  ['count/pods', count(4, 12)],
+  ['count/configmaps', count(2, 8)],
+  ['count/leases.coordination.k8s.io', count(0, 3)],
+  ['configmaps', count(2, 8)],
+  ['secrets', count(0, 4)],
+  ['resourcequotas', count(2, 5)],
+  ['pods', count(4, 12)],
+]
+const CLASS_BOUNDS: readonly Bound[] = Object.keys(CLASSES).flatMap((name): Bound[] => [
+  [`${name}.storageclass.storage.k8s.io/requests.storage`, gi(5, 40)],
+  [`${name}.storageclass.storage.k8s.io/persistentvolumeclaims`, count(1, 6)],
+])
+const POD_BOUNDS: readonly Bound[] = [
+  ['pods', count(3, 10)],
+  ['requests.cpu', count(1, 4)],
+  ['limits.memory', gi(1, 4)],
+]
+/** These make every container say how much it wants. */
+const RESOURCE_BOUNDS: readonly Bound[] = [
+  ['cpu', count(1, 4)],
+  ['memory', gi(1, 4)],
+  ['requests.cpu', count(1, 4)],
+  ['requests.memory', gi(1, 4)],
+  ['limits.cpu', count(2, 8)],
+  ['limits.memory', gi(1, 8)],
+  ['requests.ephemeral-storage', gi(1, 4)],
+  ['limits.ephemeral-storage', gi(1, 4)],
+  ['requests.hugepages-2Mi', gi(1, 2)],
+  ['requests.example.com/gpu', count(0, 2)],
+]
+
+const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'CrossNamespacePodAffinity'] as const
+
+export function createQuota(draft: Draft): UserAction {
+  const { rng, quotas } = draft
+  const ref = freshName(rng, quotas, () => someQuota(rng))
+  if (!quotas.has(keyOf(ref))) quotas.set(keyOf(ref), ref)
+  return { do: 'create', kind: 'quota', object: { metadata: { ...ref }, spec: quotaSpec(draft) } }
+}
+
+function quotaSpec(draft: Draft) {
+  const { rng, hasAmounts } = draft
+  const claimBounds = hasAmounts ? [...CLAIM_BOUNDS, ...AMOUNT_BOUNDS] : CLAIM_BOUNDS
+  switch (rng.below(10)) {
+    case 0:
+    case 1:
+      return { hard: someOf(rng, claimBounds), scopeSelector: attributesSelector(rng) }
+    case 2:
+      return { hard: someOf(rng, CLAIM_BOUNDS), scopes: ['VolumeAttributesClass'] }
+    case 3:
+      return podQuota(rng)
+    case 4:
+      return { hard: someOf(rng, RESOURCE_BOUNDS) }
+    default:
+      return { hard: someOf(rng, [...claimBounds, ...claimBounds, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]) }
+  }
+}
+
+function podQuota(rng: Rng) {
+  if (rng.chance(0.3)) return { hard: { pods: String(rng.between(2, 6)) }, scopes: ['BestEffort'] }
+  const hard = someOf(rng, POD_BOUNDS)
+  if (rng.chance(0.7)) return { hard, scopes: [rng.pick(POD_SCOPES)] }
+  return { hard, scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'DoesNotExist' }] } }
+}
+
+function attributesSelector(rng: Rng) {
+  const operator = rng.pick(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+  const hasValues = operator === 'In' || operator === 'NotIn'
+  const values = hasValues ? { values: [rng.pick(Object.keys(ATTRIBUTES_CLASSES))] } : {}
+  return { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator, ...values }] }
+}
+
+const someOf = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
+  Object.fromEntries(
+    Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, bound]) => [key, bound(rng)]),
+  )
+
+/** Bounds are also lowered below what is used, and mostly raised again. */
+export function editQuota(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = likely(rng, draft.quotas, () => someQuota(rng))
+  const edit = (purpose: string, hard: object): UserAction => ({
+    do: 'edit',
+    kind: 'quota',
+    ref,
+    patch: { spec: { hard } },
+    purpose,
+  })
+  if (rng.chance(0.4)) {
+    const key = rng.pick(['persistentvolumeclaims', 'requests.storage', 'pods'])
+    draft.later(rng.between(30, 400) * 1_000, edit('raise', { [key]: key === 'requests.storage' ? '200Gi' : '40' }))
+    return edit('lower', { [key]: key === 'requests.storage' ? '2Gi' : '1' })
+  }
+  if (rng.chance(0.2)) {
+    const patch = { spec: { scopeSelector: rng.chance(0.5) ? attributesSelector(rng) : null } }
+    return { do: 'edit', kind: 'quota', ref, patch, purpose: 'selector' }
+  }
+  return edit('bounds', someOf(rng, [...CLAIM_BOUNDS, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]))
+}
+
+export function deleteQuota(draft: Draft): UserAction {
+  const { rng, quotas } = draft
+  const ref = likely(rng, quotas, () => someQuota(rng))
+  quotas.delete(keyOf(ref))
+  return { do: 'delete', kind: 'quota', ref }
+}
+
+export function changeLimitRange(draft: Draft): UserAction {
+  const { rng } = draft
+  const ref = { namespace: someNamespace(rng), name: `l${rng.below(2)}` }
+  const what = rng.below(6)
+  if (what < 2) return { do: 'delete', kind: 'limit range', ref }
+  const spec = { limits: [limitItem(draft)] }
+  if (what === 2) return { do: 'edit', kind: 'limit range', ref, patch: { spec }, purpose: 'bounds' }
+  return { do: 'create', kind: 'limit range', object: { metadata: { ...ref }, spec } }
+}
+
+function limitItem({ rng, hasAmounts }: Draft) {
+  if (rng.chance(0.2)) return { type: 'Container', default: { cpu: '200m' }, defaultRequest: { cpu: '100m' } }
+  const storage = { max: { storage: `${rng.between(8, 30)}Gi` }, min: { storage: '1Gi' } }
+  if (!hasAmounts || rng.chance(0.6)) return { type: 'PersistentVolumeClaim', ...storage }
+  return {
+    type: rng.pick(['PersistentVolumeClaim', 'Container']),
+    max: { iops: '3000' },
+    ...(rng.chance(0.5) ? { defaultRequest: { iops: '400' }, default: { iops: '2000' } } : {}),
+  }
+}

@@ -1,0 +1,384 @@
+// Ambushes: a fault and the actions that it hurts, aimed at the same thing within seconds. In an hour of ordinary work such
+// moments come too seldom to be met by chance. Each has names of its own, so that it meets nobody else's work.
+import type { CsiFailureCode } from '../../csi/index.ts'
+import type { Rng } from './rng.ts'
+import type { Action, Fault, Ref, Manifest, UserAction, Setup, Step } from '../plan/plan.ts'
+import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from '../plan/process-names.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
+
+const SECOND_MS = 1_000
+/** What an targeted needs to be there is there by then. */
+const READY_MS = 40 * SECOND_MS
+/** It is over by then, also for whoever waits for a driver that hangs. */
+export const TARGETED_MS = 5 * 60 * SECOND_MS
+
+interface TargetedFault {
+  lay(scene: Scene): void
+  /** Only where this holds. */
+  fits?(setup: Setup): boolean
+  /** Controllers crash or lose their lease over it, and whoever leads next looks at everything anew. */
+  readonly isShaking?: boolean
+}
+
+interface Scene {
+  readonly rng: Rng
+  readonly setup: Setup
+  /** Different for every targeted. */
+  readonly claim: Ref
+  readonly pod: Ref
+  at(ms: number, action: Action): void
+}
+
+export interface TargetedTimes {
+  readonly untilMs: number
+  /** From here on nothing shakes the controllers; 0: all day something may. */
+  readonly steadyFromMs: number
+}
+
+/** A few of them, each another one as long as there are others, one after the other or beside each other. */
+export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] {
+  const steps: Step[] = []
+  const kinds = TARGETED_FAULTS.filter(({ fits }) => fits?.(setup) ?? true)
+  let left: TargetedFault[] = []
+  for (let nth = 0; nth < count; nth++) {
+    if (left.length === 0) left = shuffled(rng, kinds)
+    const targeted = left.pop()!
+    const beginMs = beginOf(targeted, rng, times)
+    const [namespace] = NAMESPACES
+    targeted.lay({
+      rng,
+      setup,
+      claim: { namespace, name: `target-${nth}` },
+      pod: { namespace, name: `target-${nth}` },
+      at: (ms, action) => void steps.push({ atMs: beginMs + Math.floor(ms), action }),
+    })
+  }
+  return steps
+}
+
+/** Where part of the day is steady, what shakes the controllers comes before, and most of the rest in it. */
+function beginOf({ isShaking }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
+  const lastMs = Math.max(0, untilMs - TARGETED_MS)
+  const turnMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isShaking ? TARGETED_MS : 0)))
+  const chosen = rng.fraction()
+  if (turnMs === 0) return Math.floor(chosen * lastMs)
+  if (isShaking) return Math.floor(chosen * turnMs)
+  return Math.floor(rng.chance(0.85) ? turnMs + chosen * (lastMs - turnMs) : chosen * lastMs)
+}
+
+function shuffled<T>(rng: Rng, all: readonly T[]): T[] {
+  const mixed = [...all]
+  for (let at = mixed.length - 1; at > 0; at--) {
+    const other = rng.below(at + 1)
+    ;[mixed[at], mixed[other]] = [mixed[other]!, mixed[at]!]
+  }
+  return mixed
+}
+
+const soon = (rng: Rng): number => 200 + rng.fraction() * 8 * SECOND_MS
+
+/** The claim goes while nobody knows whether its volume was made. */
+const goneUnanswered: TargetedFault = {
+  lay({ rng, claim, at }) {
+    at(READY_MS, rng.chance(0.5) ? losing('net.sim', 15) : hanging('net.sim', 'CreateVolume', 15))
+    at(READY_MS + 100, create('claim', claimOf(claim, 'net-now')))
+    at(READY_MS + 100 + soon(rng), remove('claim', claim))
+  },
+}
+
+/** What was asked for last is taken back while nobody knows whether it was done. */
+const takenBack: TargetedFault = {
+  lay({ rng, claim, at }) {
+    at(0, create('claim', claimOf(claim, 'net-now', { volumeAttributesClassName: 'silver' })))
+    at(READY_MS, rng.chance(0.5) ? losing('net.sim', 12) : hanging('net.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS + 100, editClaim(claim, { volumeAttributesClassName: 'gold' }, 'modify'))
+    at(READY_MS + 100 + soon(rng), { do: 'revert', ref: claim })
+  },
+}
+
+/** The same by amounts, where the server takes them. */
+const amountsTakenBack: TargetedFault = {
+  fits: ({ commits }) => commits === 'atomic',
+  lay({ rng, claim, at }) {
+    at(0, create('claim', claimOf(claim, 'local-now')))
+    at(READY_MS, rng.chance(0.5) ? losing('local.sim', 12) : hanging('local.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS + 100, editClaim(claim, { resources: { requests: { iops: '300' } } }, 'amounts'))
+    at(READY_MS + 100 + soon(rng), editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'))
+  },
+}
+
+/** Grown again while the node still owes the first growth. */
+const grownTwice: TargetedFault = {
+  lay({ rng, setup, claim, pod, at }) {
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(1, create('pod', podOf(pod, claim)))
+    const code = rng.pick(['INTERNAL', 'OUT_OF_RANGE', 'INVALID_ARGUMENT', 'UNAVAILABLE'] as const)
+    if (rng.chance(0.7)) at(READY_MS, failing('net.sim', 'NodeExpandVolume', rng.between(2, 6), code))
+    else for (const node of nodesOf(setup)) at(READY_MS, crashing(agentOf(node), 20))
+    at(READY_MS + 100, grow(claim, 3))
+    at(READY_MS + 100 + soon(rng), grow(claim, 5))
+  },
+}
+
+/** Kinds, or given to the next, while its deletion is under way; whoever deletes it may not hear of that. */
+const keptAfterAll: TargetedFault = {
+  lay({ rng, setup, claim, at }) {
+    const workers = workersOf(setup, 'provisioner', 'net.sim')
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(READY_MS, failing('net.sim', 'DeleteVolume', rng.between(1, 5), 'UNAVAILABLE'))
+    at(READY_MS + 100, remove('claim', claim))
+    const unheard = rng.below(4)
+    for (const process of workers) {
+      if (unheard < 2) at(READY_MS + 400, silencing(process, 40))
+      if (unheard === 2) at(READY_MS + 500, { do: 'bad network', process, ms: 8 * SECOND_MS, lose: 0.6 })
+    }
+    at(READY_MS + 500 + soon(rng) / 4, rng.chance(0.7) ? editVolume(claim, RETAINED, 'policy') : givenBack(claim))
+  },
+}
+
+/** The node's object goes while one of its volumes is mounted, and its pod goes too. */
+const nodeGone: TargetedFault = {
+  lay({ rng, setup, claim, pod, at }) {
+    const node = rng.pick(nodesOf(setup))
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(20 * SECOND_MS, create('pod', { ...podOf(pod, claim), spec: { ...podSpec(claim), nodeName: node } }))
+    at(READY_MS, crashing(agentOf(node), 30 + rng.below(60)))
+    at(READY_MS + 200, remove('node', { name: node }))
+    at(READY_MS + 300 + rng.fraction() * 3 * SECOND_MS, { ...remove('pod', pod), graceSeconds: 0 })
+  },
+}
+
+/** What a pod leaves behind is not let go of, and the next one wants it, or nobody does any more. */
+const movedBadly: TargetedFault = {
+  lay({ rng, claim, pod, at }) {
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(1, create('pod', podOf(pod, claim)))
+    const code = rng.pick(['INTERNAL', 'FAILED_PRECONDITION', 'NOT_FOUND', 'UNAVAILABLE'] as const)
+    at(READY_MS, failing('net.sim', 'ControllerUnpublishVolume', rng.between(1, 4), code))
+    at(READY_MS + 100, { ...remove('pod', pod), graceSeconds: rng.pick([0, 1]) })
+    const next = { ...pod, name: `${pod.name}-1` }
+    const afterMs = READY_MS + 100 + 2 * soon(rng)
+    at(afterMs, rng.chance(0.5) ? create('pod', podOf(next, claim)) : remove('claim', claim))
+  },
+}
+
+/** Whoever leads sleeps in the middle of its work, or another's clock runs ahead. */
+const twoLeaders: TargetedFault = {
+  isShaking: true,
+  fits: ({ controlReplicas }) => controlReplicas > 1,
+  lay({ rng, setup, claim, pod, at }) {
+    const pair = rng.pick([workersOf(setup, 'provisioner', 'net.sim'), workersOf(setup, 'resizer', 'net.sim')])
+    const [first = 'control-1', second = first] = shuffled(rng, pair)
+    for (let nth = 0; nth < 4; nth++) {
+      const one = { ...claim, name: `${claim.name}-${nth}` }
+      at(READY_MS + rng.fraction() * 2 * SECOND_MS, create('claim', claimOf(one, 'net-now')))
+      at(READY_MS + 90 * SECOND_MS + rng.fraction() * 5 * SECOND_MS, grow(one, 3))
+    }
+    const what = rng.below(3)
+    const ms = rng.between(50, 100) * SECOND_MS
+    // Whichever of them leads, the other's clock is ahead at some time.
+    if (what > 0) {
+      at(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
+      at(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: first, byMs: 180 * SECOND_MS })
+    }
+    if (what < 2) at(READY_MS + rng.fraction() * 2 * SECOND_MS, { do: 'freeze', process: first, ms })
+    at(READY_MS, create('pod', podOf(pod, { ...claim, name: `${claim.name}-0` })))
+  },
+}
+
+/** Several want the one volume that was made by hand: one by its name, others because it fits, for a pod or without. */
+const rivals: TargetedFault = {
+  isShaking: true,
+  lay({ rng, setup, claim, pod, at }) {
+    const name = `contested-${claim.name}`
+    const className = rng.pick(['static', 'net-wait', 'net-wait'])
+    const shared = { accessModes: ['ReadWriteOnce'], storageClassName: className }
+    const spec = { ...shared, capacity: { storage: '1Gi' }, persistentVolumeReclaimPolicy: 'Retain' }
+    const csi = { driver: 'net.sim', volumeHandle: `imported-${name}` }
+    const object = { metadata: { name }, spec: { ...spec, csi } }
+    const beginMs = READY_MS + 5 * SECOND_MS
+    const trouble = rng.below(6)
+    at(READY_MS + 100, { do: 'import', driver: 'net.sim', name: `imported-${name}`, object })
+    for (let nth = 0; nth < 3; nth++) {
+      const one = { ...claim, name: `${claim.name}-${nth}` }
+      const byName = nth === 0 ? { volumeName: name } : {}
+      // Who does not hear of volumes is asked for this one by its name after it was set aside for another.
+      const atMs = beginMs + (trouble > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
+      at(atMs, create('claim', claimOf(one, className, byName)))
+      if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
+    }
+    // An administrator means it for the last one, before any of them is there.
+    if (trouble > 1 && rng.chance(0.7)) {
+      const claimRef = { namespace: claim.namespace, name: `${claim.name}-2` }
+      at(beginMs - 100, editVolume({ name }, { spec: { claimRef } }, 'reserve'))
+    }
+    for (const process of workersOf(setup, 'control')) {
+      const atMs = beginMs + rng.fraction() * 100
+      if (trouble === 0) at(atMs, { do: 'bad network', process, ms: 5 * SECOND_MS, lose: 0.3 })
+      if (trouble === 1) at(atMs, { do: 'freeze', process, ms: rng.between(50, 90) * SECOND_MS })
+      if (trouble > 1) at(beginMs - 500, { ...silencing(process, 30), plural: 'persistentvolumes' })
+    }
+    at(beginMs + 20 * SECOND_MS + soon(rng), remove('claim', { ...claim, name: `${claim.name}-0` }))
+  },
+}
+
+/** The class that it waits for comes while little else happens. */
+const classComes: TargetedFault = {
+  lay({ rng, claim, at }) {
+    if (rng.chance(0.6)) {
+      const name = rng.pick(['net-keep', 'local-now', 'basic'])
+      at(READY_MS - SECOND_MS, remove('storage class', { name }))
+      at(READY_MS, create('claim', claimOf(claim, name)))
+      at(READY_MS + 60 * SECOND_MS, create('storage class', { metadata: { name }, ...CLASSES[name]! }))
+      return
+    }
+    const name = 'late'
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(READY_MS - SECOND_MS, remove('attributes class', { name }))
+    at(READY_MS, editClaim(claim, { volumeAttributesClassName: name }, 'modify'))
+    at(READY_MS + 60 * SECOND_MS, create('attributes class', { metadata: { name }, ...ATTRIBUTES_CLASSES[name]! }))
+  },
+}
+
+/** What goes while somebody does not hear of anything, and is found to be gone when everything is listed again. */
+const goneUnheard: TargetedFault = {
+  lay({ rng, setup, claim, pod, at }) {
+    const other = { ...claim, name: `${claim.name}-1` }
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(1, create('claim', claimOf(other, rng.pick(['net-keep', 'local-now']))))
+    at(2, create('pod', podOf(pod, claim)))
+    const deaf = rng.weighted([
+      [3, controlProcesses(setup)],
+      [1, [agentOf(rng.pick(nodesOf(setup)))]],
+      [2, clientsOf(setup)],
+    ])
+    const seconds = rng.between(25, 70)
+    for (const process of deaf) at(READY_MS, silencing(process, seconds))
+    const inGap = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
+    at(inGap(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
+    at(inGap(), remove('claim', other))
+    const goneMs = inGap()
+    if (rng.chance(0.7)) at(goneMs, remove('claim', claim))
+    if (rng.chance(0.3)) at(goneMs + 10 * SECOND_MS, create('claim', claimOf(claim, 'local-now')))
+  },
+}
+
+/** Whoever is to do what users ask for fails in the middle of it. */
+const badMoment: TargetedFault = {
+  isShaking: true,
+  lay({ rng, setup, claim, pod, at }) {
+    const className = rng.pick(['net-now', 'net-now', 'local-now'])
+    const driver = className === 'local-now' ? 'local.sim' : 'net.sim'
+    const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
+    const [made, grown, modified, gone] = [nth(0), nth(1), nth(2), nth(3)]
+    for (const one of [grown, modified, gone]) at(0, create('claim', claimOf(one, className)))
+    if (rng.chance(0.6)) at(SECOND_MS, create('pod', podOf(pod, grown)))
+    const inIt = () => READY_MS + rng.fraction() * 2 * SECOND_MS
+    at(inIt(), create('claim', claimOf(made, className)))
+    at(inIt(), grow(grown, 4))
+    const attributes = driver === 'net.sim' ? 'gold' : 'quick'
+    at(inIt(), editClaim(modified, { volumeAttributesClassName: attributes }, 'modify'))
+    at(inIt(), remove('claim', gone))
+
+    const ms = rng.between(4, 25) * SECOND_MS
+    const trouble = rng.weighted<(process: string) => Fault>([
+      [6, (process) => ({ do: 'bad network', process, ms, lose: 0.5, only: 'replies' })],
+      [3, (process) => ({ do: 'bad network', process, ms, lose: 0.4 })],
+      [2, (process) => crashing(process, rng.between(1, 10))],
+    ])
+    const started = ['provisioner', 'resizer', 'control']
+    const workers = new Set(started.flatMap((role) => workersOf(setup, role, driver)))
+    const atMs = READY_MS - 100 + rng.pick([0, 200, 2_000]) * rng.fraction()
+    if (rng.chance(0.1)) at(atMs, { do: 'refuse writes', ms: rng.between(1, 6) * SECOND_MS })
+    else for (const process of workers) at(atMs, trouble(process))
+  },
+}
+
+/** The last one twice: it is the one that can be about anything. */
+const TARGETED_FAULTS: readonly TargetedFault[] = [
+  goneUnanswered,
+  takenBack,
+  amountsTakenBack,
+  grownTwice,
+  keptAfterAll,
+  nodeGone,
+  movedBadly,
+  twoLeaders,
+  rivals,
+  classComes,
+  goneUnheard,
+  badMoment,
+  badMoment,
+]
+
+type Kind = 'claim' | 'pod' | 'attributes class' | 'storage class' | 'node'
+
+const create = (kind: Kind, object: Manifest): UserAction => ({
+  do: 'create',
+  kind,
+  object,
+})
+
+const remove = (kind: Kind, ref: Ref) => ({ do: 'delete', kind, ref }) as const
+
+const claimOf = (metadata: Ref, storageClassName: string, more: object = {}): Manifest => ({
+  metadata,
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } }, ...more },
+})
+
+const podSpec = (claim: Ref) => ({
+  containers: [{ name: 'main', image: 'scratch', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
+  volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim.name } }],
+})
+
+const podOf = (metadata: Ref, claim: Ref) => ({ metadata, spec: podSpec(claim) })
+
+const editClaim = (ref: Ref, spec: object, purpose: string): UserAction => ({
+  do: 'edit',
+  kind: 'claim',
+  ref,
+  patch: { spec },
+  purpose,
+})
+
+const grow = (ref: Ref, sizeGi: number): UserAction =>
+  editClaim(ref, { resources: { requests: { storage: `${sizeGi}Gi` } } }, 'grow')
+
+const RETAINED = { spec: { persistentVolumeReclaimPolicy: 'Retain' } }
+
+const editVolume = (ref: Ref, patch: Manifest, purpose: string): UserAction => ({
+  do: 'edit',
+  kind: 'volume',
+  ref,
+  patch,
+  purpose,
+})
+
+const givenBack = (ref: Ref): UserAction => editVolume(ref, { spec: { claimRef: null } }, 'release')
+
+type Aimed = 'net.sim' | 'local.sim'
+
+const losing = (driver: Aimed, seconds: number): Fault => ({ do: 'lose replies', driver, ms: seconds * SECOND_MS })
+
+const hanging = (driver: Aimed, method: string, seconds: number): Fault => ({
+  do: 'driver hangs',
+  driver,
+  method,
+  ms: seconds * SECOND_MS,
+})
+
+const failing = (driver: Aimed, method: string, times: number, code: CsiFailureCode): Fault => ({
+  do: 'driver fails',
+  driver,
+  method,
+  code,
+  times,
+})
+
+const crashing = (process: string, seconds: number): Fault => ({ do: 'crash', process, downMs: seconds * SECOND_MS })
+
+const silencing = (process: string, seconds: number) => ({
+  do: 'cut history' as const,
+  process,
+  ms: seconds * SECOND_MS,
+})

@@ -1,0 +1,97 @@
+// What administrators do with volumes: put some on the collection, with storage in a driver or without, change what becomes of
+// them, give released ones to the next claim, and take them away.
+import { type Draft, isForBlock, likely, someClaim, someVolumeName } from './draft.ts'
+import { SELECTED, STATIC } from './claim-actions.ts'
+import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
+import { type DriverName, NODES, PLACE } from '../plan/catalog.ts'
+
+/** Storage that was there before us has handles that begin so. */
+export const IMPORTED = 'imported-'
+
+export function importVolume(draft: Draft): UserAction {
+  const { rng } = draft
+  const driver = rng.weighted<DriverName>([
+    [5, 'net.sim'],
+    [2, 'local.sim'],
+    [2, 'basic.sim'],
+  ])
+  const handle = `${IMPORTED}${++draft.imports}`
+  // Imports are in the driver's first pool, which of the local one is the first node's.
+  const place = { matchExpressions: [{ key: PLACE, operator: 'In', values: [NODES[0]] }] }
+  const object = volumeText(draft, {
+    csi: { driver, volumeHandle: handle },
+    persistentVolumeReclaimPolicy: rng.pick(['Retain', 'Retain', 'Delete']),
+    ...(driver === 'local.sim' ? { nodeAffinity: { required: { nodeSelectorTerms: [place] } } } : {}),
+  })
+  return { do: 'import', driver, name: handle, object }
+}
+
+export function createVolume(draft: Draft): UserAction {
+  const { rng } = draft
+  const object = volumeText(draft, {
+    nfs: { server: 'filer.example', path: '/collection' },
+    persistentVolumeReclaimPolicy: rng.weighted([
+      [12, 'Retain'],
+      [1, 'Delete'], // nobody here can
+      [1, 'Recycle'],
+    ]),
+  })
+  return { do: 'create', kind: 'volume', object }
+}
+
+function volumeText({ rng, volumes }: Draft, parts: Manifest): Manifest {
+  const name = someVolumeName(rng)
+  volumes.add(name)
+  const reservedFor = rng.chance(0.2) ? someClaim(rng) : undefined
+  const isBlock = rng.chance(reservedFor && isForBlock(reservedFor.name) ? 0.8 : 0.1)
+  const spec = {
+    capacity: { storage: `${rng.between(1, 6)}Gi` },
+    accessModes: rng.pick([['ReadWriteOnce'], ['ReadWriteOnce', 'ReadWriteMany'], ['ReadWriteOncePod']]),
+    storageClassName: rng.pick([STATIC, STATIC, STATIC, '', 'net-now']),
+    ...(isBlock ? { volumeMode: 'Block' } : {}),
+    ...(reservedFor ? { claimRef: { ...reservedFor } } : {}),
+    ...parts,
+  }
+  return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED } : {}) }, spec }
+}
+
+/** That of a claim, or one from the collection. */
+function someVolume({ rng, claims, volumes }: Draft): Ref {
+  if (volumes.size > 0 && rng.chance(0.3)) return { name: rng.pick([...volumes]) }
+  return likely(rng, claims, () => someClaim(rng))
+}
+
+const editVolume = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({
+  do: 'edit',
+  kind: 'volume',
+  ref,
+  patch,
+  purpose,
+})
+
+export function changePolicy(draft: Draft): UserAction {
+  const persistentVolumeReclaimPolicy = draft.rng.pick(['Retain', 'Delete'])
+  return editVolume(someVolume(draft), 'policy', { spec: { persistentVolumeReclaimPolicy } })
+}
+
+/** Whoever performs it looks first: only what is released is given back. */
+export function releaseVolume(draft: Draft): UserAction {
+  const { rng, volumes, released } = draft
+  const isKept = released.length > 0 && rng.chance(0.6)
+  const isOfShelf = volumes.size > 0 && rng.chance(0.5)
+  // Released are volumes of claims that are gone: any may be.
+  const ref = isKept ? rng.pick(released) : isOfShelf ? { name: rng.pick([...volumes]) } : someClaim(rng)
+  return editVolume(ref, 'release', { spec: { claimRef: null } })
+}
+
+export function touchVolume(draft: Draft): UserAction {
+  const { rng } = draft
+  const labels = rng.chance(0.5) ? SELECTED : { touched: String(rng.below(100)) }
+  return editVolume(someVolume(draft), 'label', { metadata: { labels } })
+}
+
+export function deleteVolume(draft: Draft): UserAction {
+  const ref = someVolume(draft)
+  if (!ref.namespace) draft.volumes.delete(ref.name)
+  return { do: 'delete', kind: 'volume', ref }
+}

@@ -1,0 +1,202 @@
+// The workloads of the simulator: what users do, for how long, and how much breaks meanwhile. `mixed` has everything; the
+// others put one feature under load, with shorter plans and higher fault rates. generate.ts turns a workload into a plan.
+import type { AtRestStep, Setup, UserAction } from '../plan/plan.ts'
+import { changeAttributesClass, changeClass, changeConfigMap, changeNode, reportCapacity } from './admin-actions.ts'
+import {
+  createClaim,
+  createClaimsTogether,
+  deleteClaim,
+  grow,
+  lower,
+  modify,
+  revert,
+  touchClaim,
+  tryClaim,
+  writeInvalid,
+} from './claim-actions.ts'
+import type { Draft } from './draft.ts'
+import { createPod, deletePod, touchPod } from './pod-actions.ts'
+import { changeLimitRange, createQuota, deleteQuota, editQuota } from './quota-actions.ts'
+import { changePolicy, createVolume, deleteVolume, importVolume, releaseVolume, touchVolume } from './volume-actions.ts'
+
+export const WORKLOAD_NAMES = [
+  'mixed',
+  'provisioning',
+  'expansion',
+  'modification',
+  'attaching',
+  'scheduling',
+  'quota',
+  'cache',
+] as const
+export type WorkloadName = (typeof WORKLOAD_NAMES)[number]
+
+type Range = readonly [least: number, most: number]
+
+export interface Workload {
+  /** How long users act and faults occur; healing comes after. */
+  readonly minutes: number
+  readonly operations: Range
+  readonly faults: Range
+  readonly targetedFaults: Range
+  /** Factor on all fault rates. */
+  readonly severity: number
+  /** Whether namespaces and nodes are deleted, gates changed and driver state lost now and then. */
+  readonly hasRareActions: boolean
+  readonly actions: readonly (readonly [weight: number, generate: (draft: Draft) => UserAction])[]
+  /** The part of the setup that the workload needs; the seed decides the rest. */
+  readonly setup?: (seed: number) => Partial<Setup>
+  readonly atRest?: readonly AtRestStep[]
+}
+
+const FOCUSED = {
+  minutes: 12,
+  operations: [50, 80],
+  faults: [6, 12],
+  targetedFaults: [0, 2],
+  severity: 3,
+  hasRareActions: false,
+  atRest: ['restart'],
+} as const satisfies Partial<Workload>
+
+export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
+  mixed: {
+    minutes: 50,
+    operations: [220, 280],
+    faults: [24, 40],
+    targetedFaults: [6, 10],
+    severity: 1,
+    hasRareActions: true,
+    actions: [
+      [18, createClaim],
+      [8, deleteClaim],
+      [9, grow],
+      [2, lower],
+      [8, modify],
+      [2, revert],
+      [3, touchClaim],
+      [3, writeInvalid],
+      [14, createPod],
+      [9, deletePod],
+      [1, touchPod],
+      [3, importVolume],
+      [2, createVolume],
+      [2, deleteVolume],
+      [3, changePolicy],
+      [4, releaseVolume],
+      [1, touchVolume],
+      [2, changeClass],
+      [2, changeAttributesClass],
+      [3, createQuota],
+      [3, editQuota],
+      [2, deleteQuota],
+      [2, changeLimitRange],
+      [3, changeNode],
+      [3, changeConfigMap],
+    ],
+  },
+  provisioning: {
+    ...FOCUSED,
+    actions: [
+      [10, createClaim],
+      [6, deleteClaim],
+      [2, touchClaim],
+      [4, createPod],
+      [3, deletePod],
+      [3, importVolume],
+      [2, createVolume],
+      [2, deleteVolume],
+      [3, releaseVolume],
+      [2, changePolicy],
+      [3, changeClass],
+    ],
+  },
+  expansion: {
+    ...FOCUSED,
+    actions: [
+      [5, createClaim],
+      [1, deleteClaim],
+      [12, grow],
+      [4, lower],
+      [4, revert],
+      [1, touchClaim],
+      [5, createPod],
+      [2, deletePod],
+      [1, createQuota],
+      [2, editQuota],
+    ],
+  },
+  modification: {
+    ...FOCUSED,
+    actions: [
+      [5, createClaim],
+      [1, deleteClaim],
+      [12, modify],
+      [5, revert],
+      [2, grow],
+      [3, createPod],
+      [2, deletePod],
+      [3, changeAttributesClass],
+      [1, createQuota],
+      [1, editQuota],
+    ],
+  },
+  attaching: {
+    ...FOCUSED,
+    setup: () => ({ nodes: 3 }),
+    actions: [
+      [5, createClaim],
+      [1, deleteClaim],
+      [12, createPod],
+      [10, deletePod],
+      [1, changeNode],
+    ],
+  },
+  scheduling: {
+    ...FOCUSED,
+    setup: () => ({ nodes: 3 }),
+    actions: [
+      [4, createClaim],
+      [1, deleteClaim],
+      [12, createPod],
+      [7, deletePod],
+      [3, changeNode],
+      [1, reportCapacity],
+    ],
+    atRest: ['restart', 'unrelated changes'],
+  },
+  quota: {
+    ...FOCUSED,
+    operations: [120, 180],
+    // Several API servers share the store, as they do on etcd, and decide on copies that lag behind.
+    setup: (seed) => ({ apiServers: 1 + (seed % 3), commits: 'atomic' }),
+    actions: [
+      [10, createClaim],
+      [2, createClaimsTogether],
+      [2, tryClaim],
+      [5, deleteClaim],
+      [4, grow],
+      [3, modify],
+      [2, createPod],
+      [2, deletePod],
+      [5, createQuota],
+      [5, editQuota],
+      [2, deleteQuota],
+      [1, changeLimitRange],
+      [5, changeConfigMap],
+    ],
+    atRest: ['restart', 'use free quota'],
+  },
+  cache: {
+    ...FOCUSED,
+    minutes: 30,
+    operations: [150, 250],
+    setup: () => ({ cacheFollower: true }),
+    actions: [
+      [20, changeConfigMap],
+      [3, createClaim],
+      [3, deleteClaim],
+    ],
+    atRest: [],
+  },
+}

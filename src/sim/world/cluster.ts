@@ -1,0 +1,165 @@
+// The API server in the simulated world: the production server on the production store, over a disk and behind a network
+// that can fail. The server is a process and may crash; components are added as further processes. With several API
+// servers, the others share the store of the first, as servers on one etcd cluster do.
+import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
+import type { ExpansionQuota } from '../../api/kind.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { createApiServer, createBuiltIns, inProcessClient, SYSTEM_USER, versionInfo } from '../../apiserver/index.ts'
+import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import { type HistoryOptions, openMemoryStore, type Store } from '../../store/index.ts'
+import { createDisk, type SimDisk } from './disk.ts'
+import { createNetwork, type Network } from './network.ts'
+import { createProcess, type Env, type SimProcess } from './process.ts'
+import { shareStore } from './shared-store.ts'
+import type { World } from './world.ts'
+
+export interface Cluster {
+  readonly world: World
+  readonly network: Network
+  readonly disk: SimDisk
+  readonly server: SimProcess
+  /** Further API servers on the same store, by name. */
+  readonly replicas: ReadonlyMap<string, SimProcess>
+  /** A client that bypasses the network, for users and checkers; undefined while the server is down. */
+  direct(): Client | undefined
+  /** The same through any API server that is up. */
+  anyDirect(): Client | undefined
+  /** The store, for checkers; undefined while the server is down. */
+  store(): Store | undefined
+  /** Calls `listener` with the store of every incarnation of the server, first with the present one. */
+  follow(listener: (store: Store) => void): void
+  /** Adds and starts a component that reaches the server over the network only. */
+  add(name: string, main: (env: Env, client: Client) => void): SimProcess
+  /** Starts every process that is down, ends all faults, and waits until the server answers. */
+  heal(): Promise<void>
+}
+
+export interface ClusterOptions {
+  readonly expansionQuota?: ExpansionQuota
+  /** Read at every start of the server. */
+  readonly gates?: () => FeatureGates
+  /** API servers that share the store. Default 1. */
+  readonly apiServers?: number
+}
+
+/** The longest delay of a change on its way to another server's copy of the store. */
+const COPY_LATENCY_MS = 100
+
+export async function createCluster(
+  world: World,
+  history?: HistoryOptions,
+  { expansionQuota, gates = () => allGatesOn, apiServers = 1 }: ClusterOptions = {},
+): Promise<Cluster> {
+  const disk = createDisk(world, 'server')
+  const processes: SimProcess[] = []
+  const followers: ((store: Store) => void)[] = []
+  let current: { client: Client; store: Store } | undefined
+
+  const server = createProcess(world, 'server', (env) => {
+    current = undefined
+    void start(env)
+  })
+  async function start(env: Env): Promise<void> {
+    const store = await env.pass(openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }))
+    const api = serverOn(env, store)
+    await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries what a failing disk refused
+    current = { client: inProcessClient(api.objects, SYSTEM_USER), store }
+    for (const follow of followers) follow(store)
+    for (const { process } of replicas) {
+      process.crash() // one that started before the store was there serves nothing
+      process.start()
+    }
+  }
+
+  const serverOn = ({ clock, random }: Env, store: Store) =>
+    createApiServer({
+      store,
+      clock,
+      random,
+      log: silentLog,
+      kinds: ALL_KINDS,
+      gates: gates(),
+      ...(expansionQuota ? { expansionQuota } : {}),
+      authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
+      authorizer: { authorize: () => ({ allowed: true }) },
+      version: versionInfo(),
+    })
+
+  const replicas = Array.from({ length: apiServers - 1 }, (_, index) => createReplica(`server-${index + 2}`))
+  function createReplica(name: string) {
+    const replica: { readonly process: SimProcess; client: Client | undefined } = {
+      client: undefined,
+      process: createProcess(world, name, (env) => {
+        replica.client = undefined
+        const shared = current?.store
+        if (shared) void serve(env, shared)
+      }),
+    }
+    async function serve(env: Env, shared: Store): Promise<void> {
+      const store = await shareStore({ world, env, shared, latencyMs: COPY_LATENCY_MS })
+      replica.client = inProcessClient(serverOn(env, store).objects, SYSTEM_USER)
+    }
+    return replica
+  }
+  const pick = apiServers > 1 ? world.random('api servers') : () => 0
+
+  const network = createNetwork(world, () => (server.alive ? current?.client : undefined))
+
+  const crashServer = server.crash
+  server.crash = () => {
+    if (!server.alive) return
+    crashServer()
+    current = undefined
+    disk.powerCut()
+    network.serverDied()
+    for (const { process } of replicas) process.crash() // the shared store is gone with the server that holds it
+  }
+
+  const cluster: Cluster = {
+    world,
+    network,
+    disk,
+    server,
+    replicas: new Map(replicas.map(({ process }) => [process.name, process])),
+    direct: () => (server.alive ? current?.client : undefined),
+    anyDirect() {
+      const up = [cluster.direct(), ...replicas.filter(({ process }) => process.alive).map(({ client }) => client)]
+      return up[Math.floor(pick() * up.length)]
+    },
+    store: () => (server.alive ? current?.store : undefined),
+    follow(listener) {
+      followers.push(listener)
+      if (current) listener(current.store)
+    },
+    add(name, main) {
+      const process = createProcess(world, name, (env) => main(env, network.clientFor(env)))
+      processes.push(process)
+      process.start()
+      return process
+    },
+    async heal() {
+      Object.assign(network.faults, {
+        loseRequest: 0,
+        loseReply: 0,
+        duplicate: 0,
+        refuse: 0,
+        breakWatch: 0,
+        silenceWatch: 0,
+      })
+      network.losing.clear()
+      disk.faults.refuse = 0
+      for (const process of [server, ...replicas.map((replica) => replica.process), ...processes]) {
+        process.crashRate = 0
+        process.start()
+      }
+      await world.runUntil(() => cluster.direct() !== undefined, {
+        withinMs: 60_000,
+        waitingFor: 'the server to be up',
+      })
+    },
+  }
+  server.start()
+  await cluster.heal()
+  return cluster
+}

@@ -1,0 +1,267 @@
+// A CSI driver in the world: the fake's model behind a socket that loses requests and replies, in a process that can
+// die. To whoever calls it is just a CsiDriver. What its storage holds survives its crashes, unless it is to be lost.
+import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
+import {
+  createFakeDriver,
+  createRecord,
+  createScript,
+  emptyState,
+  type FakeDriver,
+  type FakeRecord,
+  type FakeRule,
+  type FakeSettings,
+  type FakeState,
+  fakeSettings,
+  type Script,
+} from '../../csi/fake/index.ts'
+import { type CallOptions, CSI_CODES, type CsiDriver, CsiError, type CsiFailureCode, driverOver } from '../../csi/index.ts'
+import { createProcess, type Env, type Incarnation, type SimProcess } from './process.ts'
+import type { World } from './world.ts'
+
+export interface DriverFaults {
+  latencyMs: number
+  /** The request never arrives. */
+  loseRequest: number
+  /** It is carried out, but the reply never arrives. */
+  loseReply: number
+  /** It is answered with some error, and nothing is done. */
+  refuse: number
+  /** It takes up to `slowMs`, which may be longer than its caller waits. */
+  slow: number
+  slowMs: number
+}
+
+export const NO_DRIVER_FAULTS: DriverFaults = {
+  latencyMs: 2,
+  loseRequest: 0,
+  loseReply: 0,
+  refuse: 0,
+  slow: 0,
+  slowMs: 60_000,
+}
+
+export interface SimDriver {
+  readonly faults: DriverFaults
+  readonly settings: FakeSettings
+  /** Every call of all its lives, and whether two about one volume ever overlapped. */
+  readonly record: FakeRecord
+  readonly script: Script
+  /** The driver's process: `crash` keeps what the storage holds. */
+  readonly process: SimProcess
+  /** What the storage holds now. */
+  state(): FakeState
+  /** The storage forgets everything; call while the driver is down. */
+  loseState(): void
+  holdCapacity(): void
+  showCapacity(): void
+  /** The driver as one incarnation of a process reaches it. With `nodeId`, its node service is that node's. */
+  driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
+  /** Ends all faults, scripted ones too, and starts it if it is down. */
+  heal(): void
+  /** While set, it says of itself what happens to a call before its own rules and its chance are asked. */
+  scripted?: (call: ScriptedCall) => FakeRule | undefined
+}
+
+export interface ScriptedCall {
+  readonly method: string
+  /** Names and ids. */
+  readonly volumes: readonly string[]
+}
+
+export interface SimDriverOptions {
+  /** The node's part of a call is done, whether or not its caller ever hears of it. */
+  onNode?(nodeId: string, method: string, request: Message): void
+  /** Counts the times a node has started: what was under way there when its power was cut, never happened. */
+  bootOf?(nodeId: string): number
+}
+
+/** How long a call may take, unless it says otherwise; as connectDriver's. */
+const TIMEOUT_MS = 10_000
+
+/** What a driver cannot do it never can; UNIMPLEMENTED does not come by chance. */
+const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
+/** All other codes say of CreateVolume that there is no such volume. A driver that lies cannot be served without leaks. */
+const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
+
+export function createSimDriver(
+  world: World,
+  name: string,
+  settings: FakeSettings = fakeSettings(),
+  hooks: SimDriverOptions = {},
+): SimDriver {
+  const random = world.random(`driver ${name}`)
+  const faults: DriverFaults = { ...NO_DRIVER_FAULTS }
+  const record = createRecord()
+  const script = createScript()
+  let state = emptyState()
+  let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
+  const underWay = new Set<UnderWay>()
+  /** Attributes, by volume. */
+  const lastAsked = new Map<string, Readonly<Record<string, string>>>()
+
+  const process = createProcess(world, name, (env) => {
+    const fake = createFakeDriver({
+      clock: env.clock,
+      settings,
+      state,
+      record,
+      script: {
+        ...script,
+        take: (method, volumes) =>
+          fair(method, volumes, script.take(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
+          byChance(method, volumes),
+        hang: () => env.pass(script.hang()), // a incarnation that is over does not go on when hangs are released
+      },
+      onCrash: () => process.crash(),
+    })
+    current = { fake, env }
+  })
+  const crash = process.crash
+  process.crash = () => {
+    if (!process.alive) return
+    crash()
+    current = undefined
+    record.died()
+    for (const call of underWay) world.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
+  }
+
+  const latency = () => faults.latencyMs * random()
+
+  function byChance(method: string, volumes: readonly string[]): FakeRule | undefined {
+    if (random() < faults.refuse) {
+      const codes = isDoneAlready(method, volumes) ? TELLING_NOTHING : ERRORS
+      const code = codes[Math.floor(random() * codes.length)]!
+      return { effect: { do: 'fail', code, message: 'a bad day' } }
+    }
+    if (random() >= faults.slow) return undefined
+    world.tally('driver slow')
+    return { afterMs: random() * faults.slowMs }
+  }
+
+  /** What has been done is not denied: a driver that lies cannot be served. */
+  function fair(method: string, volumes: readonly string[], rule: FakeRule | undefined): FakeRule | undefined {
+    if (rule?.effect?.do !== 'fail' || TELLING_NOTHING.includes(rule.effect.code)) return rule
+    return isDoneAlready(method, volumes) ? { ...rule, effect: { ...rule.effect, code: 'UNAVAILABLE' } } : rule
+  }
+
+  function isDoneAlready(method: string, volumes: readonly string[]): boolean {
+    const held = Object.values(state.volumes).find(({ id, name }) => volumes.includes(name) || volumes.includes(id))
+    if (method === 'CreateVolume') return held !== undefined
+    if (method !== 'ControllerModifyVolume' || !held) return false
+    return Object.entries(lastAsked.get(held.id) ?? {}).every(([key, value]) => held.mutableParameters[key] === value)
+  }
+
+  function send(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
+    return new Promise<Message>((resolve, reject) => {
+      const { signal, timeoutMs = TIMEOUT_MS } = options
+      const gone = new AbortController()
+      const end = (settle: () => void) => {
+        if (!underWay.delete(call)) return
+        cancelTimeout()
+        signal?.removeEventListener('abort', giveUp)
+        gone.abort(OVER) // harmless once it was answered
+        settle()
+      }
+      const call: UnderWay = {
+        incarnation,
+        gone,
+        fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
+      }
+      const giveUp = () => call.fail('CANCELLED', 'given up')
+      const cancelTimeout = world.schedule(timeoutMs, () => call.fail('DEADLINE_EXCEEDED', 'no reply came in time'))
+      /** Half of what is lost is lost with the connection, which is noticed; the other half in silence. */
+      const lose = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
+
+      underWay.add(call)
+      if (signal?.aborted) return giveUp()
+      signal?.addEventListener('abort', giveUp, { once: true })
+      world.schedule(latency(), () => {
+        if (!current) return call.fail('UNAVAILABLE', 'nobody answers')
+        if (random() < faults.loseRequest) {
+          world.tally('driver request lost')
+          return lose()
+        }
+        for (const other of underWay) if (!other.incarnation.alive) other.gone.abort() // sockets of the dead are closed
+        const own = current
+        const { volumeId, mutableParameters } = request as unknown as Asked
+        if (method.name === 'ControllerModifyVolume') lastAsked.set(volumeId, mutableParameters)
+        const boot = hooks.bootOf?.(nodeId)
+        const action = async () => {
+          const reply = await serviceOf(own.fake, nodeId, method)(request, { signal: gone.signal })
+          if (!method.name.startsWith('Node')) return reply
+          if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
+          else hooks.onNode?.(nodeId, method.name, request)
+          return reply
+        }
+        const answer = (outcome: string, settle: () => void) => {
+          world.note(`${name} answers ${method.name}: ${outcome}`)
+          if (outcome !== 'OK') world.tally(`driver ${outcome}`)
+          if (random() < faults.loseReply) {
+            world.tally('driver reply lost')
+            return lose()
+          }
+          return world.schedule(latency(), () => end(settle))
+        }
+        // It may die before the work, and between the work and the reply.
+        const work = own.env.pass(Promise.resolve()).then(() => own.env.pass(action()))
+        work.then(
+          (reply) => answer('OK', () => resolve(create(method.output, reply as never))),
+          (error: CsiError) => answer(error.codeName ?? 'INTERNAL', () => reject(error)),
+        )
+      })
+    })
+  }
+
+  process.start()
+  const driver: SimDriver = {
+    faults,
+    settings,
+    record,
+    script,
+    process,
+    state: () => state,
+    loseState() {
+      state = emptyState()
+    },
+    holdCapacity: () => current?.fake.holdCapacity(),
+    showCapacity: () => current?.fake.showCapacity(),
+    driverFor: (incarnation, nodeId = settings.nodes[0]?.id ?? '') =>
+      driverOver((method, request, options) => incarnation.pass(send(incarnation, nodeId, method, request, options))),
+    heal() {
+      Object.assign(faults, { loseRequest: 0, loseReply: 0, refuse: 0, slow: 0 })
+      script.setRules([])
+      script.release()
+      process.crashRate = 0
+      process.start()
+    },
+  }
+  return driver
+}
+
+interface Asked {
+  readonly volumeId: string
+  readonly mutableParameters: Readonly<Record<string, string>>
+}
+
+/** A node without power has nothing staged and nothing mounted. */
+export function forgetNode(state: FakeState, nodeId: string): void {
+  for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
+}
+
+/** Why a call is given up, made once: most end as they should, and an error would be made for each of them. */
+const OVER = new Error('the call is over')
+
+interface UnderWay {
+  readonly incarnation: Incarnation
+  readonly gone: AbortController
+  fail(code: CsiFailureCode, because: string): void
+}
+
+type AnyCall = (request: Message, call: { readonly signal: AbortSignal }) => Promise<object>
+
+function serviceOf(driver: FakeDriver, nodeId: string, method: DescMethod): AnyCall {
+  const services = { Identity: driver.identity, Controller: driver.controller, Node: driver.node(nodeId) }
+  return (services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>)[
+    method.localName
+  ]!
+}

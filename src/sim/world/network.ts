@@ -1,0 +1,263 @@
+// The way between a process and the API server: requests and replies take time, get lost, come twice, or meet a
+// server that is busy, failing or gone. To the process it is just a Client.
+import type { KubeObject } from '../../api/kind.ts'
+import { expired, tooManyRequests, unavailable } from '../../api/status-error.ts'
+import type { Client, WatchEvent } from '../../client/client.ts'
+import type { Incarnation } from './process.ts'
+import type { World } from './world.ts'
+
+export interface NetworkFaults {
+  latencyMs: number
+  /** The request never arrives. */
+  loseRequest: number
+  /** The request is carried out, but the reply never arrives. */
+  loseReply: number
+  /** The request arrives twice. */
+  duplicate: number
+  /** The server answers 429 or 503 without doing anything. */
+  refuse: number
+  /** A watch breaks, per event. */
+  breakWatch: number
+  /** A watch goes silent, per event: nothing more comes, and nobody says so. */
+  silenceWatch: number
+}
+
+export const NO_FAULTS: NetworkFaults = {
+  latencyMs: 5,
+  loseRequest: 0,
+  loseReply: 0,
+  duplicate: 0,
+  refuse: 0,
+  breakWatch: 0,
+  silenceWatch: 0,
+}
+
+/** What a process loses of what it sends and is sent. */
+export interface Losses {
+  readonly share: number
+  /** Writes are carried out, and it is not told; all else goes well. */
+  readonly onlyReplies?: boolean
+}
+
+/** Who sends: a process has a name. */
+interface Sender {
+  readonly name?: string
+}
+
+/** A client waits this long for a reply that is not coming. */
+const REPLY_TIMEOUT_MS = 10_000
+/** A stream without a word for this long is given up, as the HTTP client does. */
+const SILENCE_MS_MAX = 90_000
+/** How soon, at most, a client notices that the server it is connected to has died. */
+const NOTICE_MS_MAX = 5_000
+
+export interface Network {
+  readonly faults: NetworkFaults
+  /** The client of one incarnation of a process. `server` gives the client of the server's current incarnation, if it has one. */
+  clientFor(incarnation: Incarnation & Sender): Client
+  /** Whoever has a stream open will notice. */
+  serverDied(): void
+  /** What one process loses besides; by its name. */
+  readonly losing: Map<string, Losses>
+  /**
+   * For this long nothing comes on the streams of one process or of all, about one kind or any. Then they break, and who
+   * resumes them is told that it is too late: everything has to be listed again.
+   */
+  cutHistory(ms: number, of?: Streams): void
+}
+
+interface Streams {
+  readonly process?: string | undefined
+  /** `persistentvolumes` … */
+  readonly plural?: string | undefined
+}
+
+/** A stream that is open. */
+interface OpenStream {
+  /** Whose, and about what. */
+  readonly name: string
+  readonly plural: string
+  /** What to do when the connection is gone, while it waits for its next event. */
+  notice?: () => void
+}
+
+/** It changes nothing, and every stream has one a minute: what it would take on its way is not worth a step. */
+const isSignOfLife = (event: WatchEvent<KubeObject>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
+
+export function createNetwork(world: World, server: () => Client | undefined): Network {
+  const random = world.random('network')
+  const faults: NetworkFaults = { ...NO_FAULTS }
+  const streams = new Set<OpenStream>()
+  const losing = new Map<string, Losses>()
+  /** What is cut off, until when. */
+  let cuts: (Streams & { readonly untilMs: number })[] = []
+  /** How many streams come too late, by whose they are and what they are about. */
+  const tooLate = new Map<string, number>()
+  const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * random(), resolve))
+  const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
+  const noReply = async (): Promise<never> => {
+    await later(REPLY_TIMEOUT_MS)
+    throw unavailable('no reply came')
+  }
+
+  const happens = (rate: number, what: string): boolean => {
+    const does = random() < rate
+    if (does) world.tally(what)
+    return does
+  }
+  const losesOf = ({ name = '' }: Sender): number => {
+    const losses = losing.get(name)
+    return losses && !losses.onlyReplies ? losses.share : 0
+  }
+
+  /** One request on its way there and back. */
+  async function exchange<T>(incarnation: Sender, call: (client: Client) => Promise<T>, isWrite = false): Promise<T> {
+    await delay()
+    if (happens(faults.loseRequest + losesOf(incarnation), 'request lost')) return noReply()
+    const client = server()
+    if (!client) throw unavailable('connection refused')
+    if (happens(faults.refuse, 'refused 429 or 503'))
+      throw random() < 0.5 ? tooManyRequests('too busy') : unavailable('failing')
+    const twice = happens(faults.duplicate, 'request twice')
+    const outcome = call(client).then(
+      (value) => ({ ok: true as const, value }),
+      (error: unknown) => ({ ok: false as const, error }),
+    )
+    // A server that dies in the middle never answers.
+    const settled = await orTooLate(outcome)
+    if (twice) void call(client).catch(() => {})
+    if (!settled || server() !== client) return noReply()
+    const losses = losing.get(incarnation.name ?? '')
+    const loses = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
+    if (happens(faults.loseReply + loses, 'reply lost')) return noReply()
+    await delay()
+    if (settled.ok) return settled.value
+    if ((settled.error as { code?: number }).code === 409) world.tally('conflict')
+    throw settled.error
+  }
+
+  const isOf = ({ name, plural }: OpenStream, of: Streams): boolean =>
+    name === (of.process ?? name) && plural === (of.plural ?? plural)
+  const deafUntilMs = (own: OpenStream): number =>
+    Math.max(0, ...cuts.filter((cut) => isOf(own, cut)).map(({ untilMs }) => untilMs))
+
+  async function* stream<T extends KubeObject>(
+    incarnation: Incarnation & Sender,
+    open: (client: Client) => AsyncIterable<WatchEvent<T>>,
+    {
+      plural,
+      isResumed,
+      hasState,
+    }: { readonly plural: string; readonly isResumed: boolean; readonly hasState: boolean },
+  ): AsyncIterable<WatchEvent<T>> {
+    await incarnation.pass(delay())
+    const client = server()
+    if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
+    const { name = '' } = incarnation
+    const late = tooLate.get(`${name} ${plural}`) ?? 0
+    if (isResumed && late > 0) {
+      tooLate.set(`${name} ${plural}`, late - 1)
+      world.tally('410 for a watch')
+      throw expired('too old resource version: history was cut')
+    }
+    let isState = hasState
+    const own: OpenStream = { name, plural }
+    streams.add(own)
+    const events = open(client)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await incarnation.pass(
+          patiently(events.next(), client, own).finally(() => incarnation.alive || events.return?.()),
+        )
+        if (next.done) return
+        if (happens(faults.breakWatch + losesOf(incarnation), 'watch broken')) throw unavailable('the stream broke')
+        if (happens(faults.silenceWatch, 'watch silent')) {
+          await incarnation.pass(later(SILENCE_MS_MAX))
+          throw unavailable('the stream is silent')
+        }
+        // A state comes in one piece; every change has a way of its own.
+        if (next.value.type === 'bookmark') isState = false
+        if (!isState) {
+          const deafMs = deafUntilMs(own) - world.nowMs
+          if (deafMs > 0) {
+            await incarnation.pass(later(deafMs + 1)) // after all that are open have been counted
+            throw unavailable('the stream broke')
+          }
+          if (!isSignOfLife(next.value)) await incarnation.pass(delay())
+        }
+        yield next.value
+      }
+    } finally {
+      streams.delete(own)
+      void events.return?.()
+    }
+  }
+
+  const orTooLate = <T>(outcome: Promise<T>): Promise<T | undefined> =>
+    new Promise((resolve) => {
+      const cancel = world.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
+      void outcome.then((settled) => {
+        cancel()
+        resolve(settled)
+      })
+    })
+
+  /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
+  function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const notice = () => {
+        world.schedule(NOTICE_MS_MAX * random(), () => end(() => reject(unavailable('the connection was reset'))))
+      }
+      const end = (settle: () => void) => {
+        cancel()
+        delete stream.notice
+        settle()
+      }
+      const cancel = world.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
+      stream.notice = notice
+      if (server() !== client) notice()
+      next.then(
+        (value) => end(() => resolve(value)),
+        (error) => end(() => reject(error)),
+      )
+    })
+  }
+
+  return {
+    faults,
+    losing,
+    cutHistory(ms, of = {}) {
+      const cut = { ...of, untilMs: world.nowMs + ms }
+      cuts.push(cut)
+      world.schedule(ms, () => {
+        cuts = cuts.filter((one) => one !== cut)
+        for (const stream of streams) {
+          if (!isOf(stream, cut)) continue
+          const key = `${stream.name} ${stream.plural}`
+          tooLate.set(key, (tooLate.get(key) ?? 0) + 1)
+          stream.notice?.()
+        }
+      })
+    },
+    serverDied() {
+      for (const { notice } of streams) notice?.()
+    },
+    clientFor: (incarnation) => ({
+      get: (...args) => incarnation.pass(exchange(incarnation, (client) => client.get(...args))),
+      list: (...args) => incarnation.pass(exchange(incarnation, (client) => client.list(...args))),
+      create: (...args) => incarnation.pass(exchange(incarnation, (client) => client.create(...args), true)),
+      update: (...args) => incarnation.pass(exchange(incarnation, (client) => client.update(...args), true)),
+      patch: (...args) => incarnation.pass(exchange(incarnation, (client) => client.patch(...args), true)),
+      delete: (...args) => incarnation.pass(exchange(incarnation, (client) => client.delete(...args), true)),
+      commit: (...args) => incarnation.pass(exchange(incarnation, (client) => client.commit(...args), true)),
+      serves: (...args) => incarnation.pass(exchange(incarnation, (client) => client.serves(...args))),
+      watch: (kind, request) =>
+        stream(incarnation, (client) => client.watch(kind, request), {
+          plural: kind.plural,
+          isResumed: request.resourceVersion !== undefined,
+          hasState: request.sendInitialEvents === true,
+        }),
+      commitsAtomically: async () => (await server()?.commitsAtomically()) ?? true,
+    }),
+  }
+}

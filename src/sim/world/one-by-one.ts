@@ -1,0 +1,10 @@
+// A server that knows no transactions, as any other Kubernetes server is: every write of a commit is a request of its
+// own, with everything that can happen between two requests.
+import type { Client } from '../../client/client.ts'
+import { commitOneByOne } from '../../client/commit-one-by-one.ts'
+
+export const oneByOne = (client: Client): Client => ({
+  ...client,
+  commit: (writes, options) => commitOneByOne(client, writes, options),
+  commitsAtomically: async () => false,
+})

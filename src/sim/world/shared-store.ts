@@ -1,0 +1,102 @@
+// One of several servers' view of a store they share, as it is with etcd: decisions are made on a copy that lags behind,
+// by the production transactor, and are done only if every key they read is still as it was. `shared` is what etcd is
+// there; it ends with the process that holds it, and so must whoever uses this.
+
+import type { Commit, Member } from '../../store/etcd/commit-queue.ts'
+import { Transactor } from '../../store/etcd/transactor.ts'
+import type { Entry, Revision, Store, StoreEvent, Write } from '../../store/index.ts'
+import type { Env } from './process.ts'
+import type { World } from './world.ts'
+
+export interface SharedStoreOptions {
+  readonly world: World
+  readonly env: Env
+  readonly shared: Store
+  /** How long a change takes to reach the copy, and a request to reach the store, at most. */
+  readonly latencyMs: number
+}
+
+export async function shareStore({ world, env, shared, latencyMs }: SharedStoreOptions): Promise<Store> {
+  const random = world.random(`copy of ${env.name}`)
+  const delay = () => env.clock.sleep(latencyMs * random())
+  const copy = await followCopy()
+
+  const transactor = new Transactor({
+    get: copy.get,
+    list: copy.list,
+    revision: () => copy.revision(),
+    catchUp: copy.reaches,
+    refresh: async () => {
+      await delay()
+      await copy.reaches(shared.revision)
+    },
+    commit: async (member) => {
+      await delay()
+      const commit = await env.pass(commitShared(member))
+      await copy.reaches(commit.revision)
+      return commit
+    },
+  })
+  return {
+    get revision() {
+      return copy.revision()
+    },
+    get: (key) => env.pass(shared.get(key)),
+    list: (options) => env.pass(shared.list(options)),
+    transact: (decide) => transactor.transact(decide),
+    watch: (options) => shared.watch(options),
+    stats: () => shared.stats(),
+    close: () => transactor.idle(),
+  }
+
+  async function commitShared({ reads, writes }: Member): Promise<Commit> {
+    let isDone = false
+    const { revision, revisions } = await shared.transact((view) => {
+      isDone = [...reads].every(([key, read]) => (view.get(key)?.modRevision ?? 0) === read)
+      return isDone ? writes.map(kept) : []
+    })
+    return { isDone, revision: isDone ? (revisions[0] ?? revision) : revision }
+  }
+
+  async function followCopy() {
+    const { entries, revision: start } = await env.pass(shared.list({ prefix: '' }))
+    const held = new Map<string, Entry>(entries.map((entry) => [entry.key, entry]))
+    const late: (readonly StoreEvent[])[] = []
+    let waiting: { readonly revision: Revision; readonly resolve: () => void }[] = []
+    let revision = start
+    shared.watch({
+      prefix: '',
+      afterRevision: start,
+      onEnd: () => {},
+      onEvents: (events) => {
+        late.push(events)
+        env.clock.after(latencyMs * random(), () => take(late.shift() ?? []))
+      },
+    })
+    /** Whichever delay is over, changes are taken in their order. */
+    function take(events: readonly StoreEvent[]): void {
+      for (const { key, entry } of events) {
+        if (entry) held.set(key, entry)
+        else held.delete(key)
+      }
+      revision = events.at(-1)?.revision ?? revision
+      const served = waiting.filter((one) => one.revision <= revision)
+      waiting = waiting.filter((one) => one.revision > revision)
+      for (const { resolve } of served) resolve()
+    }
+    return {
+      get: (key: string) => held.get(key),
+      list: (prefix: string) =>
+        [...held.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
+      revision: () => revision,
+      reaches: (wanted: Revision): Promise<void> =>
+        wanted <= revision
+          ? Promise.resolve()
+          : new Promise((resolve) => void waiting.push({ revision: wanted, resolve })),
+    }
+  }
+}
+
+/** etcd keeps every state. */
+const kept = (write: Write): Write =>
+  'put' in write && write.isPassing ? { put: write.put, value: write.value } : write

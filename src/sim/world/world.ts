@@ -1,0 +1,252 @@
+// A world in one seed: virtual time, random, and the order in which everything that could happen next does happen.
+// Production code runs in it unmodified; it only ever waits on things this world schedules, so the same seed gives
+// the same run, step for step.
+//
+// A step is one scheduled callback, then every microtask it set free. Steps due at the same moment are taken in an
+// order the random choose: whatever two components do "at once" is tried both ways by some seed.
+import type { Clock, Random } from '../../base/clock.ts'
+
+export interface World {
+  readonly seed: number
+  /** One stream of chance per purpose, so that adding a roll in one place does not change all others. */
+  random(purpose: string): Random
+  /** Time as the outside sees it; processes get clocks of their own from process.ts. */
+  readonly clock: Clock
+  readonly nowMs: number
+  /** Runs `step` after `ms`; the returned function takes it back. */
+  schedule(ms: number, step: () => void): () => void
+  /** Takes steps until the condition holds; throws when time runs out or nothing is left to happen. */
+  runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
+  runFor(ms: number): Promise<void>
+  /** What happened, for the one who reads a failing seed. Kinds to the last TRACE_LINES_MAX. */
+  note(line: string): void
+  trace(): readonly string[]
+  /** Everything noted so far, folded into one number: two runs of a seed must agree on it. */
+  readonly fingerprint: number
+  readonly steps: number
+  /** Counts something that happened, mostly to somebody's harm: `reply lost`, `crash`. */
+  tally(what: string): void
+  readonly tallies: Readonly<Record<string, number>>
+}
+
+export interface WorldOptions {
+  /** How much of what was noted is kept. Default TRACE_LINES_MAX. */
+  readonly linesMax?: number
+}
+
+const TRACE_LINES_MAX = 2_000
+/** Whoever waits at all waits for time to pass, however little: sums of fractions could stand still. */
+const TICK_MS = 0.001
+const START_MS = Date.UTC(2026, 0, 1)
+/** A world that takes this many steps without reaching what it waits for is going in circles. */
+const STEPS_MAX = 5_000_000
+
+interface Step {
+  readonly atMs: number
+  readonly order: number
+  /** Undefined once it was taken back. */
+  run: (() => void) | undefined
+}
+
+export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldOptions = {}): World {
+  const order = seededRandom(mix(seed, 'order'))
+  const queue = new StepHeap()
+  const lines: string[] = []
+  let nowMs = 0
+  let steps = 0
+  let fingerprint = 0
+  const tallies: Record<string, number> = {}
+
+  const schedule = (ms: number, run: () => void) => {
+    const step: Step = { atMs: nowMs + (ms > 0 ? Math.max(TICK_MS, ms) : 0), order: order(), run }
+    queue.push(step)
+    return () => {
+      step.run = undefined
+    }
+  }
+
+  function take(step: Step): void {
+    nowMs = Math.max(nowMs, step.atMs)
+    if (!step.run) return
+    steps++
+    step.run()
+  }
+
+  const world: World = {
+    seed,
+    random: (purpose) => seededRandom(mix(seed, purpose)),
+    clock: clockOf({ schedule, nowMs: () => nowMs }),
+    get nowMs() {
+      return nowMs
+    },
+    get steps() {
+      return steps
+    },
+    get fingerprint() {
+      return fingerprint
+    },
+    schedule,
+    note(line) {
+      const text = `${(nowMs / 1000).toFixed(3).padStart(10)}s ${line}`
+      fingerprint = hash(text, fingerprint)
+      lines.push(text)
+      if (lines.length > 2 * linesMax) lines.splice(0, lines.length - linesMax)
+    },
+    tallies,
+    tally(what) {
+      tallies[what] = (tallies[what] ?? 0) + 1
+    },
+    trace: () => (lines.length > linesMax ? lines.slice(-linesMax) : lines),
+    runUntil: (condition, { withinMs, waitingFor }) => {
+      const deadlineMs = nowMs + withinMs
+      return turnByTurn(() => {
+        if (condition()) return false
+        const step = queue.pop()
+        const why = !step
+          ? 'nothing is left to happen'
+          : step.atMs > deadlineMs
+            ? 'time is up'
+            : steps > STEPS_MAX
+              ? 'it goes in circles'
+              : ''
+        if (!step || why)
+          throw new Error(
+            `seed ${seed}: still waiting for ${waitingFor}, and ${why}\n${world.trace().slice(-60).join('\n')}`,
+          )
+        take(step)
+        return true
+      })
+    },
+    runFor: (ms) => {
+      const untilMs = nowMs + ms
+      return turnByTurn(() => {
+        if (steps > STEPS_MAX) throw new Error(`seed ${seed}: it goes in circles\n${lines.slice(-60).join('\n')}`)
+        let step = queue.peek()
+        while (step && !step.run && step.atMs <= untilMs) {
+          queue.pop() // taken back: that needs no turn of its own
+          step = queue.peek()
+        }
+        if (step && step.atMs <= untilMs) {
+          take(queue.pop()!)
+          return true
+        }
+        nowMs = untilMs
+        return false
+      })
+    },
+  }
+  return world
+}
+
+/** Offset and speed let a process's clock be wrong, as clocks are. */
+export function clockOf(source: { schedule: World['schedule']; nowMs: () => number }, wrong = { offsetMs: 0 }): Clock {
+  return {
+    nowMs: () => START_MS + Math.floor(source.nowMs()) + wrong.offsetMs,
+    monotonicMs: () => source.nowMs(),
+    after: (ms, run) => source.schedule(ms, run),
+    nextTurn: () => new Promise((resolve) => void source.schedule(0, resolve)),
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason)
+        const abort = () => {
+          cancel()
+          reject(signal?.reason)
+        }
+        const cancel = source.schedule(ms, () => {
+          signal?.removeEventListener('abort', abort)
+          resolve()
+        })
+        signal?.addEventListener('abort', abort, { once: true })
+      }),
+  }
+}
+
+/** So many steps the event loop takes before it looks for anything else. */
+const STEPS_PER_LOOP = 128
+
+/**
+ * Calls `step` until it says that there is no more. Node runs every microtask between two immediates, and the immediates
+ * that are there when it comes to them in one go: nothing in a world waits for anything real.
+ */
+function turnByTurn(step: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    const turn = (): void => {
+      if (isOver) return
+      try {
+        if (step()) return
+        resolve()
+      } catch (error) {
+        reject(error)
+      }
+      isOver = true
+    }
+    const loop = (): void => {
+      turn()
+      if (isOver) return
+      for (let nth = 1; nth < STEPS_PER_LOOP; nth++) setImmediate(turn)
+      setImmediate(loop)
+    }
+    setImmediate(loop)
+  })
+}
+
+/** The same random for the same number (mulberry32). */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const mix = (seed: number, purpose: string): number => hash(purpose, seed ^ 0x9e3779b9)
+
+function hash(text: string, start: number): number {
+  let value = start >>> 0
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0
+  return value
+}
+
+/** Earliest first, then as the random say. */
+class StepHeap {
+  readonly #steps: Step[] = []
+
+  peek(): Step | undefined {
+    return this.#steps[0]
+  }
+
+  push(step: Step): void {
+    const steps = this.#steps
+    let at = steps.push(step) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!isBefore(step, steps[parent]!)) break
+      steps[at] = steps[parent]!
+      at = parent
+    }
+    steps[at] = step
+  }
+
+  pop(): Step | undefined {
+    const steps = this.#steps
+    const first = steps[0]
+    const last = steps.pop()
+    if (!last || steps.length === 0) return first
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= steps.length) break
+      if (child + 1 < steps.length && isBefore(steps[child + 1]!, steps[child]!)) child++
+      if (!isBefore(steps[child]!, last)) break
+      steps[at] = steps[child]!
+      at = child
+    }
+    steps[at] = last
+    return first
+  }
+}
+
+const isBefore = (a: Step, b: Step): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
