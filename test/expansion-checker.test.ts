@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { callDriver } from '../src/csi/driver.ts'
 import { Controller } from '../src/csi/gen/csi_pb.js'
-import { driverOver } from '../src/csi/index.ts'
+import { createCsiDriver } from '../src/csi/index.ts'
 import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 
 const GI = 1024 ** 3

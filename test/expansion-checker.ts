@@ -6,10 +6,10 @@ import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quot
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
 import { collectionPrefix, decodeStored } from '../src/apiserver/index.ts'
 import { callDriver } from '../src/csi/driver.ts'
-import { type CsiDriver, driverOver } from '../src/csi/index.ts'
-import type { Store } from '../src/store/index.ts'
+import { type CsiDriver, createCsiDriver } from '../src/csi/index.ts'
 import type { Cluster } from '../src/sim/world/cluster.ts'
 import type { SimDriver } from '../src/sim/world/driver.ts'
+import type { Store } from '../src/store/index.ts'
 
 export interface ExpansionRules {
   readonly cluster: Cluster

@@ -25,8 +25,8 @@ import { createVolumeChangeControllers } from '../src/controllers/volume-changes
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../src/csi/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
-import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 import { openLmdbStore, type Store } from '../src/store/index.ts'
+import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 
 const SEQUENCES = Number(process.env.EXPANSION_SEQUENCES ?? 400)
 const GI = 1024 ** 3

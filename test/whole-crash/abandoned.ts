@@ -1,9 +1,10 @@
 // Storage that people gave up: they deleted the volume object while its policy said that the data stays, or while no
 // provisioner held it. Whatever is behind such a volume is theirs, and no leak.
-import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../src/volumes/names.ts'
-import { assetOf } from './assets.ts'
+
 import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../src/volumes/names.ts'
 import type { Volume } from './assets.ts'
+import { assetOf } from './assets.ts'
 
 export interface Abandoned {
   /** A person asks for this volume to be deleted. */

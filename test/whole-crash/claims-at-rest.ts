@@ -1,17 +1,17 @@
 // What must hold once nothing moves any more: nothing leaked, nothing is stuck, and whoever can have a volume has one.
 // Pure: what the store and the storage hold goes in, what is wrong comes out.
 import { claimClassName, volumeClassName } from '../../src/api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../src/api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../src/api/kinds/storage-class/storage-class-schema.ts'
 import { compareQuantities } from '../../src/api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../src/api/selectors.ts'
 import { keyOfObject } from '../../src/client/index.ts'
 import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
+import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
+import { isBound } from '../../src/sim/checkers/bindings.ts'
 import { SELECTED_NODE } from '../../src/volumes/names.ts'
 import type { Abandoned } from './abandoned.ts'
-import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
-import { isBound } from '../../src/sim/checkers/bindings.ts'
-import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import type { Claim, Volume } from './assets.ts'
+import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
 
 export interface QuietWorld {
   readonly view: ClaimsAndVolumes

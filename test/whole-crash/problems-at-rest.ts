@@ -1,9 +1,9 @@
 // Checks the state after the faults, once nothing changes any more, from the API and the drivers alone: every request that
 // can be satisfied is, every other one reports why not, and no storage is leaked.
 import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
+import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { assetOf, driverAsset } from './assets.ts'
 import { problemsOf } from './claims-at-rest.ts'
-import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { type Cluster, DRIVER } from './cluster.ts'
 import { type Replay, replay, viewOf } from './replay.ts'
 import type { HeldVolume, RealStorage } from './storage.ts'

@@ -1,6 +1,6 @@
 // Replays the recorded history to the checkers of the simulator, one revision after the other, as a server without
 // transactions would show it, and checks what must hold at every moment.
-import { checkBindings, type ClaimOrVolumeChange, type ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
+import { type ClaimOrVolumeChange, type ClaimsAndVolumes, checkBindings } from '../../src/sim/checkers/bindings.ts'
 import { type Abandoned, followAbandoned } from './abandoned.ts'
 import { assetOf, type Claim, type Volume } from './assets.ts'
 import { keyOf, type RecordedEvent } from './watch-recorder.ts'

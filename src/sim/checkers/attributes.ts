@@ -66,7 +66,10 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
     const ofVolume = volume?.spec?.volumeAttributesClassName || undefined
     if (isNewClass && volume && ofVolume !== current && !exemptions.hadGatesOff) {
-      report('wrong status', `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${ofVolume}`)
+      report(
+        'wrong status',
+        `claim ${key} reports the class ${current}, volume ${volume.metadata.name} has ${ofVolume}`,
+      )
     }
     const asset = assetOf(volume)
     const held = asset && heldAt(system, asset)
@@ -81,7 +84,10 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
   function checkEvent({ involvedObject, message }: ObjectOf<'event'>): void {
     const [, className] = /modified volume \S+ with vac (\S+) successfully/.exec(message ?? '') ?? []
     if (className === undefined || reportedClasses.get(involvedObject?.uid ?? '')?.has(className)) return
-    report('wrong status', `an event says that claim ${involvedObject?.name} has the class ${className}, which it never had`)
+    report(
+      'wrong status',
+      `an event says that claim ${involvedObject?.name} has the class ${className}, which it never had`,
+    )
   }
 
   function checkCall({ process, driver, volume: handle, request }: DriverCall): void {

@@ -24,7 +24,8 @@ export function addCacheFollower({ system, view, report }: CheckContext): () => 
     }
   })
   system.cluster.world.note(`${process.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
-  return () => [...caches].flatMap(([kind, cache]) => differences(kind, cache.list(), view.present(collectionPrefix(kind))))
+  return () =>
+    [...caches].flatMap(([kind, cache]) => differences(kind, cache.list(), view.present(collectionPrefix(kind))))
 }
 
 function differences(

@@ -1,16 +1,16 @@
 // A system on which a test says what happens: commits, driver calls, mounts. Nothing runs there by itself.
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
+import type { DriverCall, System, SystemNode } from '../engine/system.ts'
+import { type KindWord, storeKeyOf, viewOver } from '../engine/view.ts'
+import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
 import { createSimDriver } from '../world/driver.ts'
 import { premadeVolume } from '../world/premade-volume.ts'
 import { createWorld } from '../world/world.ts'
-import type { System, DriverCall, SystemNode } from '../engine/system.ts'
-import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
-import { storeKeyOf, viewOver, type KindWord } from '../engine/view.ts'
+import { problemsOf } from './at-rest/index.ts'
 import { followClasses, followExpectedAttributes } from './attributes.ts'
 import type { CheckContext, Problem } from './context.ts'
 import { createExemptions } from './exemptions.ts'
-import { problemsOf } from './at-rest/index.ts'
 import { followEvents } from './recorded-events.ts'
 
 export function createFixture() {
@@ -46,7 +46,12 @@ export function createFixture() {
   const violations: string[] = []
   const deletedByProcess = new Set<string>()
   const exemptions = createExemptions(system, view, ({ metadata }) => deletedByProcess.has(metadata.uid ?? ''))
-  const context: CheckContext = { system, view, exemptions, report: (rule, text) => void violations.push(`${rule}: ${text}`) }
+  const context: CheckContext = {
+    system,
+    view,
+    exemptions,
+    report: (rule, text) => void violations.push(`${rule}: ${text}`),
+  }
   const classes = followClasses(view)
   const expected = followExpectedAttributes(context, classes)
   const events = followEvents(view)
@@ -97,7 +102,15 @@ export function createFixture() {
     /** A call of a process begins; what is returned ends it. */
     call(process: string, driver: DriverName, method: string, volume: string, request: object = {}) {
       if (!processes.has(process)) processes.set(process, { alive: true, starts: 1, isFrozen: false })
-      const call = { process, incarnation: 1, driver, method, volume, request: request as Message, beganMs: world.nowMs }
+      const call = {
+        process,
+        incarnation: 1,
+        driver,
+        method,
+        volume,
+        request: request as Message,
+        beganMs: world.nowMs,
+      }
       const open: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
       calls.push(open)
       for (const tell of listeners) tell(open, 'begins')
@@ -108,7 +121,9 @@ export function createFixture() {
     },
     serverStarts: (store: unknown) => follower?.(store),
     problems: (): string[] =>
-      problemsOf({ system, view, exemptions, classes, expected, events }).map(({ rule, text }: Problem) => `${rule}: ${text}`),
+      problemsOf({ system, view, exemptions, classes, expected, events }).map(
+        ({ rule, text }: Problem) => `${rule}: ${text}`,
+      ),
   }
 }
 

@@ -12,19 +12,19 @@ import { createCsiMetrics } from '../../csi/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { GI } from '../plan/catalog.ts'
 import { checkAttributes, UNDO } from './attributes.ts'
-import { aClaim, aClass, aNode, aPod, createFixture, aVolume } from './checkers.fixture.ts'
+import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from './checkers.fixture.ts'
 import { checkDeletions } from './deletions.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
 import { checkWrites } from './lost-writes.ts'
 import { gaugeProblems, metricProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
-import { createCommitLog } from './watch-observer.ts'
 import { checkOverlaps } from './overlaps.ts'
 import { checkPlacements } from './placements.ts'
 import { checkQuotas } from './quotas.ts'
 import { followRetries } from './retries.ts'
 import { checkSizes } from './sizes.ts'
+import { createCommitLog } from './watch-observer.ts'
 
 const INTENT = 'provisioning.stowage.dev/net.sim'
 const bound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
@@ -91,7 +91,9 @@ describe('what is judged at every commit and call', () => {
       })(outcome)
     ask(7, 'DEADLINE_EXCEEDED')
     ask(3, 'OK')
-    expect(fixture.violations).toEqual([`shrunk: control-1 asks for ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`])
+    expect(fixture.violations).toEqual([
+      `shrunk: control-1 asks for ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`,
+    ])
     fixture.violations.length = 0
     ask(7, 'OUT_OF_RANGE')
     ask(3, 'OK')
@@ -101,7 +103,11 @@ describe('what is judged at every commit and call', () => {
   it('SYS-14 wrong status: the file system has not followed its device', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
-    fixture.held('net.sim', 'pv', 2).onNodes['id-n1'] = { staged: { s: {} as never }, published: {}, fileSystemBytes: GI }
+    fixture.held('net.sim', 'pv', 2).onNodes['id-n1'] = {
+      staged: { s: {} as never },
+      published: {},
+      fileSystemBytes: GI,
+    }
     bound(fixture)
     expect(fixture.violations).toEqual([])
     bound(fixture, { status: { capacity: { storage: '2Gi' } } })
@@ -133,7 +139,10 @@ describe('what is judged at every commit and call', () => {
     fixture.held('net.sim', 'pv').mutableParameters = { iops: '500' }
     const ask = (iops: string) =>
       fixture.call('control-1', 'net.sim', 'ControllerModifyVolume', 'pv', { mutableParameters: { iops } })
-    fixture.put(['attributesClass', { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }])
+    fixture.put([
+      'attributesClass',
+      { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } },
+    ])
     bound(fixture)
     ask('500')
     bound(fixture, { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } })
@@ -167,7 +176,9 @@ describe('what is judged at every commit and call', () => {
     fixture.put(['claim', { ...aClaim('b'), metadata: { namespace: 'team-b', name: 'b' } }])
     expect(fixture.violations).toEqual([])
     fixture.put(['claim', aClaim('b')])
-    expect(fixture.violations).toEqual(['quota: in team-a quota q says persistentvolumeclaims=1, the objects add up to 2'])
+    expect(fixture.violations).toEqual([
+      'quota: in team-a quota q says persistentvolumeclaims=1, the objects add up to 2',
+    ])
   })
 
   it('SYS-14 overlap: two at once about one volume, unless nobody waits for the first any more', () => {
@@ -265,7 +276,9 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
     await fixture.world.runFor(59_500)
     writes('d')
-    expect(fixture.violations).toEqual(['two leaders: d takes the lease kube-system/x 59.5 s after c renewed it for 60 s'])
+    expect(fixture.violations).toEqual([
+      'two leaders: d takes the lease kube-system/x 59.5 s after c renewed it for 60 s',
+    ])
   })
 
   it('SYS-14 wrong mount: a volume of a single pod for two of them', () => {
@@ -619,7 +632,8 @@ describe('what is judged once it is rest', () => {
       'the driver only supports offline expansion and volume is currently in-use',
     )
     bound(fixture, { storage: '2Gi' })
-    const pod = (phase: string) => fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase } })])
+    const pod = (phase: string) =>
+      fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase } })])
     const isHeld = () => !fixture.problems().some((text) => text.startsWith('needless wait: claim team-a/a could have'))
     pod('Running')
     expect(isHeld()).toBe(true)

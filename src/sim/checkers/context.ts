@@ -3,8 +3,8 @@
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
-import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { Exemptions } from './exemptions.ts'
 
 export interface CheckContext {
@@ -96,7 +96,8 @@ export function claimsOf({ metadata, spec }: ObjectOf<'pod'>, view: View) {
 export const isOwnedBy = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>): boolean =>
   claim.metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === pod.metadata.uid) ?? false
 
-export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 export const isDeleting = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined

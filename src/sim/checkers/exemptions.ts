@@ -3,10 +3,10 @@
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import type { FakeState } from '../../csi/fake/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
-import { IMPORTED } from '../workload/volume-actions.ts'
 import type { System } from '../engine/system.ts'
-import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+import { IMPORTED } from '../workload/volume-actions.ts'
 
 export interface Exemptions {
   /** The storage forgot it, behind everybody's back. */
@@ -30,7 +30,11 @@ export interface Exemptions {
 }
 
 /** `isRequestedByProcess`: whether some process, and not a person, asked for a volume's deletion. */
-export function createExemptions(system: System, view: View, isRequestedByProcess: (volume: ObjectOf<'volume'>) => boolean): Exemptions {
+export function createExemptions(
+  system: System,
+  view: View,
+  isRequestedByProcess: (volume: ObjectOf<'volume'>) => boolean,
+): Exemptions {
   const states = new Map<DriverName, FakeState>()
   const lost = new Set<string>()
   /** Things that a volume has stood for, and of these those that were given up since. */

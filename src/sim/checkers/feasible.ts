@@ -3,8 +3,8 @@
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
-import { DRIVERS, type DriverName, PLACE } from '../plan/catalog.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
+import { DRIVERS, type DriverName, PLACE } from '../plan/catalog.ts'
 
 const AMOUNTS = ['iops', 'throughput']
 
@@ -50,7 +50,12 @@ export interface Where {
 }
 
 /** Whether a volume could be made for a claim, from this node or from anywhere. What it copies is not looked into. */
-export function isMakeable(claim: ObjectOf<'claim'>, storageClass: ObjectOf<'class'>, where: Where, node?: string): boolean {
+export function isMakeable(
+  claim: ObjectOf<'claim'>,
+  storageClass: ObjectOf<'class'>,
+  where: Where,
+  node?: string,
+): boolean {
   const driver = driverOf(storageClass)
   if (!driver || claim.spec?.selector || claim.spec?.volumeName) return false
   if (claim.spec?.dataSource || claim.spec?.dataSourceRef) return false

@@ -2,7 +2,7 @@
 // newer, and every write that a person was told of was seen in the store.
 import type { Entry } from '../../store/index.ts'
 import type { Acknowledged } from '../engine/users.ts'
-import { storeKeyOf, type KindWord } from '../engine/view.ts'
+import { type KindWord, storeKeyOf } from '../engine/view.ts'
 import type { CheckContext } from './context.ts'
 
 export interface LostWrites {

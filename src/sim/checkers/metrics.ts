@@ -1,9 +1,9 @@
 // Metrics agree with what happened: for every incarnation of every process, the calls it counted are the calls whose end it heard;
 // and with what is there: whoever leads in the end counts the claims and volumes of the store.
 import { type CsiCode, goNameOf } from '../../csi/index.ts'
+import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'
 import type { View } from '../engine/view.ts'
-import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { Problem } from './context.ts'
 
 type Counted = Pick<System, 'registries' | 'calls'>

@@ -1,12 +1,9 @@
 // Where volumes are: one that may be on one node only is never asked for on a second, none is mounted where it is not
 // attached, none is detached under its mounts, and one for a single pod is mounted for one.
-import {
-  type ControllerPublishVolumeRequest,
-  VolumeCapability_AccessMode_Mode as Mode,
-} from '../../csi/gen/csi_pb.js'
-import type { System, DriverCall } from '../engine/system.ts'
-import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
+import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
+import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
+import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, heldAt } from './context.ts'
 import { nodeOfCall } from './overlaps.ts'
 
@@ -65,10 +62,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(driver, volume)
     const others = Object.keys(heldAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
     if (others.length === 0) return
-    report(
-      'double attach',
-      `${process} asks for ${asset} on ${nodeOfId(nodeId)}, and it is on ${others.map(nodeOfId)}`,
-    )
+    report('double attach', `${process} asks for ${asset} on ${nodeOfId(nodeId)}, and it is on ${others.map(nodeOfId)}`)
   }
 
   function checkDetach(call: DriverCall): void {
@@ -77,8 +71,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const node = system.nodes.get(name)
     if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(name)) return
     const mount = node.mounts().find(({ volume }) => volume === asset)
-    if (mount)
-      report('wrong mount', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
+    if (mount) report('wrong mount', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
   }
 
   function checkMount(call: DriverCall): void {

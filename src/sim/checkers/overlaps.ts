@@ -1,7 +1,7 @@
 // No two operations of one volume run at once, whoever asks for them. Judged by what callers wait for: one that died, or
 // that has given up waiting, waits no more.
 
-import type { System, DriverCall } from '../engine/system.ts'
+import type { DriverCall, System } from '../engine/system.ts'
 import { nodeOfId } from '../plan/catalog.ts'
 import type { CheckContext } from './context.ts'
 
@@ -70,7 +70,8 @@ function mayRunBeside(system: System, call: DriverCall, other: DriverCall): bool
 /** `resizer-net.sim-2` is one of `resizer-net.sim`. */
 const roleOf = ({ process }: DriverCall): string => process.replace(/-\d+$/, '')
 
-const textOf = ({ process, method, driver, volume }: DriverCall): string => `${method} ${driver}^${volume} of ${process}`
+const textOf = ({ process, method, driver, volume }: DriverCall): string =>
+  `${method} ${driver}^${volume} of ${process}`
 
 export const nodeOfCall = ({ process, request }: DriverCall): string => {
   const { nodeId } = request as unknown as { readonly nodeId?: string }

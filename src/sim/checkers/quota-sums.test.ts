@@ -50,7 +50,9 @@ describe('the checker of quotas', () => {
     checker.take([claim('a', '2Gi', given), quota(hard, { 'requests.storage': '4Gi' })])
     expect(violations).toEqual([])
     checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
-    expect(violations).toEqual(['quota q: a charge has raised requests.storage from 4Gi to 5368709120, above 4294967296'])
+    expect(violations).toEqual([
+      'quota q: a charge has raised requests.storage from 4Gi to 5368709120, above 4294967296',
+    ])
     checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created and told at once
     expect(violations).toHaveLength(1)
   })

@@ -1,8 +1,8 @@
 // What quotas say is what the objects add up to, at every commit, and no charge takes one above its bounds.
 import { decodeStored } from '../../apiserver/index.ts'
-import { createQuotaSums } from './quota-sums.ts'
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { CheckContext } from './context.ts'
+import { createQuotaSums } from './quota-sums.ts'
 
 export function checkQuotas({ view, report }: CheckContext): void {
   const checkers = NAMESPACES.map((namespace) => ({

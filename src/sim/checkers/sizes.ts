@@ -110,7 +110,12 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     const asset = assetName(driver, handle)
     const required = requiredBytes(request)
     const held = heldAt(system, asset)
-    if (held && required < held.capacityBytes && !exemptions.isLost(asset) && !isDenied(driver, handle, held.capacityBytes)) {
+    if (
+      held &&
+      required < held.capacityBytes &&
+      !exemptions.isLost(asset) &&
+      !isDenied(driver, handle, held.capacityBytes)
+    ) {
       report('shrunk', `${process} requests ${required} bytes of ${asset}, which has ${held.capacityBytes}`)
     }
     const volume = view.volumesOf(driver, handle)[0]
@@ -119,7 +124,10 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     if (!claim || exemptions.hadGatesOff) return
     const charged = chargeOf(claim)
     if (required > charged) {
-      report('no intent', `${process} requests ${required} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${charged}`)
+      report(
+        'no intent',
+        `${process} requests ${required} bytes of ${asset}, and claim ${keyOf(claim)} is charged ${charged}`,
+      )
     }
   }
 }

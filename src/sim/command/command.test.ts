@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { runSeed, type SimProgram, simulate } from './command.ts'
-import { readFlags } from './flags.ts'
+import type { SimulationRun } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
 import { readRegressions } from '../plan/plan-file.ts'
-import type { SimulationRun } from '../engine/run.ts'
+import { runSeed, type SimProgram, simulate } from './command.ts'
+import { readFlags } from './flags.ts'
 
 const dir = await mkdtemp(join(tmpdir(), 'sim-command-'))
 afterAll(() => rm(dir, { recursive: true, force: true }))
@@ -78,7 +78,10 @@ describe('npm run sim', () => {
 
   it('SYS-14 --twice finds what differs between two runs of a seed, and shows the first line of it', async () => {
     let lines = 0
-    const run = async (plan: Plan): Promise<SimulationRun> => ({ ...runOf(plan), log: ['1.000s same', `2.000s ${lines++}`] })
+    const run = async (plan: Plan): Promise<SimulationRun> => ({
+      ...runOf(plan),
+      log: ['1.000s same', `2.000s ${lines++}`],
+    })
     const { code, out } = await sim('--seed 3 --twice', { run })
     expect(code).toBe(1)
     expect(out).toContain(

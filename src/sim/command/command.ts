@@ -3,16 +3,16 @@
 import { writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { type Command, type Common, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
-import type { PlanOptions } from '../workload/generate.ts'
-import type { Plan } from '../plan/plan.ts'
-import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
-import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
 import type { SimulationRun } from '../engine/run.ts'
 import { safely, twice } from '../engine/run-safely.ts'
-import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
+import type { Plan } from '../plan/plan.ts'
+import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
 import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
+import type { PlanOptions } from '../workload/generate.ts'
+import { type Command, type Common, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
+import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 
 export interface SimProgram {
   readonly generatePlan: (seed: number, options: PlanOptions) => Plan
@@ -118,7 +118,13 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
       continue
     }
     print(`\nSeed ${seed}, rule "${violations[0]!.rule}": shrinking …\n`)
-    await printShrunk(program.generatePlan(seed, command.plan), command, SHRINK_ALONG, program, flagsOfSeed(seed, command))
+    await printShrunk(
+      program.generatePlan(seed, command.plan),
+      command,
+      SHRINK_ALONG,
+      program,
+      flagsOfSeed(seed, command),
+    )
   }
   return totals.failures.length > 0 ? 1 : 0
 }

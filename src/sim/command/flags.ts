@@ -107,11 +107,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   const seed = numberOf(given, 'seed', { min: 0, max: SEED_MAX })
   const one = seed !== undefined ? { seed } : given.plan !== undefined ? { file: String(given.plan) } : undefined
   if (one) {
-    refuse(
-      given,
-      OF_MANY,
-      'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
-    )
+    refuse(given, OF_MANY, 'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.')
     return { ...common, do: 'one', of: one, shrink: Boolean(given.shrink), all: Boolean(given.all) }
   }
   refuse(given, OF_ONE, 'is for one run. Add --seed N or --plan FILE.')

@@ -1,5 +1,5 @@
 // Adds up what seeds gave, and prints it: one table of operations and faults by kind, and the violations.
-import type { Violation, SimulationRun } from '../engine/run.ts'
+import type { SimulationRun, Violation } from '../engine/run.ts'
 
 /** What is kept of a run when many are made. */
 export interface SeedResult {

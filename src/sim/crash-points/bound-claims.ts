@@ -6,8 +6,8 @@ import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
-import { type Change, createChangingControllers } from '../../controllers/volume-changes/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
+import { createVolumeChangeControllers, type VolumeChange } from '../../controllers/volume-changes/index.ts'
 import { type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
@@ -78,7 +78,7 @@ function mountedVolume(driver: SimDriver, handle: string): void {
   const use = { capability, isReadonly: false }
   driver.state().volumes[handle] = {
     ...volume,
-    asked: { ...volume.asked, capabilities: [capability] },
+    createRequest: { ...volume.createRequest, capabilities: [capability] },
     onNodes: { [NODE_ID]: { staged: {}, published: { [targetOf(handle)]: use }, fileSystemBytes: GI } },
   }
 }
@@ -86,7 +86,7 @@ function mountedVolume(driver: SimDriver, handle: string): void {
 export interface Changes {
   readonly component: string
   /** In order of precedence. */
-  changesOf(deps: ExpandingDeps): Change[]
+  changesOf(deps: ExpandingDeps): VolumeChange[]
   /** How many claims are processed at once. Default: the controllers' own. */
   readonly workers?: number
 }
@@ -104,7 +104,7 @@ export async function runChanges(context: ProcessContext, { component, changesOf
   const options = workers ? { workers } : {}
   await Promise.all([
     events.run(env.signal),
-    createChangingControllers({ ...deps, facts, changes, options }).run(env.signal),
+    createVolumeChangeControllers({ ...deps, facts, changes, options }).run(env.signal),
   ])
 }
 

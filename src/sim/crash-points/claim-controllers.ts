@@ -6,7 +6,14 @@ import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.t
 import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
-import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
+import {
+  type CsiDriver,
+  CsiError,
+  type DriverFacts,
+  driverFacts,
+  serializeCalls,
+  waitUntilReady,
+} from '../../csi/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
 import { commonDeps, type ProcessContext } from '../engine/process-host.ts'
 import type { Env } from '../world/process.ts'
@@ -40,12 +47,15 @@ export const controllerDeps = (env: Env, client: ProcessContext['client']) => {
 }
 
 /** Connects to the driver, and retries where a real process would end and be restarted. */
-export async function connectDriver({ env, connect }: ProcessContext): Promise<{ driver: CsiDriver; facts: DriverFacts }> {
+export async function connectDriver({
+  env,
+  connect,
+}: ProcessContext): Promise<{ driver: CsiDriver; facts: DriverFacts }> {
   const { clock, log, signal } = commonDeps(env)
-  const driver = oneAtATime(connect({ address: DRIVER, clock, log }))
+  const driver = serializeCalls(connect({ address: DRIVER, clock, log }))
   for (;;) {
     try {
-      await whenReady(driver, { clock, log, signal })
+      await waitUntilReady(driver, { clock, log, signal })
       return { driver, facts: await driverFacts(driver, signal) }
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
@@ -81,7 +91,8 @@ export function memoryPlugin({ held, call, onDelete }: MemoryPluginOptions): Pro
       onDelete(name)
       return call(`delete ${name}`, () => void held.delete(name))
     },
-    find: ({ volumeName }) => call(`find ${volumeName}`, () => (held.has(volumeName) ? created(volumeName) : undefined)),
+    find: ({ volumeName }) =>
+      call(`find ${volumeName}`, () => (held.has(volumeName) ? created(volumeName) : undefined)),
     owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
   }
 }

@@ -122,7 +122,9 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   const view = createView(cluster)
   const checkers = createCheckers({ system, view, users: { acknowledged: [] }, hasObserver: false, report })
   around = checkers.aroundClient
-  system.onEnd((process, error) => report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`))
+  system.onEnd((process, error) =>
+    report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),
+  )
 
   /** An answer that the crashed process had not sent yet is lost. */
   function crash({ by, on }: Effect): 'answered' | 'answer lost' {
@@ -172,7 +174,10 @@ export interface Ending {
 }
 
 /** Waits for the final state, checks that it is the expected one and that it lasts, and throws if there was a violation. */
-export async function finish({ world, checkers, view, report, throwIfViolated }: CrashSystem, ending: Ending): Promise<void> {
+export async function finish(
+  { world, checkers, view, report, throwIfViolated }: CrashSystem,
+  ending: Ending,
+): Promise<void> {
   const { expected, end, isDone, endMsMax: withinMs } = ending
   if (expected === undefined) {
     await world.runUntil(isDone, { withinMs, waitingFor: 'the end of all steps' })

@@ -7,7 +7,7 @@ import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { unavailable } from '../../api/status-error.ts'
 import { type Client, type CommitWrite, keyOfObject, keyOfRef } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import { type CsiDriver, CsiError, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
 import type { Incarnation } from '../world/process.ts'
 
 export interface Effect {
@@ -86,7 +86,7 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
       }
     },
     driverOf: (process, driver) =>
-      driverOver((method, request, options) => {
+      createCsiDriver((method, request, options) => {
         const call = () => callDriver(driver, method, request, options)
         const about = subjectOf(request)
         return about ? around(process, { on: 'driver', what: `${method.name} ${about}` }, call) : call()

@@ -36,7 +36,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
   const requestOf = (name: string) => claim(name)?.spec?.resources?.requests?.storage
   // Every reply about `slow` is lost until its user lowers the request; the first NodeExpandVolume of `twice` fails.
   let hasFailed = false
-  driver.script.take = (method, [id = '']) => {
+  driver.script.match = (method, [id = '']) => {
     if (method === 'ControllerExpandVolume' && id === handleOf('slow') && requestOf('slow') === SLOW_SIZE)
       return { effect: { do: 'loseReply', as: 'unavailable' } }
     if (method !== 'NodeExpandVolume' || id !== handleOf('twice') || hasFailed) return undefined

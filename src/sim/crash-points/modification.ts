@@ -52,7 +52,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
     driver.record.calls.some(({ method, volume }) => method === 'ControllerModifyVolume' && volume === handleOf(name))
   // Every reply about `undone` is lost until its user reverts it; the first call about `plain` fails.
   let hasFailed = false
-  driver.script.take = (method, [id = '']) => {
+  driver.script.match = (method, [id = '']) => {
     if (method !== 'ControllerModifyVolume') return undefined
     if (id === handleOf('undone') && claim('undone')?.spec?.volumeAttributesClassName === 'gold')
       return { effect: { do: 'loseReply', as: 'unavailable' } }
@@ -195,5 +195,7 @@ function stepsOf(
 
 function isIn(whole: unknown, part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return String(whole) === String(part)
-  return Object.entries(part).every(([key, value]) => isIn((whole as Record<string, unknown> | undefined)?.[key], value))
+  return Object.entries(part).every(([key, value]) =>
+    isIn((whole as Record<string, unknown> | undefined)?.[key], value),
+  )
 }

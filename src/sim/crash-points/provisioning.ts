@@ -1,7 +1,8 @@
 // Crash scenario: claims of every sort are created, get their volumes and are deleted again (provisioning-steps.ts), while
 // one process crashes at one point.
-import { isBound } from '../checkers/context.ts'
+
 import { fakeSettings } from '../../csi/fake/index.ts'
+import { isBound } from '../checkers/context.ts'
 import type { View } from '../engine/view.ts'
 import type { SimDriver } from '../world/driver.ts'
 import { premadeVolume } from '../world/premade-volume.ts'
@@ -95,7 +96,9 @@ function stateOf(view: View, driver: SimDriver, heldByPlugin: ReadonlyMap<string
     ...held.map(({ name, capacityBytes }) => `in the driver: ${name}, ${capacityBytes} bytes`),
     ...[...heldByPlugin].map(([name, bytes]) => `in the plugin: ${name}, ${bytes} bytes`),
   ]
-  let lines = [...objects.map((object) => JSON.stringify(object)), ...storage].map((line) => readable(line, view)).sort()
+  let lines = [...objects.map((object) => JSON.stringify(object)), ...storage]
+    .map((line) => readable(line, view))
+    .sort()
   for (const { id, name } of held) lines = lines.map((line) => line.replaceAll(id, `[${readable(name, view)}]`))
   return lines.join('\n')
 }

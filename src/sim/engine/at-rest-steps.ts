@@ -28,7 +28,12 @@ const REACTION_MS = 5_000
 const LAST_CLAIMS = 8
 const ATTEMPTS_METRIC = 'scheduler_schedule_attempts_total'
 
-export function createAtRestSteps({ system, view, users, report }: AtRestDeps): Record<AtRestStep, () => Promise<void>> {
+export function createAtRestSteps({
+  system,
+  view,
+  users,
+  report,
+}: AtRestDeps): Record<AtRestStep, () => Promise<void>> {
   const { cluster } = system
   const { world } = cluster
 
@@ -44,14 +49,27 @@ export function createAtRestSteps({ system, view, users, report }: AtRestDeps): 
   /** Changes that make no waiting pod schedulable. */
   async function changeUnrelated(): Promise<void> {
     const client = cluster.direct()!
-    const annotated = { type: 'merge', body: { metadata: { annotations: { 'sim.example/seen': `${world.nowMs}` } } } } as const
+    const annotated = {
+      type: 'merge',
+      body: { metadata: { annotations: { 'sim.example/seen': `${world.nowMs}` } } },
+    } as const
     const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: HasRef) =>
       client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotated)
-    await client.create(configMapKind, { metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(world.nowMs)}` } })
+    await client.create(configMapKind, {
+      metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(world.nowMs)}` },
+    })
     for (const node of view.nodes.values()) {
-      const conditions = (node.status?.conditions ?? []).map((condition) => ({ ...condition, reason: `at${world.nowMs}` }))
+      const conditions = (node.status?.conditions ?? []).map((condition) => ({
+        ...condition,
+        reason: `at${world.nowMs}`,
+      }))
       const body = { status: { conditions } }
-      await client.patch(nodeKind, { name: node.metadata.name ?? '' }, { type: 'strategic', body }, { subresource: 'status' })
+      await client.patch(
+        nodeKind,
+        { name: node.metadata.name ?? '' },
+        { type: 'strategic', body },
+        { subresource: 'status' },
+      )
     }
     for (const pod of view.pods.values()) await annotate(podKind, pod)
     for (const claim of view.claims.values()) await annotate(persistentVolumeClaimKind, claim)
@@ -102,7 +120,10 @@ export function createAtRestSteps({ system, view, users, report }: AtRestDeps): 
         const outcome = await answerTo(world, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
         // A limit range may refuse it too; that is no matter of quotas.
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
-          report('quota', `claim last-${nth} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`)
+          report(
+            'quota',
+            `claim last-${nth} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`,
+          )
         }
         await world.runFor(REACTION_MS)
       }

@@ -2,12 +2,12 @@
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
 import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+import type { Fault, FaultRates } from '../plan/plan.ts'
 import type { SimDriver } from '../world/driver.ts'
 import type { Losses } from '../world/network.ts'
 import type { SimProcess } from '../world/process.ts'
-import type { Fault, FaultRates } from '../plan/plan.ts'
 import type { System } from './system.ts'
-import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 
 export interface FaultInjector {
   setRates(rates: FaultRates): void
@@ -135,8 +135,8 @@ export function createFaultInjector(system: System): FaultInjector {
     },
     'report late'({ driver, ms }) {
       world.tally('reports late')
-      driverOf(driver).holdCapacity()
-      later(ms, () => driverOf(driver).showCapacity())
+      driverOf(driver).freezeCapacity()
+      later(ms, () => driverOf(driver).unfreezeCapacity())
     },
   }
 

@@ -13,5 +13,6 @@ export async function createInitialObjects(client: Client): Promise<void> {
   for (const name of NAMESPACES) await create(namespaceKind, name, {})
   for (const [name, spec] of Object.entries(CSI_DRIVERS)) await create(csiDriverKind, name, { spec })
   for (const [name, fields] of Object.entries(CLASSES)) await create(storageClassKind, name, fields)
-  for (const name of INITIAL_ATTRIBUTES_CLASSES) await create(volumeAttributesClassKind, name, ATTRIBUTES_CLASSES[name]!)
+  for (const name of INITIAL_ATTRIBUTES_CLASSES)
+    await create(volumeAttributesClassKind, name, ATTRIBUTES_CLASSES[name]!)
 }

@@ -1,11 +1,11 @@
 // A node as a machine: a disk that its agent keeps its books on, mounts that are gone when its power is cut, and what is
 // staged and published there, which is gone with them.
 import { createMemoryDisk, type MemoryDisk, mountAsAsked } from '../../nodeagent/disk/memory-disk.ts'
+import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
 import { forgetNode, type SimDriver } from '../world/driver.ts'
 import type { SimProcess } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import type { SystemNode } from './system.ts'
-import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
 
 export interface Machine extends SystemNode {
   readonly disk: MemoryDisk

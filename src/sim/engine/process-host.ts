@@ -7,7 +7,14 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import { type ConnectOptions, type CsiConnection, type CsiDriver, CsiError, driverOver, measured } from '../../csi/index.ts'
+import {
+  type ConnectOptions,
+  type CsiConnection,
+  type CsiDriver,
+  CsiError,
+  createCsiDriver,
+  instrument,
+} from '../../csi/index.ts'
 import type { DriverName } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import type { Cluster } from '../world/cluster.ts'
@@ -63,7 +70,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       const name = address as DriverName
       const driver = deps.aroundDriver(env, drivers.get(name)!.driverFor(env, nodeId))
       let isClosed = false
-      const observed = measured(
+      const observed = instrument(
         async (method, request, options) => {
           if (isClosed) throw new CsiError('CANCELLED', `${method.name}: the connection is closed`)
           const { volumeId = '', name: ofName = '' } = request as unknown as { volumeId?: string; name?: string }
@@ -83,7 +90,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
         { clock, log, metrics },
       )
       return {
-        ...driverOver(observed),
+        ...createCsiDriver(observed),
         close() {
           isClosed = true
         },

@@ -10,13 +10,7 @@ import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../controllers/provisioning/index.ts'
-import {
-  type CallObserver,
-  createCsiMetrics,
-  driverFacts,
-  oneAtATime,
-  whenReady,
-} from '../../csi/index.ts'
+import { type CallObserver, createCsiMetrics, driverFacts, serializeCalls, waitUntilReady } from '../../csi/index.ts'
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
@@ -24,10 +18,10 @@ import type { MachineFacts } from '../../nodeagent/node/facts.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from '../../processes/controllers.ts'
 import { createLeadership } from '../../processes/sidecar.ts'
 import { createCacheSet, createClientMetrics } from '../../runtime/index.ts'
+import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
 import type { Env } from '../world/process.ts'
 import type { Machine } from './machine.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
-import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
 
 const ROOT = '/node'
 const KUBE_SYSTEM = 'kube-system'
@@ -87,7 +81,8 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       capacityReservation: setup.capacityReservation,
       names,
       inProcess: [],
-      drivers: setup.driverControllers === 'in-process' && names.length > 1 ? DRIVERS.map((address) => ({ address })) : [],
+      drivers:
+        setup.driverControllers === 'in-process' && names.length > 1 ? DRIVERS.map((address) => ({ address })) : [],
       connect,
     })
   }
@@ -96,7 +91,8 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const { controller } = settingsOf(driver, [])
     for (let nth = 1; nth <= setup.controlReplicas; nth++) {
       add(`provisioner-${driver}-${nth}`, (context) => runProvisioner(context, driver))
-      if (controller.includes('EXPAND_VOLUME')) add(`resizer-${driver}-${nth}`, (context) => runResizer(context, driver))
+      if (controller.includes('EXPAND_VOLUME'))
+        add(`resizer-${driver}-${nth}`, (context) => runResizer(context, driver))
       if (controller.includes('PUBLISH_UNPUBLISH_VOLUME'))
         add(`attacher-${driver}-${nth}`, (context) => runAttacher(context, driver))
     }
@@ -121,7 +117,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...run,
       client,
       unlimited: client,
-      driver: oneAtATime(connection),
+      driver: serializeCalls(connection),
       facts,
       gates: deps.gates(),
       metrics,
@@ -139,7 +135,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const metrics = createClientMetrics(registry)
     const run = { ...commonDeps(context.env), settings, env: {} }
     const modifyingMetrics = createModifyingMetrics(registry)
-    const work = { ...run, client, driver: oneAtATime(connection), facts, metrics, modifyingMetrics }
+    const work = { ...run, client, driver: serializeCalls(connection), facts, metrics, modifyingMetrics }
     const lease = { client, namespace: KUBE_SYSTEM, leaseName: `resizer-${driver}`, onChange: metrics.leadership }
     await createLeadership({ ...run, ...lease }).run((term, election) => changeVolumes({ ...work, election }, term))
   }
@@ -155,14 +151,14 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     await createLeadership({ ...run, ...lease }).run(async (term, election) => {
       setMaxListeners(0, term)
       const caches = createCacheSet({ client, ...commonDeps(env) })
-      const calls = { driver: oneAtATime(connection), facts, election }
+      const calls = { driver: serializeCalls(connection), facts, election }
       await createAttacher({ client, caches, ...commonDeps(env), metrics, ...calls }).run(term)
     })
   }
 
   async function meet({ env, registry, connect }: ProcessContext, driver: DriverName) {
     const connection = connect({ address: driver, ...commonDeps(env), metrics: createCsiMetrics(registry) })
-    await whenReady(connection, commonDeps(env))
+    await waitUntilReady(connection, commonDeps(env))
     return { connection, facts: await driverFacts(connection, env.signal) }
   }
 

@@ -2,8 +2,8 @@
 // is a violation too. And runs that are made twice, to see that the same seed gives the same run.
 import process from 'node:process'
 import type { Plan } from '../plan/plan.ts'
-import type { Violation, SimulationRun } from './run.ts'
 import type { RunPlan } from '../plan/shrink.ts'
+import type { SimulationRun, Violation } from './run.ts'
 
 const SURPRISES = ['uncaughtException', 'unhandledRejection'] as const
 

@@ -2,12 +2,12 @@
 // says. A failure is shrunk and told as a timeline; `npm run sim -- --seed N` replays it, and SIM_SEED=N here.
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/clock.ts'
-import { generatePlan } from '../workload/generate.ts'
 import { addResult, countOf, createTotals, resultOf, type Totals } from '../command/report.ts'
-import { runPlan } from './run.ts'
-import { safely, twice } from './run-safely.ts'
 import { shrink } from '../plan/shrink.ts'
 import { timelineOf } from '../trace/timeline.ts'
+import { generatePlan } from '../workload/generate.ts'
+import { runPlan } from './run.ts'
+import { safely, twice } from './run-safely.ts'
 
 const only = process.env.SIM_SEED
 const SECONDS = Number(process.env.SIM_WHOLE_SECONDS ?? (process.env.CI ? 110 : 20))

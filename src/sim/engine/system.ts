@@ -24,7 +24,11 @@ export interface System {
   /** By name: `server`, `control-1`, `agent-n1`, `driver net.sim`, `provisioner-net.sim-1` … */
   readonly processes: ReadonlyMap<string, SimProcess>
   /** The metrics registries of all incarnations of all processes. */
-  readonly registries: readonly { readonly process: string; readonly incarnation: number; readonly registry: Registry }[]
+  readonly registries: readonly {
+    readonly process: string
+    readonly incarnation: number
+    readonly registry: Registry
+  }[]
   /** Every driver call as its caller saw it. */
   readonly calls: readonly DriverCall[]
   /** Calls `listener` when a driver call begins, and when its caller learns that it has ended. */
@@ -165,7 +169,7 @@ export async function createSystem(world: World, setup: Setup, options: SystemOp
       for (const machine of machines.values()) machine.boot()
       for (const driver of drivers.values()) {
         delete driver.scripted
-        driver.showCapacity()
+        driver.unfreezeCapacity()
         driver.heal()
       }
       await cluster.heal()

@@ -16,13 +16,13 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { WriteRefusedError } from '../../store/index.ts'
-import { premadeVolume } from '../world/premade-volume.ts'
+import { DRIVERS } from '../plan/catalog.ts'
+import type { KindName, Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { keyOf } from '../workload/draft.ts'
 import { isInvalid } from '../workload/invalid-objects.ts'
-import type { KindName, Ref, Manifest, UserAction } from '../plan/plan.ts'
+import { premadeVolume } from '../world/premade-volume.ts'
 import type { System } from './system.ts'
 import type { View } from './view.ts'
-import { DRIVERS } from '../plan/catalog.ts'
 
 export interface UsersOptions {
   readonly system: Pick<System, 'cluster' | 'drivers' | 'processes' | 'setGate'>
@@ -189,7 +189,9 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
       case 'create together':
         return createTogether(client, action.kind, action.objects)
       case 'edit':
-        return action.kind === 'volume' ? editVolume(client, action.ref, action.patch) : edit(client, action.kind, action.ref, action.patch)
+        return action.kind === 'volume'
+          ? editVolume(client, action.ref, action.patch)
+          : edit(client, action.kind, action.ref, action.patch)
       case 'delete':
         return remove(client, action)
       case 'revert':

@@ -30,9 +30,9 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
-import { followStore, type Stored } from './follow-store.ts'
 import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
 import type { Cluster } from '../world/cluster.ts'
+import { followStore, type Stored } from './follow-store.ts'
 
 /** What is kept, by the word the checkers use for it. */
 interface Kinds {

@@ -1,7 +1,8 @@
 // An action in a few words, for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Whatever an action holds,
 // also when shrinking has taken parts of it away, there are words for it.
-import type { Action, Fault, KindName, Ref, Manifest, UserAction } from './plan.ts'
+
 import { NAMESPACES } from './catalog.ts'
+import type { Action, Fault, KindName, Manifest, Ref, UserAction } from './plan.ts'
 
 export function textOfAction(action: Action): string {
   switch (action.do) {

@@ -1,6 +1,7 @@
 // The processes that a plan may speak of, by the names the system gives them.
-import type { Setup } from './plan.ts'
+
 import { DRIVERS, type DriverName, NODES } from './catalog.ts'
+import type { Setup } from './plan.ts'
 
 export const nodesOf = ({ nodes }: Setup): string[] => NODES.slice(0, nodes)
 

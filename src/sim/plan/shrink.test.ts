@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Plan, Step } from './plan.ts'
 import type { SimulationRun } from '../engine/run.ts'
+import type { Plan, Step } from './plan.ts'
 import { type RunPlan, shrink } from './shrink.ts'
 
 describe('shrinking a failing plan', () => {
@@ -107,7 +107,9 @@ describe('shrinking a failing plan', () => {
 const PLENTY = { budget: { runs: 20_000, ms: 1 }, clock: { monotonicMs: () => 0 } }
 
 const names = (plan: Plan): string[] =>
-  plan.steps.flatMap(({ action }) => (action.do === 'create' ? [(action.object.metadata as { name: string }).name] : []))
+  plan.steps.flatMap(({ action }) =>
+    action.do === 'create' ? [(action.object.metadata as { name: string }).name] : [],
+  )
 
 const runner =
   (fails: (plan: Plan) => boolean): RunPlan =>

@@ -1,9 +1,9 @@
 // Makes a failing plan small: takes steps away while a violation of the same rule remains, then the faultRates, then makes
 // setup, time and values simpler (simpler-plans.ts). Every candidate is run; budget and clock say when to stop.
 import type { Clock } from '../../base/clock.ts'
-import type { Plan } from './plan.ts'
 import type { SimulationRun } from '../engine/run.ts'
-import { type Simpler, simplerSetups, simplerTimes, simplerValues, simplerFaultRates } from './simpler-plans.ts'
+import type { Plan } from './plan.ts'
+import { type Simpler, simplerFaultRates, simplerSetups, simplerTimes, simplerValues } from './simpler-plans.ts'
 
 export type RunPlan = (plan: Plan) => Promise<SimulationRun>
 
@@ -43,7 +43,8 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
   do {
     before = search.plan
     await fewerSteps(search)
-    for (const simpler of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues]) await descend(search, simpler)
+    for (const simpler of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues])
+      await descend(search, simpler)
   } while (search.plan !== before && !search.isSpent())
 
   return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isSpent() }

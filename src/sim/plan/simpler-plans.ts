@@ -1,6 +1,6 @@
 // What could be simpler about a plan beside its number of steps: each function gives plans that differ from the given
 // one in one respect, the boldest first. Following any of them again and again comes to an end.
-import type { Action, Plan, Setup, FaultRates } from './plan.ts'
+import type { Action, FaultRates, Plan, Setup } from './plan.ts'
 
 export type Simpler = (plan: Plan) => Iterable<Plan>
 
@@ -14,7 +14,8 @@ export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
   for (const drivers of withoutOneKey(faultRates.drivers)) yield withWeather({ drivers })
   for (const crashes of withoutOneKey(faultRates.crashes)) yield withWeather({ crashes })
   for (const [driver, faults] of Object.entries(faultRates.drivers))
-    for (const fewer of withoutOneKey(faults)) yield withWeather({ drivers: { ...faultRates.drivers, [driver]: fewer } })
+    for (const fewer of withoutOneKey(faults))
+      yield withWeather({ drivers: { ...faultRates.drivers, [driver]: fewer } })
 }
 
 const SIMPLEST: Setup = {
@@ -70,7 +71,8 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
 /** Inside the steps: what lasts or counts is less, what an object need not say is not said, sizes are 1Gi. */
 export function* simplerValues(plan: Plan): Iterable<Plan> {
   for (const [index, step] of plan.steps.entries())
-    for (const action of simplerActions(step.action)) yield { ...plan, steps: plan.steps.with(index, { ...step, action }) }
+    for (const action of simplerActions(step.action))
+      yield { ...plan, steps: plan.steps.with(index, { ...step, action }) }
 }
 
 /** The least that a number in an action can sensibly be. */

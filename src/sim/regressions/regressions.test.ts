@@ -1,9 +1,9 @@
 // Every plan in regressions/ failed once. `npm run sim -- --plan src/sim/whole/regressions/<file>` tells how it goes now.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { fileNameOf, readRegressions } from '../plan/plan-file.ts'
 import { runPlan } from '../engine/run.ts'
 import { safely } from '../engine/run-safely.ts'
+import { fileNameOf, readRegressions } from '../plan/plan-file.ts'
 import { timelineOf } from '../trace/timeline.ts'
 
 const regressions = await readRegressions(fileURLToPath(new URL('regressions', import.meta.url)))

@@ -4,9 +4,9 @@
 // CreateVolume may fail.
 import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
-import { answerTo } from '../world/answer.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import { createView } from '../engine/view.ts'
+import { answerTo } from '../world/answer.ts'
 import { createCluster } from '../world/cluster.ts'
 import { createSimDriver } from '../world/driver.ts'
 import { createWorld } from '../world/world.ts'
@@ -84,7 +84,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   }
 
   function counted(csi: CsiDriver): CsiDriver {
-    return driverOver((method, request, call) =>
+    return createCsiDriver((method, request, call) =>
       callDriver(csi, method, request, call).catch((error: unknown) => {
         if (method.name === 'CreateVolume') failedCreates++
         throw error
@@ -93,7 +93,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   }
 
   function refreshReports(): void {
-    driver.holdCapacity()
+    driver.freezeCapacity()
     world.schedule(REPORTS_LATE_MS, refreshReports)
   }
 

@@ -44,7 +44,11 @@ export async function createNode(client: Client, name: string, driver: string): 
 }
 
 /** A pod with one ephemeral volume. */
-export const createPod = (client: Client, name: string, volume: { readonly sizeGi: number; readonly className: string }) =>
+export const createPod = (
+  client: Client,
+  name: string,
+  volume: { readonly sizeGi: number; readonly className: string },
+) =>
   create(client, podKind, {
     metadata: { namespace: 'default', name },
     spec: {

@@ -1,8 +1,9 @@
 // Which things a violation is about: those its text names, and those that belong to them by the objects that are there
 // (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be
 // left out.
+
+import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { Violation, SimulationRun } from '../engine/run.ts'
 
 export interface RelatedObjects {
   readonly names: ReadonlySet<string>

@@ -1,10 +1,10 @@
 // Tells a run as a story that a person can follow: what the violation is about, who did what when, and what is there in
 // the end. Lines about other things are left out, and of very many the middle; the story says so.
 import { stringify } from 'yaml'
-import { type LogLine, readLog, timeText } from './trace-lines.ts'
-import { type RelatedObjects, nameInTitle, relatedObjects } from './related-objects.ts'
+import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { Violation, SimulationRun } from '../engine/run.ts'
+import { nameInTitle, type RelatedObjects, relatedObjects } from './related-objects.ts'
+import { type LogLine, readLog, timeText } from './trace-lines.ts'
 
 export interface TimelineOptions {
   /** Every line of the log, also about other things. */
@@ -47,11 +47,21 @@ export const violationText = ({ atMs, rule, text }: Violation): string =>
   `VIOLATION at ${timeText(atMs)}, rule "${rule}": ${text}`
 
 function headOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
-  const { nodes, controlReplicas, driverControllers, commits, capacityReservation, expansionQuota, netExpandsWithoutNode } = setup
+  const {
+    nodes,
+    controlReplicas,
+    driverControllers,
+    commits,
+    capacityReservation,
+    expansionQuota,
+    netExpandsWithoutNode,
+  } = setup
   const faults = [
     ...Object.entries(faultRates.network).map(([name, rate]) => `network ${name} ${rate}`),
     ...(faultRates.diskErrors > 0 ? [`disk refuses ${faultRates.diskErrors}`] : []),
-    ...Object.entries(faultRates.drivers).map(([name, rates]) => `${name} ${JSON.stringify(rates).replaceAll('"', '')}`),
+    ...Object.entries(faultRates.drivers).map(
+      ([name, rates]) => `${name} ${JSON.stringify(rates).replaceAll('"', '')}`,
+    ),
     ...Object.entries(faultRates.crashes).map(([name, rate]) => `${name} crashes ${rate}`),
   ]
   return [

@@ -1,10 +1,10 @@
 // What administrators do with what is there once for everybody: classes, nodes, namespaces; and some small things that
 // quotas count.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, PLACE } from '../plan/catalog.ts'
+import type { KindName, Manifest, UserAction } from '../plan/plan.ts'
 import { type Draft, someNamespace } from './draft.ts'
 import { ZONE } from './pod-actions.ts'
-import type { KindName, Manifest, UserAction } from '../plan/plan.ts'
-import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, PLACE } from '../plan/catalog.ts'
 
 const MINUTE_MS = 60_000
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'

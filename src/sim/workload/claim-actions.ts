@@ -1,6 +1,8 @@
 // What users do with claims: ask for every kind of storage there is and for some that there is not, change their minds
 // about size and attributes, and give up.
-import type { Rng } from './rng.ts'
+
+import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
+import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import {
   type Draft,
   freshName,
@@ -13,8 +15,7 @@ import {
   someVolumeName,
 } from './draft.ts'
 import { invalidAction } from './invalid-objects.ts'
-import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
-import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
+import type { Rng } from './rng.ts'
 
 /** No such class exists: claims of it get volumes that were made by hand, those of the other get none. */
 export const STATIC = 'static'

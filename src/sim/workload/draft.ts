@@ -1,8 +1,9 @@
 // What is kept in mind while a plan is made: what probably exists by now, so that most actions hit something, and what
 // follows from an action later on. Nobody looks at the system: whether an action finds what it expects, its run will show.
-import type { Rng } from './rng.ts'
-import type { Ref, UserAction, Setup } from '../plan/plan.ts'
+
 import { NAMESPACES } from '../plan/catalog.ts'
+import type { Ref, Setup, UserAction } from '../plan/plan.ts'
+import type { Rng } from './rng.ts'
 
 export interface Draft {
   readonly rng: Rng

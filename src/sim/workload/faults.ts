@@ -1,9 +1,9 @@
 // What breaks in a plan, beside its faultRates: mostly right after somebody has done something, when most is under way.
 import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
-import type { Rng } from './rng.ts'
+import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { Fault, Setup } from '../plan/plan.ts'
 import { agentOf, clientsOf, controlProcesses, driverProcess, nodesOf, processesOf } from '../plan/process-names.ts'
-import { DRIVERS, type DriverName } from '../plan/catalog.ts'
+import type { Rng } from './rng.ts'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000

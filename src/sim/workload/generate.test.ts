@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
+import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from '../plan/catalog.ts'
+import { type Action, FAULT_KINDS, type KindName, type Plan, type UserAction } from '../plan/plan.ts'
+import { controlProcesses, nodesOf, processesOf } from '../plan/process-names.ts'
 import { METHODS } from './faults.ts'
 import { generatePlan } from './generate.ts'
 import { isInvalid } from './invalid-objects.ts'
-import { type Action, FAULT_KINDS, type KindName, type UserAction, type Plan } from '../plan/plan.ts'
-import { controlProcesses, nodesOf, processesOf } from '../plan/process-names.ts'
-import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from '../plan/catalog.ts'
 
 const SEEDS = 300
 const plans = Array.from({ length: SEEDS }, (_, seed) => generatePlan(seed))
@@ -16,7 +16,7 @@ const PEOPLE: Readonly<Record<UserAction['do'], true>> = {
   'create together': true,
   edit: true,
   delete: true,
-  'revert': true,
+  revert: true,
   'set gate': true,
   import: true,
 }
@@ -46,7 +46,8 @@ describe('targetedFaults', () => {
       const texts = new Set(aimed.steps.map((step) => JSON.stringify(step)))
       expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
       const known = processesOf(aimed.setup)
-      for (const { action } of aimed.steps) if ('process' in action && action.process) expect(known).toContain(action.process)
+      for (const { action } of aimed.steps)
+        if ('process' in action && action.process) expect(known).toContain(action.process)
       expect(aimed.steps.map(({ atMs }) => atMs)).toEqual(aimed.steps.map(({ atMs }) => atMs).sort((a, b) => a - b))
     }
   })
@@ -61,7 +62,9 @@ describe('targetedFaults', () => {
   })
 
   it('SYS-14 of every kind occur', () => {
-    const aimed = Array.from({ length: 40 }, (_, seed) => generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }))
+    const aimed = Array.from({ length: 40 }, (_, seed) =>
+      generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
+    )
     const all = aimed.flatMap(({ steps }) => steps.map(({ action }) => action))
     for (const method of ['CreateVolume', 'ControllerModifyVolume'])
       expect(all.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
@@ -81,7 +84,8 @@ describe('a steady day', () => {
     const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
       const steady = ['server', ...controlProcesses(setup)]
       const shaking = steps.filter(({ action }) => {
-        if (action.do !== 'crash' && action.do !== 'freeze' && action.do !== 'bad network') return action.do === 'refuse writes'
+        if (action.do !== 'crash' && action.do !== 'freeze' && action.do !== 'bad network')
+          return action.do === 'refuse writes'
         return action.process === undefined || steady.includes(action.process)
       })
       const lastMs = Math.max(0, ...shaking.map(({ atMs }) => atMs))
@@ -138,11 +142,15 @@ describe('a plan', () => {
   it('SYS-14 speaks only of processes, nodes and calls that its cluster has', () => {
     for (const { seed, setup, steps, faultRates } of plans) {
       const processes = processesOf(setup)
-      const named = steps.flatMap(({ action }) => ('process' in action && action.process !== undefined ? [action.process] : []))
-      for (const name of [...named, ...Object.keys(faultRates.crashes)]) expect(processes, `seed ${seed}`).toContain(name)
+      const named = steps.flatMap(({ action }) =>
+        'process' in action && action.process !== undefined ? [action.process] : [],
+      )
+      for (const name of [...named, ...Object.keys(faultRates.crashes)])
+        expect(processes, `seed ${seed}`).toContain(name)
       for (const { action } of steps) {
         if (action.do === 'cut power') expect(nodesOf(setup)).toContain(action.node)
-        if (action.do === 'driver fails' || action.do === 'driver hangs') expect(METHODS[action.driver]).toContain(action.method)
+        if (action.do === 'driver fails' || action.do === 'driver hangs')
+          expect(METHODS[action.driver]).toContain(action.method)
       }
     }
   })
@@ -150,7 +158,9 @@ describe('a plan', () => {
   it('SYS-14 never asks for amounts where the server has no transactions', () => {
     for (const { setup, steps } of plans) {
       if (setup.commits === 'atomic') continue
-      const claims = steps.flatMap(({ action }) => ('kind' in action && action.kind === 'claim' ? [JSON.stringify(action)] : []))
+      const claims = steps.flatMap(({ action }) =>
+        'kind' in action && action.kind === 'claim' ? [JSON.stringify(action)] : [],
+      )
       for (const text of claims) expect(text).not.toMatch(/"(iops|throughput)"/)
     }
   })
@@ -238,7 +248,9 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 bound everything that a quota can bound', () => {
-    const quotas = actions.filter((action) => 'kind' in action && action.kind === 'quota').map((action) => JSON.stringify(action))
+    const quotas = actions
+      .filter((action) => 'kind' in action && action.kind === 'quota')
+      .map((action) => JSON.stringify(action))
     const wanted = [
       ...['requests.storage', 'persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas', 'pods'],
       ...['limits.iops', 'limits.throughput', 'requests.iops', 'requests.throughput'],
@@ -265,7 +277,9 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 break every process of every setup, with every code, for every driver', () => {
-    const broken = new Set(actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])))
+    const broken = new Set(
+      actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])),
+    )
     const all = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
     expect([...broken].sort()).toEqual([...all].sort())
     expect(new Set(only('driver fails').map(({ code }) => code)).size).toBe(15) // OK is none, UNIMPLEMENTED stays
@@ -300,7 +314,8 @@ describe('all plans together', () => {
     const clear = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
     const storms = plans.filter(({ faultRates, setup }) => {
       return (
-        Object.keys(faultRates.drivers).length === 3 && Object.keys(faultRates.crashes).length > processesOf(setup).length / 2
+        Object.keys(faultRates.drivers).length === 3 &&
+        Object.keys(faultRates.crashes).length > processesOf(setup).length / 2
       )
     }).length
     expect(clear).toBeGreaterThan(SEEDS / 12)

@@ -138,8 +138,7 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
   const { setup, calmFromMs, endMs } = period
   const steps: Step[] = []
   let nowMs = 0
-  const add = (atMs: number, action: UserAction) =>
-    void steps.push({ atMs: Math.min(Math.floor(atMs), endMs), action })
+  const add = (atMs: number, action: UserAction) => void steps.push({ atMs: Math.min(Math.floor(atMs), endMs), action })
   const draft: Draft = {
     rng: actions,
     setup,

@@ -1,7 +1,8 @@
 // What users write by mistake, and the server must refuse: an object that holds any of it is never accepted. The words
 // occur nowhere else, so that whoever performs an action can tell by looking at it.
+
+import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'
-import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
 
 const NEGATIVE = '-3Gi'
 const NO_QUANTITY = 'ten gigabytes'

@@ -1,8 +1,9 @@
 // What users do with pods: use up to three claims, with volumes of their own or without, on any node or a certain one,
 // and end them politely or at once.
-import { type Draft, freshName, isForBlock, keyOf, likely, someClaimName, somePod } from './draft.ts'
-import { claimSpec } from './claim-actions.ts'
+
 import type { UserAction } from '../plan/plan.ts'
+import { claimSpec } from './claim-actions.ts'
+import { type Draft, freshName, isForBlock, keyOf, likely, someClaimName, somePod } from './draft.ts'
 
 /** A label that administrators give to nodes and take away. */
 export const ZONE = 'sim.example/zone'

@@ -1,10 +1,10 @@
 // What administrators do with quotas and limit ranges: bounds on everything that can be counted, generous ones and some
 // that are below what is used already.
 
-import type { Rng } from './rng.ts'
-import { type Draft, freshName, keyOf, likely, someNamespace, someQuota } from './draft.ts'
-import type { UserAction } from '../plan/plan.ts'
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
+import type { UserAction } from '../plan/plan.ts'
+import { type Draft, freshName, keyOf, likely, someNamespace, someQuota } from './draft.ts'
+import type { Rng } from './rng.ts'
 
 type Bound = readonly [key: string, bound: (rng: Rng) => string]
 

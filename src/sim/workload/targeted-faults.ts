@@ -1,10 +1,10 @@
 // Ambushes: a fault and the actions that it hurts, aimed at the same thing within seconds. In an hour of ordinary work such
 // moments come too seldom to be met by chance. Each has names of its own, so that it meets nobody else's work.
 import type { CsiFailureCode } from '../../csi/index.ts'
-import type { Rng } from './rng.ts'
-import type { Action, Fault, Ref, Manifest, UserAction, Setup, Step } from '../plan/plan.ts'
-import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from '../plan/process-names.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
+import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
+import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from '../plan/process-names.ts'
+import type { Rng } from './rng.ts'
 
 const SECOND_MS = 1_000
 /** What an targeted needs to be there is there by then. */

@@ -1,9 +1,10 @@
 // What administrators do with volumes: put some on the collection, with storage in a driver or without, change what becomes of
 // them, give released ones to the next claim, and take them away.
-import { type Draft, isForBlock, likely, someClaim, someVolumeName } from './draft.ts'
-import { SELECTED, STATIC } from './claim-actions.ts'
-import type { Ref, Manifest, UserAction } from '../plan/plan.ts'
+
 import { type DriverName, NODES, PLACE } from '../plan/catalog.ts'
+import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
+import { SELECTED, STATIC } from './claim-actions.ts'
+import { type Draft, isForBlock, likely, someClaim, someVolumeName } from './draft.ts'
 
 /** Storage that was there before us has handles that begin so. */
 export const IMPORTED = 'imported-'

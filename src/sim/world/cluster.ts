@@ -61,7 +61,9 @@ export async function createCluster(
     void start(env)
   })
   async function start(env: Env): Promise<void> {
-    const store = await env.pass(openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }))
+    const store = await env.pass(
+      openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }),
+    )
     const api = serverOn(env, store)
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries what a failing disk refused
     current = { client: inProcessClient(api.objects, SYSTEM_USER), store }

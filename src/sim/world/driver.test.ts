@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
-import { type CsiDriver, CsiError, isUncertain, oneAtATime } from '../../csi/index.ts'
+import { type CsiDriver, CsiError, isUncertain, serializeCalls } from '../../csi/index.ts'
 import { createSimDriver, type SimDriver } from './driver.ts'
 import { createProcess } from './process.ts'
 import { createWorld, type World } from './world.ts'
@@ -15,7 +15,7 @@ const request = (name: string) => ({
 })
 
 /** A caller that wants some volumes, tries until it has them, and may die at any await. */
-function volumeMaker(world: World, driver: SimDriver, names: readonly string[], wrap = oneAtATime) {
+function volumeMaker(world: World, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
   const has = new Map<string, string>()
   const process = createProcess(world, 'caller', (env) => {
     const csi = wrap(driver.driverFor(env))

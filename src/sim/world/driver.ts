@@ -14,7 +14,14 @@ import {
   fakeSettings,
   type Script,
 } from '../../csi/fake/index.ts'
-import { type CallOptions, CSI_CODES, type CsiDriver, CsiError, type CsiFailureCode, driverOver } from '../../csi/index.ts'
+import {
+  type CallOptions,
+  CSI_CODES,
+  type CsiDriver,
+  CsiError,
+  type CsiFailureCode,
+  createCsiDriver,
+} from '../../csi/index.ts'
 import { createProcess, type Env, type Incarnation, type SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
@@ -52,8 +59,8 @@ export interface SimDriver {
   state(): FakeState
   /** The storage forgets everything; call while the driver is down. */
   loseState(): void
-  holdCapacity(): void
-  showCapacity(): void
+  freezeCapacity(): void
+  unfreezeCapacity(): void
   /** The driver as one incarnation of a process reaches it. With `nodeId`, its node service is that node's. */
   driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
   /** Ends all faults, scripted ones too, and starts it if it is down. */
@@ -107,8 +114,8 @@ export function createSimDriver(
       record,
       script: {
         ...script,
-        take: (method, volumes) =>
-          fair(method, volumes, script.take(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
+        match: (method, volumes) =>
+          fair(method, volumes, script.match(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
           byChance(method, volumes),
         hang: () => env.pass(script.hang()), // a incarnation that is over does not go on when hangs are released
       },
@@ -121,7 +128,7 @@ export function createSimDriver(
     if (!process.alive) return
     crash()
     current = undefined
-    record.died()
+    record.crashed()
     for (const call of underWay) world.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
   }
 
@@ -223,10 +230,12 @@ export function createSimDriver(
     loseState() {
       state = emptyState()
     },
-    holdCapacity: () => current?.fake.holdCapacity(),
-    showCapacity: () => current?.fake.showCapacity(),
+    freezeCapacity: () => current?.fake.freezeCapacity(),
+    unfreezeCapacity: () => current?.fake.unfreezeCapacity(),
     driverFor: (incarnation, nodeId = settings.nodes[0]?.id ?? '') =>
-      driverOver((method, request, options) => incarnation.pass(send(incarnation, nodeId, method, request, options))),
+      createCsiDriver((method, request, options) =>
+        incarnation.pass(send(incarnation, nodeId, method, request, options)),
+      ),
     heal() {
       Object.assign(faults, { loseRequest: 0, loseReply: 0, refuse: 0, slow: 0 })
       script.setRules([])

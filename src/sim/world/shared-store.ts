@@ -2,7 +2,7 @@
 // by the production transactor, and are done only if every key they read is still as it was. `shared` is what etcd is
 // there; it ends with the process that holds it, and so must whoever uses this.
 
-import type { Commit, Member } from '../../store/etcd/commit-queue.ts'
+import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
 import type { Entry, Revision, Store, StoreEvent, Write } from '../../store/index.ts'
 import type { Env } from './process.ts'
@@ -49,13 +49,13 @@ export async function shareStore({ world, env, shared, latencyMs }: SharedStoreO
     close: () => transactor.idle(),
   }
 
-  async function commitShared({ reads, writes }: Member): Promise<Commit> {
-    let isDone = false
+  async function commitShared({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
+    let committed = false
     const { revision, revisions } = await shared.transact((view) => {
-      isDone = [...reads].every(([key, read]) => (view.get(key)?.modRevision ?? 0) === read)
-      return isDone ? writes.map(kept) : []
+      committed = [...reads].every(([key, read]) => (view.get(key)?.modRevision ?? 0) === read)
+      return committed ? writes.map(kept) : []
     })
-    return { isDone, revision: isDone ? (revisions[0] ?? revision) : revision }
+    return { committed, revision: committed ? (revisions[0] ?? revision) : revision }
   }
 
   async function followCopy() {
@@ -99,4 +99,4 @@ export async function shareStore({ world, env, shared, latencyMs }: SharedStoreO
 
 /** etcd keeps every state. */
 const kept = (write: Write): Write =>
-  'put' in write && write.isPassing ? { put: write.put, value: write.value } : write
+  'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

@@ -1,8 +1,8 @@
 // Attachments at rest: volumes are attached to the nodes whose pods need them and to no others, drivers have published them
 // there, and the mounts on a node are those of its pods.
 import { keyOfObject } from '../../../client/index.ts'
-import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
+import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'
 import {
   assetsIn,
   claimsOf,
@@ -47,10 +47,13 @@ function neededProblems({ system, view, exemptions }: AtRest): Problem[] {
     const asset = assetOf(volume)
     if (!volume) problems.push(attached(`attachment ${key} refers to volume ${name}, which does not exist`))
     // A volume being deleted is no longer attached, even if a pod waits for it.
-    else if (!status?.attached && !isDeleting(volume) && !isContradictory(volume) && !(asset && exemptions.isLost(asset))) {
-      problems.push(
-        attached(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`),
-      )
+    else if (
+      !status?.attached &&
+      !isDeleting(volume) &&
+      !isContradictory(volume) &&
+      !(asset && exemptions.isLost(asset))
+    ) {
+      problems.push(attached(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`))
     }
   }
   for (const [name, volume] of view.volumes) {

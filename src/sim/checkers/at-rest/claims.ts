@@ -6,12 +6,12 @@ import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.t
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { CLAIM_PROTECTION_FINALIZER, SELECTED_NODE } from '../../../volumes/names.ts'
 import type { System } from '../../engine/system.ts'
-import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
+import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf } from '../attributes.ts'
-import { chargeOf } from '../sizes.ts'
 import { claimsOf, hasEnded, heldAt, isContradictory, isDeleting, type Problem, partsOf } from '../context.ts'
 import { canHaveAttributes, driverOf, freeBytes, isMakeable, requestOf, settingsIn } from '../feasible.ts'
+import { chargeOf } from '../sizes.ts'
 import type { AtRest } from './index.ts'
 
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
@@ -56,7 +56,8 @@ function checkEnd(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void {
     if (isIntent && claim.spec?.volumeName) found('finalizers', `has a volume, and keeps ${finalizer}`)
     // The cloning protection stays on a source claim for the next clone; only a deleted claim loses it.
     if (!isDeleting(claim)) continue
-    if (isIntent && events.about(uid).length === 0) found('no reason', 'is being deleted, and no event says what it waits for')
+    if (isIntent && events.about(uid).length === 0)
+      found('no reason', 'is being deleted, and no event says what it waits for')
     if (isHeldBy[finalizer] === false) found('not deleted', `is stuck in deletion, held by ${finalizer}`)
   }
   if (isDeleting(claim) && finalizers.length === 0) found('not deleted', 'is stuck in deletion without a finalizer')
@@ -148,7 +149,13 @@ function checkBound(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void 
   checkAttributes(claim, volume, asset, rest, found)
 }
 
-function checkSize(claim: ObjectOf<'claim'>, volume: ObjectOf<'volume'>, asset: string, rest: AtRest, found: Found): void {
+function checkSize(
+  claim: ObjectOf<'claim'>,
+  volume: ObjectOf<'volume'>,
+  asset: string,
+  rest: AtRest,
+  found: Found,
+): void {
   const { system, events } = rest
   const held = heldAt(system, asset)
   const has = Number(quantityToBytes(claim.status?.capacity?.storage ?? '0'))
@@ -219,7 +226,13 @@ function checkSize(claim: ObjectOf<'claim'>, volume: ObjectOf<'volume'>, asset: 
 const isHeldByUse = (claim: ObjectOf<'claim'>, said: string | undefined, rest: AtRest): boolean =>
   /currently in-use|not in use, and pods use/.test(said ?? '') && usersOf(claim, rest).length > 0
 
-function checkAttributes(claim: ObjectOf<'claim'>, volume: ObjectOf<'volume'>, asset: string, rest: AtRest, found: Found): void {
+function checkAttributes(
+  claim: ObjectOf<'claim'>,
+  volume: ObjectOf<'volume'>,
+  asset: string,
+  rest: AtRest,
+  found: Found,
+): void {
   const { system, view, classes, events, exemptions } = rest
   const held = heldAt(system, asset)
   if (!held) return
@@ -301,7 +314,11 @@ const hasModify = (system: System, driver: DriverName): boolean =>
 /** As a sidecar, no resizer runs for a driver that cannot change volumes, so no component states a reason. */
 function hasResizer(system: System, driver: DriverName): boolean {
   const { controller } = settingsIn(system, driver)
-  return system.setup.driverControllers !== 'sidecars' || controller.includes('EXPAND_VOLUME') || controller.includes('MODIFY_VOLUME')
+  return (
+    system.setup.driverControllers !== 'sidecars' ||
+    controller.includes('EXPAND_VOLUME') ||
+    controller.includes('MODIFY_VOLUME')
+  )
 }
 
 const keyOf = ({ metadata }: ObjectOf<'claim'>): string => `${metadata.namespace}/${metadata.name}`

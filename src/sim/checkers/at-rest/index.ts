@@ -1,12 +1,12 @@
 // What must hold when the system is at rest. Pure: the contents of store and drivers in, problems out.
 import type { ClassParameters, ExpectedAttributes } from '../attributes.ts'
 import type { CheckContext, Problem } from '../context.ts'
+import type { RecordedEvents } from '../recorded-events.ts'
 import { attachmentProblems } from './attachments.ts'
 import { capacityProblems } from './capacity.ts'
 import { claimProblems } from './claims.ts'
 import { podProblems } from './pods.ts'
 import { storageProblems, volumeProblems } from './volumes.ts'
-import type { RecordedEvents } from '../recorded-events.ts'
 
 export interface AtRest extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
   readonly classes: ClassParameters
@@ -46,7 +46,10 @@ function otherProblems({ view }: AtRest): Problem[] {
     if (left.length === 0)
       problems.push({ rule: 'not deleted', text: `namespace ${name} is being deleted, and is empty` })
     else if (!status?.conditions?.some(({ status: is }) => is === 'True')) {
-      problems.push({ rule: 'no reason', text: `namespace ${name} is being deleted, and does not report what is left in it` })
+      problems.push({
+        rule: 'no reason',
+        text: `namespace ${name} is being deleted, and does not report what is left in it`,
+      })
     }
   }
   for (const [name, { metadata }] of view.attributesClasses) {
@@ -60,7 +63,8 @@ function otherProblems({ view }: AtRest): Problem[] {
           status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
         ].includes(name),
       )
-    if (!isUsed) problems.push({ rule: 'not deleted', text: `attributes class ${name} is being deleted, and is unused` })
+    if (!isUsed)
+      problems.push({ rule: 'not deleted', text: `attributes class ${name} is being deleted, and is unused` })
   }
   return problems
 }

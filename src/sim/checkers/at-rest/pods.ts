@@ -2,9 +2,18 @@
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
-import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
-import { claimsOf, hasEnded, isBound, isContradictory, isDeleting, isOwnedBy, type Problem, partsOf } from '../context.ts'
+import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
+import {
+  claimsOf,
+  hasEnded,
+  isBound,
+  isContradictory,
+  isDeleting,
+  isOwnedBy,
+  type Problem,
+  partsOf,
+} from '../context.ts'
 import { driverOf, freeBytes, isMakeable, poolsAt, requestOf } from '../feasible.ts'
 import type { AtRest } from './index.ts'
 
@@ -26,8 +35,7 @@ export function podProblems(pod: ObjectOf<'pod'>, rest: AtRest): Problem[] {
   if (!pod.spec?.nodeName) return waitingProblems(pod, rest, problem)
   if (pod.status?.phase === 'Running') return []
   const said = reasonsOf(pod, rest)
-  if (said.length === 0)
-    return problem('no reason', `is on ${pod.spec.nodeName}, does not run, and states no reason`)
+  if (said.length === 0) return problem('no reason', `is on ${pod.spec.nodeName}, does not run, and states no reason`)
   return canRun(pod, rest)
     ? problem('needless wait', `could run on ${pod.spec.nodeName}, and says "${said.at(-1)}"`)
     : []

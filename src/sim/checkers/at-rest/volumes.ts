@@ -1,10 +1,10 @@
 // Volumes at rest: every volume in a driver has one PersistentVolume, every PersistentVolume has its volume in the driver,
 // and phases, finalizers and annotations are consistent.
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
-import { isDeletionAsked } from '../../../volumes/deletion-asked.ts'
+import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
-import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
+import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { assetsIn, heldAt, isBound, isDeleting, type Problem } from '../context.ts'
 import { VOLUME_PREFIX } from '../intents.ts'
 import type { AtRest } from './index.ts'
@@ -14,7 +14,8 @@ export function storageProblems({ system, view, exemptions }: AtRest): Problem[]
   for (const { asset, held } of assetsIn(system)) {
     const [driver = '', handle = ''] = asset.split('^')
     const owners = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
-    if (owners.length > 1) problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
+    if (owners.length > 1)
+      problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
     // An intent covers a volume that may have been created; claims.ts checks that such a claim states what it waits for.
     const claim = view.claimOfUid(held.name.slice(VOLUME_PREFIX.length))
     const isIntended = claim?.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX)) ?? false
@@ -48,7 +49,7 @@ export function volumeProblems(volume: ObjectOf<'volume'>, rest: AtRest): Proble
       break
     case 'Released':
       if (isTheClaims) found('needless wait', `volume ${name} is Released, and its claim exists`)
-      if (policy === 'Delete' && isOurs && (claimRef || isDeletionAsked(volume))) {
+      if (policy === 'Delete' && isOurs && (claimRef || isDeletionRequested(volume))) {
         found('not deleted', `volume ${name} is Released with the policy Delete: ${events.about(uid).join('; ')}`)
       }
       break
