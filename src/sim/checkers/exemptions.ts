@@ -1,5 +1,5 @@
-// What users and faults have done that excuses something later. Each excuse is as narrow as it can be: it names one thing
-// in a driver, or a time.
+// What users and faults did that makes an otherwise wrong state acceptable later. Each exemption is as narrow as possible: it
+// names one volume of a driver, or a period.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import type { FakeState } from '../../csi/fake/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
@@ -9,27 +9,27 @@ import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import { IMPORTED } from '../workload/volume-actions.ts'
 
 export interface Exemptions {
-  /** The storage forgot it, behind everybody's back. */
+  /** The driver lost this volume with its state. */
   isLost(asset: string): boolean
   /**
-   * It is users's: they deleted the volume while its policy said that the data stays or nothing held it, or it was there
-   * before us and no volume has ever stood for it.
+   * No leak: a user deleted the PersistentVolume while its policy was Retain or it had no finalizer for deletion, or the
+   * volume was imported and has never had a PersistentVolume.
    */
   isGivenUp(asset: string): boolean
   /**
-   * Its deletion was asked for while its volume's policy said so and the claim was gone, and only then users changed their
-   * minds: kept it, or gave it to whoever wants it. It may be gone all the same.
+   * The driver was asked to delete it while that was right, and only then a user changed the policy or released the volume:
+   * it may be gone all the same.
    */
   isKeptTooLate(volume: ObjectOf<'volume'>): boolean
-  /** Asked to grow for another claim than this, which was let go of before anybody heard an answer: it may be larger. */
+  /** An expansion for an earlier claim was never answered: the volume may be larger than recorded. */
   mayHaveGrownBefore(asset: string, claimUid: string): boolean
-  /** Features were switched off at some time: what relies on them was not done then. */
+  /** A feature gate was off at some time: what depends on it may be incomplete. */
   readonly hadGatesOff: boolean
-  /** Looks whether anything was lost; called before anything is judged. */
+  /** Detects lost driver state; call before checking. */
   update(): void
 }
 
-/** `isRequestedByProcess`: whether some process, and not a person, asked for a volume's deletion. */
+/** `isRequestedByProcess`: whether a process, and not a user, requested the deletion of a volume. */
 export function createExemptions(
   system: System,
   view: View,
@@ -37,15 +37,15 @@ export function createExemptions(
 ): Exemptions {
   const states = new Map<DriverName, FakeState>()
   const lost = new Set<string>()
-  /** Things that a volume has stood for, and of these those that were given up since. */
-  const stood = new Set<string>()
+  /** Assets that have had a PersistentVolume, and those of them that users gave up. */
+  const known = new Set<string>()
   const givenUp = new Set<string>()
-  /** By uid: volumes that were going while nothing held them for their storage to be deleted. */
+  /** Uids of volumes that were being deleted without a finalizer for the deletion of their storage. */
   const unprotected = new Set<string>()
-  /** Things whose deletion was asked for, and the claim that had each. */
-  const condemned = new Map<string, string | undefined>()
-  /** Things that were asked to grow and did not say that they have, and the claim that each did it for. */
-  const unheard = new Map<string, string | undefined>()
+  /** Assets whose deletion was requested, with the uid of their claim. */
+  const deletionRequested = new Map<string, string | undefined>()
+  /** Assets with an unanswered expansion, with the uid of the claim it was for. */
+  const unanswered = new Map<string, string | undefined>()
   let hadGatesOff = false
 
   view.onCommit((changes) => {
@@ -56,7 +56,7 @@ export function createExemptions(
       const asset = assetOf(next ?? old)
       if (!asset) continue
       if (next) {
-        stood.add(asset)
+        known.add(asset)
         givenUp.delete(asset)
         if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) unprotected.add(next.metadata.uid ?? '')
       } else if (old && !isRequestedByProcess(old)) {
@@ -68,12 +68,12 @@ export function createExemptions(
     update()
     if (method === 'ControllerExpandVolume') {
       const asset = `${driver}^${handle}`
-      if (phase === 'begins') unheard.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
-      else if (outcome === 'OK') unheard.delete(asset)
+      if (phase === 'begins') unanswered.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
+      else if (outcome === 'OK') unanswered.delete(asset)
     }
     if (phase !== 'begins' || method !== 'DeleteVolume') return
     for (const { spec } of view.volumesOf(driver, handle))
-      if (spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.set(`${driver}^${handle}`, spec.claimRef?.uid)
+      if (spec?.persistentVolumeReclaimPolicy === 'Delete') deletionRequested.set(`${driver}^${handle}`, spec.claimRef?.uid)
   })
 
   function update(): void {
@@ -97,11 +97,11 @@ export function createExemptions(
       const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
       const asset = assetOf(volume) ?? ''
       const isFree = volume.status?.phase !== 'Bound'
-      return condemned.has(asset) && isFree && (policy !== 'Delete' || claimRef?.uid !== condemned.get(asset))
+      return deletionRequested.has(asset) && isFree && (policy !== 'Delete' || claimRef?.uid !== deletionRequested.get(asset))
     },
-    mayHaveGrownBefore: (asset, claimUid) => unheard.has(asset) && unheard.get(asset) !== claimUid,
+    mayHaveGrownBefore: (asset, claimUid) => unanswered.has(asset) && unanswered.get(asset) !== claimUid,
     isLost: (asset) => lost.has(asset),
-    isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${IMPORTED}`) && !stood.has(asset)),
+    isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${IMPORTED}`) && !known.has(asset)),
   }
 }
 

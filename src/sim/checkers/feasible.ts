@@ -1,5 +1,5 @@
-// What a driver could do now, said once more and independently of those who ask it: whether it could make a volume for a
-// claim, and what is free where.
+// What the drivers could do at present: create a volume for a claim, apply attributes, and how much is free where. Independent
+// of the production code that makes the same decisions.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -19,7 +19,7 @@ export function freeBytes(system: System, driver: DriverName, pool: FakePool): n
   return free
 }
 
-/** From this node; with none, from anywhere. */
+/** The pools reachable from a node; without a node, all. */
 export const poolsAt = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
   settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[PLACE] === node)
 
@@ -29,7 +29,7 @@ const stateOf = (system: System, driver: DriverName): FakeState => system.driver
 export const driverOf = (storageClass: ObjectOf<'class'> | undefined): DriverName | undefined =>
   DRIVERS.find((name) => name === storageClass?.provisioner)
 
-/** Whether attributes could be had of a driver: the class is there, is its own, and it knows all it is asked for. */
+/** Whether a driver can apply the requested attributes: it owns the class and knows every key. */
 export function canHaveAttributes(claim: ObjectOf<'claim'>, driver: DriverName, { system, view }: Where): boolean {
   const { mutableKeys, controller } = settingsIn(system, driver)
   const { volumeAttributesClassName: className, resources } = claim.spec ?? {}
@@ -40,7 +40,7 @@ export function canHaveAttributes(claim: ObjectOf<'claim'>, driver: DriverName, 
   const found = view.attributesClasses.get(className)
   if (!found || found.metadata.deletionTimestamp || found.driverName !== driver) return false
   const keys = Object.keys(found.parameters ?? {})
-  // Both may speak of one amount only if they agree; that is not looked into here.
+  // Class and claim may set the same amount only if they agree; treated as not applicable here.
   return keys.every((key) => mutableKeys.includes(key) && !own.includes(key))
 }
 
@@ -49,8 +49,8 @@ export interface Where {
   readonly view: View
 }
 
-/** Whether a volume could be made for a claim, from this node or from anywhere. What it copies is not looked into. */
-export function isMakeable(
+/** Whether a volume could be created for a claim, on this node or anywhere. Clones are not considered. */
+export function canCreate(
   claim: ObjectOf<'claim'>,
   storageClass: ObjectOf<'class'>,
   where: Where,

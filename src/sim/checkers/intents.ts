@@ -1,19 +1,19 @@
-// Intent before effect: no driver is asked to make a volume before its claim says so.
+// Rule `no intent`: a driver is asked to create a volume only after its claim has the intent finalizer.
 import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
 import type { DriverCall } from '../engine/system.ts'
 import type { CheckContext } from './context.ts'
 
-/** Volumes of claims are called after their uids. */
+/** Volumes are named after the uids of their claims. */
 export const VOLUME_PREFIX = 'pvc-'
 /**
- * Whoever looked before the intent was let go of may still ask: a leader knows for as long as its lease lasts that nobody
- * else works, and what it looked at may be as old.
+ * A caller that read the claim before the intent was removed may still call the driver: a leader may act on what it read
+ * for as long as its lease lasts.
  */
-const LOOKED_MS_MAX = 30_000
+const STALE_MS_MAX = 30_000
 
 export function checkIntents({ system, view, report }: CheckContext): void {
   const { world } = system.cluster
-  /** By the claim's uid: since it was let go of, or that it is still held. */
+  /** By claim uid: when the intent was removed; infinity while it is held. */
   const intents = new Map<string, { heldUntilMs: number }>()
 
   view.onCommit((changes) => {
@@ -33,10 +33,10 @@ export function checkIntents({ system, view, report }: CheckContext): void {
   function check({ process, driver, volume: name }: DriverCall): void {
     const intent = intents.get(name.slice(VOLUME_PREFIX.length))
     if (!name.startsWith(VOLUME_PREFIX) || !intent) {
-      report('no intent', `${process} asks ${driver} to make ${name}, and no claim has ever said so`)
-    } else if (intent.heldUntilMs < world.nowMs - LOOKED_MS_MAX) {
+      report('no intent', `${process} asks ${driver} to create ${name}, for which no claim has an intent`)
+    } else if (intent.heldUntilMs < world.nowMs - STALE_MS_MAX) {
       const seconds = Math.round((world.nowMs - intent.heldUntilMs) / 1_000)
-      report('no intent', `${process} asks ${driver} to make ${name}, which was let go of ${seconds} s ago`)
+      report('no intent', `${process} asks ${driver} to create ${name}, whose intent was removed ${seconds} s ago`)
     }
   }
 }

@@ -1,5 +1,5 @@
-// One leader at a time: nobody takes a lease before its holder has been silent for as long as it lasts, by true time and
-// whatever anybody's clock says.
+// Rule `two leaders`: no process takes a lease before its holder has failed to renew it for the lease's duration, measured in
+// true time and not by the clock of any process.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
@@ -27,9 +27,9 @@ export function checkLeases({ system, view, report }: CheckContext): void {
   function check(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
     const known = holdings.get(name)
     if (known?.holder && holder && holder !== known.holder) {
-      const silentMs = world.nowMs - known.renewedMs
-      if (silentMs < known.leaseMs) {
-        const since = `${(silentMs / 1_000).toFixed(1)} s after ${known.holder} renewed it for ${known.leaseMs / 1_000} s`
+      const sinceMs = world.nowMs - known.renewedMs
+      if (sinceMs < known.leaseMs) {
+        const since = `${(sinceMs / 1_000).toFixed(1)} s after ${known.holder} renewed it for ${known.leaseMs / 1_000} s`
         report('two leaders', `${holder} takes the lease ${name} ${since}`)
       }
     }

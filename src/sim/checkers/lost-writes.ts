@@ -1,12 +1,12 @@
-// What was acknowledged stays: after every start of the server everything that could be read before is there, as it was or
-// newer, and every write that a person was told of was seen in the store.
+// Rule `lost write`: after every start of the server, everything that could be read before exists unchanged or newer, and
+// every write acknowledged to a user was seen in the store.
 import type { Entry } from '../../store/index.ts'
 import type { Acknowledged } from '../engine/users.ts'
 import { type KindWord, storeKeyOf } from '../engine/view.ts'
 import type { CheckContext } from './context.ts'
 
 export interface LostWrites {
-  /** Compares what users were told with what was seen. */
+  /** Compares acknowledged writes with what was seen in the store. */
   check(): void
 }
 
@@ -29,13 +29,13 @@ const WORDS: Readonly<Record<string, KindWord>> = {
 
 export function checkWrites({ system, view, report }: CheckContext, acknowledged: readonly Acknowledged[]): LostWrites {
   const { cluster } = system
-  /** All that was seen: the newest revision, and the keys that are there. */
+  /** What was seen: the newest revision, and the keys that exist. */
   let newest = 0
   const present = new Map<string, number>()
-  let looked = 0
+  let checked = 0
 
   cluster.follow((store) => {
-    const before = { newest, present: new Map(present) } // the view is about to see the new state as well
+    const before = { newest, present: new Map(present) } // the view sees the new state next
     void store.list({ prefix: '' }).then(({ entries, revision }) => compare(before, entries, revision))
   })
   view.onWrites((writes) => {
@@ -48,24 +48,24 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
 
   function compare(before: Seen, entries: readonly Entry[], revision: number): void {
     if (revision < before.newest) {
-      report('lost write', `the server is back at revision ${revision}, and ${before.newest} was seen`)
+      report('lost write', `the server restarted at revision ${revision}, and ${before.newest} was seen`)
     }
     const found = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
-    // What was under way when the server died may have been kept, unseen: each write of it has a revision of its own.
+    // Writes in progress at the crash may have been stored unseen; each has a revision of its own.
     let unseen = revision - before.newest
     for (const modRevision of found.values()) if (modRevision > before.newest) unseen--
     for (const [key, known] of before.present) {
       const at = found.get(key)
       if (at !== undefined && at < known)
-        report('lost write', `${key} is back at revision ${at}, and ${known} was seen`)
-      if (at === undefined && unseen-- <= 0) report('lost write', `${key} is gone since the server started again`)
+        report('lost write', `${key} is at revision ${at} after the restart, and ${known} was seen`)
+      if (at === undefined && unseen-- <= 0) report('lost write', `${key} is missing after the restart`)
     }
-    look()
+    check()
   }
 
-  function look(): void {
-    for (; looked < acknowledged.length; looked++) {
-      const { kind, key, resourceVersion } = acknowledged[looked]!
+  function check(): void {
+    for (; checked < acknowledged.length; checked++) {
+      const { kind, key, resourceVersion } = acknowledged[checked]!
       const word = WORDS[kind]
       if (!word || !resourceVersion) continue
       const seen = view.revisionOf(storeKeyOf(word, key))?.revision ?? 0
@@ -75,5 +75,5 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
     }
   }
 
-  return { check: look }
+  return { check }
 }

@@ -1,5 +1,5 @@
-// Metrics agree with what happened: for every incarnation of every process, the calls it counted are the calls whose end it heard;
-// and with what is there: whoever leads in the end counts the claims and volumes of the store.
+// Rule `metrics`: every incarnation of every process counted exactly the driver calls whose end it received, and at the end
+// the leader's gauges equal the claims and volumes in the store.
 import { type CsiCode, goNameOf } from '../../csi/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'
@@ -11,9 +11,9 @@ type Things = Pick<View, 'claims' | 'volumes'>
 
 /** Of controllers, and of node agents. */
 const CALLS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
-/** Calls are also given up because their connection is closed, which nobody sees but the one who asked. */
-const GIVEN_UP = 'Canceled'
-/** What a process says it has done, and the call that it heard succeed at least as often. */
+/** A closed connection cancels calls, which only the caller sees. */
+const CANCELED = 'Canceled'
+/** Counters of completed work, and the call that must have succeeded at least as often. */
 const DONE: readonly (readonly [metric: string, method: string])[] = [
   ['controller_persistentvolumeclaim_provision_total', 'CreateVolume'],
   ['controller_persistentvolume_delete_total', 'DeleteVolume'],
@@ -29,18 +29,18 @@ interface Sample {
 
 export async function metricProblems({ registries, calls }: Counted): Promise<Problem[]> {
   const problems: string[] = []
-  const heard = new Map<string, Map<string, number>>()
+  const received = new Map<string, Map<string, number>>()
   for (const { process, incarnation, method, outcome, endedMs } of calls) {
     if (endedMs === undefined) continue
     const of = `${process} ${incarnation}`
-    const counts = heard.get(of) ?? new Map<string, number>()
-    heard.set(of, counts)
+    const counts = received.get(of) ?? new Map<string, number>()
+    received.set(of, counts)
     const call = `${method} ${goNameOf(outcome as CsiCode)}`
     counts.set(call, (counts.get(call) ?? 0) + 1)
   }
   for (const { process, incarnation, registry } of registries) {
-    const who = `${process} in its incarnation ${incarnation}`
-    const counts = heard.get(`${process} ${incarnation}`) ?? new Map<string, number>()
+    const who = `${process} (incarnation ${incarnation})`
+    const counts = received.get(`${process} ${incarnation}`) ?? new Map<string, number>()
     const samples = async (name: string): Promise<readonly Sample[]> =>
       ((await registry.getSingleMetric(name)?.get())?.values as readonly Sample[] | undefined) ?? []
     const sum = async (name: string) => (await samples(name)).reduce((total, { value }) => total + value, 0)
@@ -55,27 +55,27 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
     }
     for (const call of new Set([...said.keys(), ...counts.keys()])) {
       const [counted, were] = [said.get(call) ?? 0, counts.get(call) ?? 0]
-      const isRight = call.endsWith(` ${GIVEN_UP}`) ? counted >= were : counted === were
-      if (!isRight) problems.push(`${who} counted ${counted} times ${call}, and heard it ${were} times`)
+      const isRight = call.endsWith(` ${CANCELED}`) ? counted >= were : counted === were
+      if (!isRight) problems.push(`${who} counted ${call} ${counted} times, and received it ${were} times`)
     }
     for (const [metric, method] of DONE) {
       const [done, were] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
-      if (done > were) problems.push(`${who} says ${metric} ${done}, and heard ${method} succeed ${were} times`)
+      if (done > were) problems.push(`${who} reports ${metric} ${done}, and ${method} succeeded ${were} times`)
     }
     const asked = [...counts].reduce((total, [call, times]) => total + (call.startsWith(`${MODIFY} `) ? times : 0), 0)
     for (const metric of ['controller_modify_volume', 'controller_update_io_provisioning']) {
       const [total, errors] = [await sum(`${metric}_total`), await sum(`${metric}_errors_total`)]
       if (total > asked || errors > total) {
-        problems.push(`${who} says ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${asked} times`)
+        problems.push(`${who} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${asked} times`)
       }
     }
     const differences = await sum('stowage_quota_differences_total')
-    if (differences > 0) problems.push(`${who} found ${differences} quotas that do not say what is used`)
+    if (differences > 0) problems.push(`${who} found ${differences} quotas with wrong usage`)
     for (const { name, type, values } of await registry.getMetricsAsJSON()) {
       if (String(type) !== 'gauge') continue
       for (const { value, labels } of values) {
         if (value < 0)
-          problems.push(`${who} says ${name} ${JSON.stringify(labels)} ${value}, which is less than nothing`)
+          problems.push(`${who} reports ${name} ${JSON.stringify(labels)} ${value}, which is negative`)
       }
     }
   }
@@ -130,10 +130,10 @@ export async function gaugeProblems(
   const problems = counting.flatMap(({ process, said }) =>
     Object.entries(truth)
       .filter(([name, are]) => said.get(name) !== are)
-      .map(([name, are]) => `${process} says pv_collector_${name} ${said.get(name)}, and there are ${are}`),
+      .map(([name, are]) => `${process} reports pv_collector_${name} ${said.get(name)}, and there are ${are}`),
   )
   if (counting.length === 0 && things.pv.length + things.pvc.length > 0) {
-    problems.push(`nobody counts the ${things.pv.length} volumes and ${things.pvc.length} claims that there are`)
+    problems.push(`no process counts the ${things.pv.length} volumes and ${things.pvc.length} claims`)
   }
   return problems.map((text) => ({ rule: 'metrics', text }))
 }

@@ -1,5 +1,5 @@
-// Where volumes are: one that may be on one node only is never asked for on a second, none is mounted where it is not
-// attached, none is detached under its mounts, and one for a single pod is mounted for one.
+// Rule `double attach`: a single-node volume is never published to a second node. Rule `wrong mount`: no volume is mounted where
+// it is not attached or detached while mounted, and a ReadWriteOncePod volume is mounted for one pod only.
 import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
 import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
@@ -14,21 +14,21 @@ const MANY_NODES: ReadonlySet<Mode> = new Set([
 ])
 const MOUNTING = ['NodeStageVolume', 'NodePublishVolume']
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
-/** What is on a node that answers nobody is left there for so long. */
-const GIVEN_UP_MS = 6 * 60_000
+/** After this time without a ready node, detaching without unmounting is allowed. */
+const NODE_LOST_MS = 6 * 60_000
 
 export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
   const { world } = system.cluster
-  /** Things and nodes where an attachment was given up while the node was lost: nobody could say what is mounted there. */
+  /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
   const forced = new Set<string>()
-  /** Since when nobody has answered for a node: its object is gone, or says that it is not ready. */
-  const silentSinceMs = new Map<string, number>()
+  /** When each node stopped being ready or was deleted. */
+  const notReadySinceMs = new Map<string, number>()
 
   view.onCommit((changes) => {
     for (const { of, key, next } of changes) {
       if (of !== 'node') continue
-      if (next && isReady(next)) silentSinceMs.delete(key)
-      else if (!silentSinceMs.has(key)) silentSinceMs.set(key, world.nowMs)
+      if (next && isReady(next)) notReadySinceMs.delete(key)
+      else if (!notReadySinceMs.has(key)) notReadySinceMs.set(key, world.nowMs)
     }
     for (const change of changes) {
       if (change.of !== 'attachment') continue
@@ -50,10 +50,10 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
   })
 
-  /** Somebody vouches for it, or it has been silent for so long that it is given up. */
+  /** Tainted as out of service, or not ready for NODE_LOST_MS. */
   function isLost(nodeName: string): boolean {
-    const isVouchedFor = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
-    return isVouchedFor || world.nowMs - (silentSinceMs.get(nodeName) ?? world.nowMs) >= GIVEN_UP_MS
+    const isOutOfService = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
+    return isOutOfService || world.nowMs - (notReadySinceMs.get(nodeName) ?? world.nowMs) >= NODE_LOST_MS
   }
 
   function checkPublish({ process, driver, volume, request }: DriverCall): void {
@@ -62,7 +62,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(driver, volume)
     const others = Object.keys(heldAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
     if (others.length === 0) return
-    report('double attach', `${process} asks for ${asset} on ${nodeOfId(nodeId)}, and it is on ${others.map(nodeOfId)}`)
+    report('double attach', `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${others.map(nodeOfId)}`)
   }
 
   function checkDetach(call: DriverCall): void {
@@ -84,7 +84,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     }
   }
 
-  /** Pods that were removed by force may still be mounted: whoever does that says that they are not. */
+  /** Force-deleted pods may still have mounts; force deletion asserts that they do not run. */
   function checkSinglePod({ driver, volume: handle }: DriverCall): void {
     const asset = assetName(driver, handle)
     const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
@@ -98,11 +98,11 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
       }
     }
     const present = [...view.pods.values()].filter(({ metadata }) => pods.has(metadata.uid ?? ''))
-    // A driver that attaches nothing is nobody's to ask across nodes.
+    // Without attachments nothing can enforce a single pod across nodes.
     const places = new Set(present.map(({ metadata }) => pods.get(metadata.uid ?? '')))
     if (present.length < 2 || (places.size > 1 && !attaches(system, driver))) return
     const names = present.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
-    report('wrong mount', `${asset} may be used by one pod only, and is mounted for ${names.join(' and ')}`)
+    report('wrong mount', `${asset} is ReadWriteOncePod, and is mounted for ${names.join(' and ')}`)
   }
 }
 

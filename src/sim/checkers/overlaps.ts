@@ -1,11 +1,10 @@
-// No two operations of one volume run at once, whoever asks for them. Judged by what callers wait for: one that died, or
-// that has given up waiting, waits no more.
-
+// Rule `overlap`: no two operations on one volume run at once. An operation counts while its caller waits for it: not after the
+// caller crashed or timed out.
 import type { DriverCall, System } from '../engine/system.ts'
 import { nodeOfId } from '../plan/catalog.ts'
 import type { CheckContext } from './context.ts'
 
-/** They change something; reads may run beside anything. */
+/** Operations that change something; reads may run at any time. */
 const CONTROLLER = [
   'CreateVolume',
   'DeleteVolume',
@@ -17,9 +16,9 @@ const CONTROLLER = [
 const NODE = ['NodeStageVolume', 'NodeUnstageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeExpandVolume']
 
 export function checkOverlaps({ system, report }: CheckContext): void {
-  /** Calls that are under way, by what they are about. */
+  /** Calls in progress, by the volume they concern. */
   const open = new Map<string, Set<DriverCall>>()
-  /** What each volume was made as. */
+  /** The name that each volume was created with. */
   const names = new Map<string, string>()
 
   system.onCall((call, phase) => {
@@ -35,7 +34,7 @@ export function checkOverlaps({ system, report }: CheckContext): void {
     for (const other of calls) {
       if (!isAwaited(system, other)) calls.delete(other)
       else if (!mayRunBeside(system, call, other)) {
-        report('overlap', `${textOf(call)} begins while ${textOf(other)} is under way`)
+        report('overlap', `${textOf(call)} begins during ${textOf(other)}`)
       }
     }
     calls.add(call)
@@ -57,9 +56,9 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
 }
 
 /**
- * Two excuses. A process that stands still cannot give up what it waits for, and others take over. Where a driver's
- * controllers are processes of their own (provisioner, resizer, attacher), nothing stands between them: a claim may be
- * deleted while its volume grows, and drivers answer ABORTED. Each kind still does one thing at a time.
+ * Two exemptions. A frozen process cannot give up its call, and another takes over. Sidecars (provisioner, resizer, attacher)
+ * do not coordinate: a claim may be deleted while its volume expands, and drivers answer ABORTED. Each sidecar still
+ * runs one operation per volume at a time.
  */
 function mayRunBeside(system: System, call: DriverCall, other: DriverCall): boolean {
   if (call.process === other.process) return false
@@ -67,7 +66,7 @@ function mayRunBeside(system: System, call: DriverCall, other: DriverCall): bool
   return roleOf(call) !== roleOf(other)
 }
 
-/** `resizer-net.sim-2` is one of `resizer-net.sim`. */
+/** `resizer-net.sim-2` has the role `resizer-net.sim`. */
 const roleOf = ({ process }: DriverCall): string => process.replace(/-\d+$/, '')
 
 const textOf = ({ process, method, driver, volume }: DriverCall): string =>

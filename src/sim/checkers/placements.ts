@@ -1,18 +1,15 @@
-// Judges every pod that is given a node: all its claims have volumes, which that node reaches, and it takes pods.
+// Rule `wrong placement`: when a pod gets a node, all its claims have volumes that the node can reach, and the node accepts pods.
 import { keyOfObject } from '../../client/index.ts'
 import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { ObjectOf } from '../engine/view.ts'
 import { type CheckContext, claimsOf } from './context.ts'
 
-/**
- * A scheduler sees nodes and claims through watches, and one that has gone silent is given up after a minute and a half.
- * What changed this recently it may not know.
- */
+/** The scheduler may not know of changes this recent: a silent watch is replaced after a minute and a half. */
 const KNOWN_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {
   const { world } = system.cluster
-  /** When each claim that is gone went, by key; and since when each node has not been there, or been cordoned. */
+  /** When each claim was deleted, by key; and since when each node has not existed or been cordoned. */
   const deletedMs = new Map<string, number>()
   const closedMs = new Map<string, { readonly why: string; readonly sinceMs: number }>()
 
@@ -22,7 +19,7 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
       if (change.of === 'node') close(change.key, change.next)
     }
     for (const change of changes) {
-      if (change.of !== 'pod' || !change.next || !change.old) continue // one that comes with a node was placed by hand
+      if (change.of !== 'pod' || !change.next || !change.old) continue // created with a node name
       if (change.next.spec?.nodeName && !change.old.spec?.nodeName) check(change.next, change.next.spec.nodeName)
     }
   })
@@ -37,7 +34,7 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
   const isKnown = (sinceMs: number): boolean => world.nowMs - sinceMs > KNOWN_MS
 
   function check(pod: ObjectOf<'pod'>, nodeName: string): void {
-    const text = `pod ${keyOfObject(pod)} was given ${nodeName}`
+    const text = `pod ${keyOfObject(pod)} was bound to ${nodeName}`
     const closed = closedMs.get(nodeName)
     const tolerates = pod.spec?.tolerations?.some(({ key }) => !key || key === 'node.kubernetes.io/unschedulable')
     if (closed && isKnown(closed.sinceMs) && !(closed.why === 'is cordoned' && tolerates)) {
@@ -45,13 +42,13 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     }
     const node = view.nodes.get(nodeName)
     for (const { key, claim } of claimsOf(pod, view)) {
-      if (!isKnown(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // it was deleted under the pod, and made anew
+      if (!isKnown(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // deleted and recreated under the pod
       const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
       if (!claim) report('wrong placement', `${text}, and its claim ${key} does not exist`)
       else if (!claim.spec?.volumeName) report('wrong placement', `${text}, and its claim ${key} has no volume`)
-      // One whose volume is gone is lost, and whoever placed the pod may not know yet.
+      // A claim whose volume was deleted is Lost, which the scheduler may not know yet.
       else if (volume && node && !isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) {
-        report('wrong placement', `${text}, from where volume ${volume.metadata.name} of ${key} is not reached`)
+        report('wrong placement', `${text}, which cannot reach volume ${volume.metadata.name} of ${key}`)
       }
     }
   }

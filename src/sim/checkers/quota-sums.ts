@@ -1,18 +1,18 @@
-// Judges every commit: what a quota says is used is what the objects add up to at that very moment, and no charge has
-// taken it above its bounds. Adds up by itself, from the bytes in the store, with nothing that production code uses.
+// Adds up what each quota of a namespace should count, at every commit, and compares it with the quota's status. Reads the
+// stored bytes with arithmetic of its own and shares no code with the server.
 
-/** One object of a commit; undefined: it is gone. Only the fields that count are looked at. */
+/** One object of a commit; undefined: it was deleted. */
 export interface Stored {
   readonly key: string
   readonly object: any
 }
 
 export interface QuotaSums {
-  /** What became visible at once. */
+  /** Takes the changes of one commit. */
   take(changes: readonly Stored[]): void
   readonly quotas: ReadonlyMap<string, any>
   readonly claims: ReadonlyMap<string, any>
-  /** How much a quota with this spec counts now, by key, or would with one more claim. */
+  /** The amounts that a quota with this spec counts, by key, at present or with one more claim. */
   addUp(spec: any, another?: any): Map<string, bigint>
   /** Whether a quota with this spec would accept one more claim. */
   hasRoomFor(spec: any, claim: any): boolean
@@ -26,15 +26,15 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
   const claims = new Map<string, any>()
   const quotas = new Map<string, any>()
   const pods = new Map<string, any>()
-  /** Every object of the namespace, by what it is counted as: `configmaps`, `leases.coordination.k8s.io`. */
+  /** Every object of the namespace by resource: `configmaps`, `leases.coordination.k8s.io`. */
   const objects = new Map<string, Set<string>>()
   const collections = [
-    { prefix: `${CLAIMS}${namespace}/`, collection: claims },
-    { prefix: `${QUOTAS}${namespace}/`, collection: quotas },
-    { prefix: `${PODS}${namespace}/`, collection: pods },
+    { prefix: `${CLAIMS}${namespace}/`, objects: claims },
+    { prefix: `${QUOTAS}${namespace}/`, objects: quotas },
+    { prefix: `${PODS}${namespace}/`, objects: pods },
   ]
 
-  /** Whether it is one of the namespace's. */
+  /** Returns whether the object belongs to the namespace. */
   function count(key: string, isThere: boolean): boolean {
     const [group = '', plural = '', of, name] = key.split('/')
     if (of !== namespace || name === undefined || plural === 'events') return false
@@ -47,26 +47,26 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
   }
 
   /**
-   * `states`: of this quota, as the commit found it and every one it went through; a charge was judged by one of them.
-   * `told`: the claims whose status was written. That is never refused, so what they hold may be above the bounds.
+   * `states`: the quota before the commit and after each of its writes; the charge was made against one of them.
+   * `withNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
    */
-  function check(name: string, states: readonly any[], told: readonly any[]): void {
+  function check(name: string, states: readonly any[], withNewStatus: readonly any[]): void {
     const [before] = states
     const quota = states.at(-1)
     const counted = addUp(quota.spec)
-    const excused = sumOf(quota.spec, { claims: told, pods: [], countOf: () => 0 })
+    const exempt = sumOf(quota.spec, { claims: withNewStatus, pods: [], countOf: () => 0 })
     const isSameQuota = before && states.every((state) => scopeOf(state) === scopeOf(before))
     for (const [key, text] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
       const used = amountOf(text, unitsOf(key))
       if (used !== counted.get(key)) {
-        report(`quota ${name} says ${key}=${used}, the objects add up to ${counted.get(key)}`)
+        report(`quota ${name} reports ${key}=${used}, the objects add up to ${counted.get(key)}`)
       }
       const usedBefore = before?.status?.used?.[key]
-      if (!isSameQuota || usedBefore === undefined) continue // counted just now: what was there may be above the bounds
+      if (!isSameQuota || usedBefore === undefined) continue // counted for the first time: existing objects may exceed the limit
       const bounds = states.map(({ spec }) => amountOf(spec.hard[key], unitsOf(key)))
       const limit = largest([amountOf(usedBefore, unitsOf(key)), ...bounds])
-      if (used > limit + (excused.get(key) ?? 0n)) {
-        report(`quota ${name}: a charge has raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
+      if (used > limit + (exempt.get(key) ?? 0n)) {
+        report(`quota ${name}: a charge raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
       }
     }
   }
@@ -91,29 +91,29 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     },
     take(changes) {
       const statesOf = new Map<string, any[]>([...quotas].map(([name, quota]) => [name, [quota]]))
-      const told = new Set<string>()
+      const newStatus = new Set<string>()
       let isOurs = false
       for (const { key, object } of changes) {
         if (count(key, object !== undefined)) isOurs = true
         const place = collections.find(({ prefix }) => key.startsWith(prefix))
         if (!place) continue
         const name = key.slice(place.prefix.length)
-        if (place.collection === claims && object && hasNewStatus(object, claims.get(name))) told.add(name)
-        if (object === undefined) place.collection.delete(name)
-        else place.collection.set(name, object)
-        if (place.collection !== quotas) continue
+        if (place.objects === claims && object && hasNewStatus(object, claims.get(name))) newStatus.add(name)
+        if (object === undefined) place.objects.delete(name)
+        else place.objects.set(name, object)
+        if (place.objects !== quotas) continue
         const states = statesOf.get(name) ?? [undefined]
         if (object === undefined) statesOf.set(name, [undefined])
         else statesOf.set(name, [...states, object])
       }
       if (!isOurs) return
-      const toldClaims = [...told].map((name) => claims.get(name)).filter((claim) => claim !== undefined)
-      for (const name of quotas.keys()) check(name, statesOf.get(name) ?? [], toldClaims)
+      const claimsWithNewStatus = [...newStatus].map((name) => claims.get(name)).filter((claim) => claim !== undefined)
+      for (const name of quotas.keys()) check(name, statesOf.get(name) ?? [], claimsWithNewStatus)
     },
   }
 }
 
-/** Of a claim that is new, anything that a status can count for. */
+/** For a new claim: a status with anything that a quota counts. */
 function hasNewStatus({ metadata, status = {} }: any, before: any): boolean {
   if (before?.metadata.uid === metadata.uid) return JSON.stringify(before.status ?? {}) !== JSON.stringify(status)
   return status.allocatedResources !== undefined || status.currentVolumeAttributesClassName !== undefined
@@ -124,7 +124,7 @@ const scopeOf = ({ metadata, spec }: any): string => `${metadata.uid} ${JSON.str
 interface Contents {
   readonly claims: readonly any[]
   readonly pods: readonly any[]
-  /** How many there are, as `count/…` names them. */
+  /** The number of objects of a resource, named as in `count/…`. */
   countOf(resource: string): number
 }
 
@@ -170,7 +170,7 @@ function sumOf(spec: any, contents: Contents): Map<string, bigint> {
 
 const CLASS_SCOPE = 'VolumeAttributesClass'
 
-/** Both ways of saying it. One that names no scope is about classes, which is all that worlds without pods have. */
+/** From scopes and scopeSelector. An expression without a scope name means VolumeAttributesClass. */
 function requirementsOf({ scopes = [], scopeSelector }: any): { scopeName: string; operator: string; values?: any }[] {
   return [
     ...scopes.map((scopeName: string) => ({ scopeName, operator: 'Exists' })),
@@ -178,7 +178,7 @@ function requirementsOf({ scopes = [], scopeSelector }: any): { scopeName: strin
   ]
 }
 
-/** Those that a claim wants, has, and is being changed to. */
+/** The classes that a claim requests, has, and is being changed to. */
 function classesOf({ spec, status }: any): string[] {
   const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
   return [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName, target].filter(Boolean)
@@ -217,18 +217,18 @@ function isPodCounted(requirement: { scopeName: string; operator: string; values
     case 'PriorityClass':
       return isCounted(requirement, spec.priorityClassName ? [spec.priorityClassName] : [])
     default:
-      return false // nobody here asks for pods of other namespaces
+      return false // no pod of the simulation uses cross-namespace affinity
   }
 }
 
-/** What its containers ask for together, or one that runs before them alone. */
+/** The sum over the containers, or the largest init container if that is more. */
 function askedBy({ spec }: any, part: string, name: string, units: bigint): bigint {
   const of = ({ resources }: any) => amountOf(resources?.[part]?.[name], units)
   const together = spec.containers.map(of).reduce((total: bigint, one: bigint) => total + one, 0n)
   return largest([together, ...(spec.initContainers ?? []).map(of)])
 }
 
-/** An amount that is being lowered counts until the volume has less. */
+/** A lowered amount counts until the volume has less. */
 function heldOf({ spec, status }: any, name: string): bigint {
   const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
   const held = largest(lists.map((list) => amountOf(list?.[name])))
@@ -253,14 +253,14 @@ const FACTORS: Readonly<Record<string, bigint>> = {
   Ti: 1_000n << 40n,
 }
 
-/** Cores come in thousandths, all else is whole. */
+/** CPU is counted in thousandths, everything else in integers. */
 const unitsOf = (key: string): bigint => (/(^|\.)cpu$/.test(key) ? 1_000n : 1n)
 
-/** In thousandths, or whole and rounded up. Other amounts do not occur in these worlds. */
+/** In thousandths, or rounded up to an integer. */
 function amountOf(text: string | undefined, units = 1n): bigint {
   if (text === undefined) return 0n
   const [, digits, suffix] = /^(\d+)(m|k|M|G|Ki|Mi|Gi|Ti|)$/.exec(text) ?? []
-  if (digits === undefined) throw new Error(`the checker cannot read the amount "${text}"`)
+  if (digits === undefined) throw new Error(`The checker cannot read the amount "${text}".`)
   const thousandths = BigInt(digits) * FACTORS[suffix ?? '']!
   return units === 1_000n ? thousandths : (thousandths + 999n) / 1_000n
 }

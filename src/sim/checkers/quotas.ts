@@ -1,4 +1,4 @@
-// What quotas say is what the objects add up to, at every commit, and no charge takes one above its bounds.
+// Rule `quota`: at every commit the usage of each quota equals the sum over its objects, and no charge exceeds a limit.
 import { decodeStored } from '../../apiserver/index.ts'
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { CheckContext } from './context.ts'

@@ -1,24 +1,23 @@
-// Everything that was ever told about an object in events. The server forgets them after an hour, and what was said then
-// was said all the same.
+// All events ever recorded about an object. The server deletes events after an hour; for the checkers they still count.
 import type { View } from '../engine/view.ts'
 
 export interface RecordedEvents {
-  /** `Warning ProvisioningFailed: …`, each once, the one that was told last at the end. */
+  /** `Warning ProvisioningFailed: …`, each text once, the most recent last. */
   about(uid: string | undefined): readonly string[]
 }
 
 export function followEvents(view: View): RecordedEvents {
-  const told = new Map<string, Set<string>>()
+  const recorded = new Map<string, Set<string>>()
   view.onCommit((changes) => {
     for (const change of changes) {
       if (change.of !== 'event' || !change.next) continue
       const { involvedObject, type, reason, message } = change.next
       const uid = involvedObject?.uid ?? ''
-      const texts = told.get(uid) ?? new Set()
+      const texts = recorded.get(uid) ?? new Set()
       const text = `${type} ${reason}: ${message}`
       texts.delete(text)
-      told.set(uid, texts.add(text))
+      recorded.set(uid, texts.add(text))
     }
   })
-  return { about: (uid) => [...(told.get(uid ?? '') ?? [])] }
+  return { about: (uid) => [...(recorded.get(uid ?? '') ?? [])] }
 }

@@ -6,26 +6,26 @@ import type { Client, CommitWrite } from '../../client/index.ts'
 import type { ClientObserver, Problem } from './context.ts'
 
 export interface Retries extends ClientObserver {
-  /** It is rest from now on. */
+  /** Counts from now on. */
   start(): void
   problems(): Problem[]
 }
 
-/** Bad request, not found, conflict or exists already, invalid: nothing that passes by itself. */
-const HOPELESS: readonly number[] = [400, 404, 409, 422]
-/** A cache that is behind, or somebody else who was quicker, explains a few. */
+/** Bad request, not found, conflict or already exists, invalid: errors that time does not cure. */
+const PERMANENT: readonly number[] = [400, 404, 409, 422]
+/** A cache that lags behind or a concurrent writer explains a few. */
 const TRIES_MAX = 3
 
 export function followRetries(): Retries {
-  /** How often each was refused, and how the last time. */
+  /** How often each write was refused, with the last message. */
   const refused = new Map<string, { times: number; message: string }>()
-  let isQuiet = false
+  let isCounting = false
 
-  async function noted<T>(what: () => string, write: Promise<T>): Promise<T> {
+  async function counted<T>(what: () => string, write: Promise<T>): Promise<T> {
     try {
       return await write
     } catch (error) {
-      if (isQuiet && error instanceof ApiError && HOPELESS.includes(error.code)) {
+      if (isCounting && error instanceof ApiError && PERMANENT.includes(error.code)) {
         const key = what()
         refused.set(key, { times: (refused.get(key)?.times ?? 0) + 1, message: error.message })
       }
@@ -35,11 +35,11 @@ export function followRetries(): Retries {
 
   return {
     start() {
-      isQuiet = true
+      isCounting = true
     },
     problems: () =>
       [...refused].flatMap(([what, { times, message }]): Problem[] => {
-        const text = `${what} was refused ${times} times though all is rest: ${message}`
+        const text = `${what} was refused ${times} times at rest: ${message}`
         return times > TRIES_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     aroundClient: (process, client): Client => {
@@ -50,13 +50,13 @@ export function followRetries(): Retries {
       return {
         ...client,
         create: (kind, object, ...rest) =>
-          noted(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...rest)),
+          counted(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...rest)),
         update: (kind, object, ...rest) =>
-          noted(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...rest)),
-        patch: (kind, ref, ...rest) => noted(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...rest)),
-        delete: (kind, ref, ...rest) => noted(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...rest)),
+          counted(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...rest)),
+        patch: (kind, ref, ...rest) => counted(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...rest)),
+        delete: (kind, ref, ...rest) => counted(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...rest)),
         commit: (writes, ...rest) =>
-          noted(
+          counted(
             () => writes.map((write) => nameOf(write.do, write.kind, refOf(write))).join(),
             client.commit(writes, ...rest),
           ),

@@ -1,6 +1,5 @@
-// A client that watches over the faulty network as any client does: a state, then changes; from where it was when a stream
-// breaks, from a new state when it comes too late. What it is shown is compared with what the store committed: each
-// revision of each object at most once, in order, and none left out.
+// Rule `watch`: a client behind the faulty network lists, watches, resumes broken watches and relists after 410, as any client
+// does. It must see each revision of each object that the store committed once, in order, without a gap.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -24,9 +23,9 @@ const WATCHED: readonly Kind[] = [
   volumeAttachmentKind,
   resourceQuotaKind,
 ] as unknown as Kind[]
-/** These are followed as our own caches do, with the state on the stream; the others by a list and a watch. */
+/** Watched with sendInitialEvents, as our caches do; the other kinds by a list and a watch. */
 const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
-const AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 const WATCH_SECONDS = 300
 
 export function addObserver({ system, view, report }: CheckContext): void {
@@ -36,7 +35,7 @@ export function addObserver({ system, view, report }: CheckContext): void {
   })
   let isFirst = true
   system.cluster.follow(() => {
-    // Of what was under way when the server died only the last state of each object is seen.
+    // Of writes in progress at a crash, only the last state of each object is seen.
     if (!isFirst) for (const log of logs) log.interrupted()
     isFirst = false
   })
@@ -59,7 +58,7 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
         log.listed(items, Number(resourceVersion))
         version = resourceVersion
       }
-      /** A state that comes on the stream itself, until it is complete. */
+      /** Initial events, until the bookmark that completes them. */
       let state: Readonly<KubeObject>[] | undefined = version === undefined ? [] : undefined
       const from = version === undefined ? { sendInitialEvents: true } : { resourceVersion: version }
       for await (const event of client.watch(kind, { ...from, timeoutSeconds: WATCH_SECONDS, signal })) {
@@ -82,18 +81,18 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
       if (!(error instanceof ApiError)) throw error
       if (error.code === 410 || error.code === 504) version = undefined
     }
-    await clock.sleep(AGAIN_MS)
+    await clock.sleep(RETRY_MS)
   }
 }
 
 export interface CommitLog {
   committed(writes: readonly Stored[]): void
-  /** The store may have committed what nobody saw. */
+  /** The store may have committed writes that the checker did not see. */
   interrupted(): void
   startsOver(): void
   listed(items: readonly Readonly<KubeObject>[], revision: number): void
   shown(type: 'added' | 'modified' | 'deleted', object: Readonly<KubeObject>, revision: number): void
-  /** Everything up to here has been shown. */
+  /** A bookmark: everything up to this revision was shown. */
   reached(revision: number): void
 }
 
@@ -103,15 +102,15 @@ interface Commit {
   readonly isGone: boolean
 }
 
-/** Of one collection: what was committed, and how far somebody who watches it has got. */
+/** Compares the commits of one collection with what a watcher was shown. */
 export function createCommitLog(prefix: string, report: (text: string) => void): CommitLog {
-  /** What was committed and not shown yet, oldest first. */
+  /** Commits not shown yet, oldest first. */
   let pending: Commit[] = []
-  /** What each key was last committed at. */
+  /** The last commit of each key. */
   const newest = new Map<string, Commit>()
   let cursor = 0
   let seen = 0
-  /** Between these revisions the store may have committed what was not seen. */
+  /** Between these revisions there may be commits that the checker did not see. */
   let gap: { readonly after: number; until: number } | undefined
   let isListed = false
 
@@ -176,7 +175,7 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
       if (isUnknown(revision)) return
       const own = passed.at(-1)
       if (own?.revision !== revision || own.key !== key || own.isGone !== (type === 'deleted')) {
-        report(`${prefix}${key} is shown as ${type} at ${revision}, and no such thing was committed`)
+        report(`${prefix}${key} is shown as ${type} at ${revision}, and was not committed so`)
       }
       for (const { key: left, revision: at } of passed) {
         if (at !== revision) report(`${prefix}${left} of revision ${at} was left out before ${revision}`)

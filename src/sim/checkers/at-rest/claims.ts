@@ -10,7 +10,7 @@ import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf } from '../attributes.ts'
 import { claimsOf, hasEnded, heldAt, isContradictory, isDeleting, type Problem, partsOf } from '../context.ts'
-import { canHaveAttributes, driverOf, freeBytes, isMakeable, requestOf, settingsIn } from '../feasible.ts'
+import { canHaveAttributes, driverOf, freeBytes, canCreate, requestOf, settingsIn } from '../feasible.ts'
 import { chargeOf } from '../sizes.ts'
 import type { AtRest } from './index.ts'
 
@@ -96,7 +96,7 @@ function checkPending(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): voi
   if (isWaiting) return // the pod states what it waits for
   const volume = [...view.volumes.values()].find((one) => fits(one, claim))
   if (volume) found('needless wait', `could bind to volume ${volume.metadata.name}: ${because}`)
-  else if (storageClass && isMakeable(claim, storageClass, { system, view }, node)) {
+  else if (storageClass && canCreate(claim, storageClass, { system, view }, node)) {
     found('needless wait', `could get a volume from ${driverOf(storageClass)}: ${because}`)
   }
 }

@@ -14,7 +14,7 @@ import {
   type Problem,
   partsOf,
 } from '../context.ts'
-import { driverOf, freeBytes, isMakeable, poolsAt, requestOf } from '../feasible.ts'
+import { driverOf, freeBytes, canCreate, poolsAt, requestOf } from '../feasible.ts'
 import type { AtRest } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
@@ -85,7 +85,7 @@ function isGood(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, rest: AtRest): boo
     const storageClass = view.classes.get(claim?.spec?.storageClassName ?? '')
     const driver = driverOf(storageClass)
     if (!claim || !storageClass || !driver || storageClass.volumeBindingMode !== 'WaitForFirstConsumer') return false
-    if (!isMakeable(claim, storageClass, { system, view }, name)) return false
+    if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
     needed.set(driver, (needed.get(driver) ?? 0) + requestOf(claim))
     return poolsAt(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= needed.get(driver)!)
