@@ -1,4 +1,4 @@
-// A system on which a test says what happens: commits, driver calls, mounts. Nothing runs there by itself.
+// A system in which a test decides what happens: commits, driver calls, mounts. Nothing runs by itself.
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'
@@ -80,7 +80,7 @@ export function createFixture() {
     deletedByProcess,
     registries,
     calls,
-    /** All in one commit. */
+    /** Stores the objects in one commit. */
     put: (...objects: readonly (readonly [KindWord, any])[]) =>
       view.take(objects.map(([word, object]) => stored(word, object))),
     gone: (word: KindWord, key: string) =>
@@ -99,7 +99,7 @@ export function createFixture() {
           message,
         }),
       ]),
-    /** A call of a process begins; what is returned ends it. */
+    /** A process begins a driver call; the returned function ends it. */
     call(process: string, driver: DriverName, method: string, volume: string, request: object = {}) {
       if (!processes.has(process)) processes.set(process, { alive: true, starts: 1, isFrozen: false })
       const call = {

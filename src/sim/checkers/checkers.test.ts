@@ -1,4 +1,4 @@
-// The checkers of the whole, shown the violations they are there for. A rule that never convicts proves nothing.
+// Every checker against planted violations: a checker that never reports one proves nothing.
 import { readFile } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
@@ -12,6 +12,8 @@ import { createCsiMetrics } from '../../csi/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { GI } from '../plan/catalog.ts'
 import { checkAttributes, UNDO } from './attributes.ts'
+import { checkBindings } from './bindings.ts'
+import { createOrderCheck } from './cache-follower.ts'
 import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from './checkers.fixture.ts'
 import { checkDeletions } from './deletions.ts'
 import { checkIntents } from './intents.ts'
@@ -33,7 +35,7 @@ const bound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
     ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })],
   )
 
-it('SYS-14 every rule is explained in docs/explanation/simulation.md', async () => {
+it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
   const text = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
   const rules = (await text('context.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
   const table = (await text('../../../docs/explanation/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
@@ -41,8 +43,8 @@ it('SYS-14 every rule is explained in docs/explanation/simulation.md', async () 
   expect(missing).toEqual([])
 })
 
-describe('what is judged at every commit and call', () => {
-  it('SYS-14 wrong deletion: a volume that is to be retained', async () => {
+describe('checkers of every commit and driver call', () => {
+  it('SYS-14 PROV-15 wrong deletion: reports the deletion of a retained volume', async () => {
     const fixture = createFixture()
     const { aroundClient } = checkDeletions(fixture.context)
     aroundClient('control-1', {} as never)
@@ -52,10 +54,12 @@ describe('what is judged at every commit and call', () => {
     fixture.call('control-1', 'local.sim', 'DeleteVolume', 'pv')
     expect(fixture.violations).toEqual([])
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')
-    expect(fixture.violations).toEqual(['wrong deletion: net.sim^pv is destroyed, and volume pv has the policy Retain'])
+    expect(fixture.violations).toEqual([
+      'wrong deletion: control-1 deletes net.sim^pv, and volume pv has the policy Retain',
+    ])
   })
 
-  it('SYS-14 shrunk and wrong status: sizes fall, or are not there', () => {
+  it('SYS-14 shrunk, wrong status: reports sizes that fall or that the driver does not have', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     const held = fixture.held('net.sim', 'pv', 2)
@@ -64,7 +68,7 @@ describe('what is judged at every commit and call', () => {
       capacityRange: { requiredBytes: 2n ** 31n },
     })()
     expect(fixture.violations).toEqual([
-      `no intent: control-1 asks for ${2n ** 31n} bytes of net.sim^pv, and claim team-a/a says ${GI}`,
+      `no intent: control-1 requests ${2n ** 31n} bytes of net.sim^pv, and claim team-a/a is charged ${GI}`,
     ])
     fixture.violations.length = 0
     bound(fixture, { status: { capacity: { storage: '3Gi' } } })
@@ -73,14 +77,14 @@ describe('what is judged at every commit and call', () => {
     fixture.call('control-1', 'net.sim', 'ControllerGetVolume', 'pv')()
     fixture.put(['volume', aVolume('pv', { claim: 'a', spec: { capacity: { storage: '500Mi' } } })])
     expect(fixture.violations.map((text) => text.replace(/\d{6,}/g, 'N'))).toEqual([
-      'wrong status: claim team-a/a is said to have N, net.sim^pv has N',
+      'wrong status: claim team-a/a reports N, net.sim^pv has N',
       'shrunk: the capacity of claim team-a/a fell from N to N',
       'shrunk: net.sim^pv had N bytes and has N',
       'shrunk: the capacity of volume pv fell from N to N',
     ])
   })
 
-  it('SYS-14 shrunk: less is asked for than a volume has, unless its driver denied it for good', () => {
+  it('SYS-14 shrunk: reports a request below the size of a volume, unless the driver denied that size', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.held('net.sim', 'pv', 7)
@@ -92,7 +96,7 @@ describe('what is judged at every commit and call', () => {
     ask(7, 'DEADLINE_EXCEEDED')
     ask(3, 'OK')
     expect(fixture.violations).toEqual([
-      `shrunk: control-1 asks for ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`,
+      `shrunk: control-1 requests ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`,
     ])
     fixture.violations.length = 0
     ask(7, 'OUT_OF_RANGE')
@@ -100,7 +104,7 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
   })
 
-  it('SYS-14 wrong status: the file system has not followed its device', () => {
+  it('SYS-14 wrong status: reports a size that the file system does not have yet', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.held('net.sim', 'pv', 2).onNodes['id-n1'] = {
@@ -112,11 +116,11 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
     bound(fixture, { status: { capacity: { storage: '2Gi' } } })
     expect(fixture.violations).toEqual([
-      `wrong status: claim team-a/a is said to have ${2 * GI}, the file system of net.sim^pv has ${GI}`,
+      `wrong status: claim team-a/a reports ${2 * GI}, the file system of net.sim^pv has ${GI}`,
     ])
   })
 
-  it('SYS-14 no intent: a volume that no claim speaks of, or none any more', async () => {
+  it('SYS-14 no intent: reports CreateVolume without an intent, or long after it was removed', async () => {
     const fixture = createFixture()
     checkIntents(fixture.context)
     fixture.put(['claim', aClaim('a', { metadata: { finalizers: [INTENT] } })])
@@ -128,12 +132,12 @@ describe('what is judged at every commit and call', () => {
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-b')
     expect(fixture.violations).toEqual([
-      'no intent: control-1 asks net.sim to make pvc-uid-a, which was let go of 60 s ago',
-      'no intent: control-1 asks net.sim to make pvc-uid-b, and no claim has ever said so',
+      'no intent: control-1 asks net.sim to create pvc-uid-a, whose intent was removed 60 s ago',
+      'no intent: control-1 asks net.sim to create pvc-uid-b, for which no claim has an intent',
     ])
   })
 
-  it('SYS-14 wrong status, no intent: attributes', () => {
+  it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without undo', () => {
     const fixture = createFixture()
     checkAttributes(fixture.context, fixture.classes)
     fixture.held('net.sim', 'pv').mutableParameters = { iops: '500' }
@@ -153,15 +157,16 @@ describe('what is judged at every commit and call', () => {
     bound(fixture, { status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold' } })
     bound(fixture, { status: { capacity: { storage: '1Gi', throughput: '20Mi' } } })
     expect(fixture.violations).toEqual([
-      'no intent: control-1 asks net.sim^pv for {"iops":"1000"}, and claim team-a/a does not say so',
-      'no intent: iops of net.sim^pv is about to be 1000 in place of 500, and claim team-a/a has no way back on record',
-      'wrong status: claim team-a/a is said to have iops=1000, net.sim^pv has 500',
-      'wrong status: claim team-a/a has lost its class',
-      'wrong status: claim team-a/a is said to have throughput=20, net.sim^pv has undefined',
+      'no intent: control-1 requests {"iops":"1000"} of net.sim^pv, and claim team-a/a does not report it',
+      'no intent: iops of net.sim^pv changes from 500 to 1000, and claim team-a/a records no undo',
+      'wrong status: claim team-a/a reports the class gold, volume pv has undefined',
+      'wrong status: claim team-a/a reports iops=1000, net.sim^pv has 500',
+      'wrong status: claim team-a/a lost its attributes class',
+      'wrong status: claim team-a/a reports throughput=20, net.sim^pv has undefined',
     ])
   })
 
-  it('SYS-14 quota: a claim that is not charged, in the namespace it is in', () => {
+  it('SYS-14 quota: reports an uncharged claim in its own namespace only', () => {
     const fixture = createFixture()
     checkQuotas(fixture.context)
     const hard = { persistentvolumeclaims: '5', 'limits.throughput': '100Mi', 'requests.cpu': '2', 'count/pods': '9' }
@@ -177,11 +182,11 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
     fixture.put(['claim', aClaim('b')])
     expect(fixture.violations).toEqual([
-      'quota: in team-a quota q says persistentvolumeclaims=1, the objects add up to 2',
+      'quota: in team-a quota q reports persistentvolumeclaims=1, the objects add up to 2',
     ])
   })
 
-  it('SYS-14 overlap: two at once about one volume, unless nobody waits for the first any more', () => {
+  it('SYS-14 overlap: reports two operations on one volume, unless the first caller no longer waits', () => {
     const fixture = createFixture()
     checkOverlaps(fixture.context)
     const modify = (process: string) => fixture.call(process, 'net.sim', 'ControllerModifyVolume', 'pv')
@@ -200,11 +205,11 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
     modify('resizer-net.sim-3')
     expect(fixture.violations).toEqual([
-      'overlap: ControllerModifyVolume net.sim^pv of resizer-net.sim-3 begins while ControllerModifyVolume net.sim^pv of resizer-net.sim-3 is under way',
+      'overlap: ControllerModifyVolume net.sim^pv of resizer-net.sim-3 begins during ControllerModifyVolume net.sim^pv of resizer-net.sim-3',
     ])
   })
 
-  it('SYS-14 double attach, wrong mount: nodes', () => {
+  it('SYS-14 double attach, wrong mount: reports a second node, a mount without attachment and a detach under a mount', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
     const held = fixture.held('net.sim', 'pv')
@@ -227,7 +232,7 @@ describe('what is judged at every commit and call', () => {
     fixture.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
     detach()
     expect(fixture.violations).toEqual([
-      'double attach: control-1 asks for net.sim^pv on n2, and it is on n1',
+      'double attach: control-1 publishes net.sim^pv to n2, and it is published to n1',
       'wrong mount: agent-n2 mounts net.sim^pv on n2, where it is not attached',
       'wrong mount: control-1 detaches net.sim^pv from n1, where /node/staged is mounted',
     ])
@@ -236,7 +241,7 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toHaveLength(3)
   })
 
-  it('SYS-14 wrong mount: from a node whose object is gone, until it has been silent for six minutes', async () => {
+  it('SYS-14 wrong mount: reports a detach from a deleted node until six minutes have passed', async () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
     fixture.held('net.sim', 'pv')
@@ -254,7 +259,7 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toHaveLength(1)
   })
 
-  it('SYS-14 two leaders: a lease that is taken before its holder has been silent for as long as it lasts', async () => {
+  it('SYS-14 two leaders: reports a lease taken before the duration since its renewal has passed', async () => {
     const fixture = createFixture()
     checkLeases(fixture.context)
     let revision = 0
@@ -281,7 +286,7 @@ describe('what is judged at every commit and call', () => {
     ])
   })
 
-  it('SYS-14 wrong mount: a volume of a single pod for two of them', () => {
+  it('SYS-14 wrong mount: reports a ReadWriteOncePod volume mounted for two pods', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
     fixture.held('basic.sim', 'pv')
@@ -299,11 +304,11 @@ describe('what is judged at every commit and call', () => {
     expect(fixture.violations).toEqual([])
     mount('uid-q')
     expect(fixture.violations).toEqual([
-      'wrong mount: basic.sim^pv may be used by one pod only, and is mounted for team-a/p and team-a/q',
+      'wrong mount: basic.sim^pv is ReadWriteOncePod, and is mounted for team-a/p and team-a/q',
     ])
   })
 
-  it('SYS-14 wrong placement: where a volume is not reached, or the node takes no pods', async () => {
+  it('SYS-14 wrong placement: reports an unreachable volume, a missing volume and a cordoned node', async () => {
     const fixture = createFixture()
     checkPlacements(fixture.context)
     const required = {
@@ -326,13 +331,13 @@ describe('what is judged at every commit and call', () => {
     await fixture.world.runFor(200_000)
     place('wrong', 'n2', ['a', 'b'])
     expect(fixture.violations).toEqual([
-      'wrong placement: pod team-a/wrong was given n2, which is cordoned',
-      'wrong placement: pod team-a/wrong was given n2, from where volume pv of team-a/a is not reached',
-      'wrong placement: pod team-a/wrong was given n2, and its claim team-a/b has no volume',
+      'wrong placement: pod team-a/wrong was bound to n2, which is cordoned',
+      'wrong placement: pod team-a/wrong was bound to n2, which cannot reach volume pv of team-a/a',
+      'wrong placement: pod team-a/wrong was bound to n2, and its claim team-a/b has no volume',
     ])
   })
 
-  it('SYS-14 lost write: a server that comes back without what was seen, or never had what was acknowledged', async () => {
+  it('SYS-14 lost write: reports a restart without a seen object, and an acknowledged write that was never seen', async () => {
     const fixture = createFixture()
     const acknowledged = [{ atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', gone: false }]
     const writes = checkWrites(fixture.context, acknowledged as never)
@@ -355,13 +360,13 @@ describe('what is judged at every commit and call', () => {
     acknowledged.push({ ...acknowledged[0]!, resourceVersion: '9' })
     writes.check()
     expect(fixture.violations).toEqual([
-      'lost write: core/persistentvolumeclaims/team-a/b is gone since the server started again',
-      'lost write: the server is back at revision 1, and 2 was seen',
+      'lost write: core/persistentvolumeclaims/team-a/b is missing after the restart',
+      'lost write: the server restarted at revision 1, and 2 was seen',
       'lost write: claim team-a/a was acknowledged at 9, and only 1 was ever seen',
     ])
   })
 
-  it('SYS-14 watch: twice, left out, made up', () => {
+  it('SYS-14 watch: reports events shown twice, left out and never committed', () => {
     const violations: string[] = []
     const log = createCommitLog('c/', (text) => void violations.push(text))
     const commit = (name: string, revision: number) =>
@@ -385,7 +390,7 @@ describe('what is judged at every commit and call', () => {
     expect(violations).toEqual([
       'c/b is shown at 3 after 5: twice, or out of order',
       'c/a of revision 6 was left out before 7',
-      'c/b is shown as modified at 8, and no such thing was committed',
+      'c/b is shown as modified at 8, and was not committed so',
       'a list of c/ at 9 leaves out a of 6',
     ])
     log.interrupted()
@@ -395,8 +400,225 @@ describe('what is judged at every commit and call', () => {
   })
 })
 
-describe('what is judged once it is rest', () => {
-  it('SYS-14 finds nothing wrong with a claim that is bound, mounted and runs', () => {
+describe('checker of bindings', () => {
+  function createBound() {
+    const fixture = createFixture()
+    checkBindings(fixture.view.store, (text) => fixture.context.report('double binding', text))
+    bound(fixture)
+    return fixture
+  }
+  const volumeOf = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
+
+  it('PROV-5 accepts a claim that is bound to its own volume', () => {
+    expect(createBound().violations).toEqual([])
+  })
+
+  it('PROV-5 reports a second claim bound to a volume', () => {
+    const { put, violations } = createBound()
+    put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'pv' })])
+    expect(violations).toEqual([
+      'double binding: volume pv is bound to the claims team-a/a and team-a/b',
+      'double binding: claim team-a/b became bound to volume pv, which belongs to team-a/a (uid-a)',
+    ])
+  })
+
+  it('PROV-5 reports a volume that is taken from its bound claim, or deleted under it', () => {
+    const { put, gone, violations } = createBound()
+    put(volumeOf('pv', 'b'))
+    put(volumeOf('pv', 'a'))
+    gone('volume', 'pv')
+    expect(violations).toEqual([
+      'double binding: volume pv was taken from the claim team-a/a',
+      'double binding: volume pv was deleted under the claim team-a/a',
+    ])
+  })
+
+  it('PROV-5 reports a volume assigned or reserved for one claim and given to another, unless it was free in between', () => {
+    const { put, violations } = createBound()
+    put(['claim', aClaim('b')], ['claim', aClaim('c')])
+    put(volumeOf('other', 'b'))
+    put(volumeOf('other'))
+    put(volumeOf('other', 'c'))
+    expect(violations).toEqual([])
+    put(volumeOf('other', 'b'))
+    const reserved = aVolume('named', { spec: { claimRef: { namespace: 'team-a', name: 'b' } } })
+    put(['volume', reserved])
+    put(volumeOf('named', 'b'))
+    put(volumeOf('named'))
+    put(['volume', reserved])
+    put(volumeOf('named', 'c'))
+    expect(violations).toEqual([
+      'double binding: volume other was assigned to the claim team-a/c, and was given to team-a/b (uid-b)',
+      'double binding: volume named was reserved for team-a/b (no uid), and was given to team-a/c (uid-c)',
+    ])
+  })
+
+  it('PROV-5 reports a claim bound to a volume that does not exist', () => {
+    const { put, violations } = createBound()
+    put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'nothing' })])
+    expect(violations).toEqual(['double binding: claim team-a/b became bound to volume nothing, which does not exist'])
+  })
+})
+
+describe('checker of deletions', () => {
+  it('PROV-14 reports the deletion of a bound volume, but not for what the caller could not know', async () => {
+    const fixture = createFixture()
+    const { aroundClient } = checkDeletions(fixture.context)
+    const client = aroundClient('control-1', { get: async () => ({}) } as never)
+    fixture.put(['volume', aVolume('pv', { phase: 'Released' })])
+    const read = () => client.get(persistentVolumeKind, { name: 'pv' })
+    const deleteVolume = () => fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
+    await fixture.world.runFor(1_000)
+    await read()
+    fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
+    await fixture.world.runFor(29_000)
+    deleteVolume()
+    expect(fixture.violations).toEqual([])
+    await fixture.world.runFor(2_000)
+    deleteVolume() // the read is too old to count
+    const violation = 'wrong deletion: control-1 deletes net.sim^pv, and volume pv is bound to the claim team-a/a'
+    expect(fixture.violations).toEqual([violation])
+    await read()
+    deleteVolume()
+    expect(fixture.violations).toEqual([violation, violation])
+  })
+})
+
+describe('checker of charges', () => {
+  const charged = (request: string, mark: string, status: object = {}) =>
+    aClaim('a', {
+      phase: 'Bound',
+      volumeName: 'pv',
+      storage: request,
+      spec: { allocatedResources: { storage: mark } },
+      status: { capacity: { storage: '1Gi' }, ...status },
+    })
+
+  it('REX-4 charge: reports a request above the charge, and a charge that falls', () => {
+    const fixture = createFixture()
+    checkSizes(fixture.context)
+    fixture.put(['claim', charged('3Gi', '3Gi')])
+    expect(fixture.violations).toEqual([])
+    fixture.put(['claim', charged('5Gi', '3Gi')])
+    fixture.put(['claim', charged('1Gi', '1Gi')])
+    expect(fixture.violations).toEqual([
+      `charge: claim team-a/a requests ${5 * GI}, and only ${3 * GI} is charged`,
+      `charge: the charge of claim team-a/a fell from ${3 * GI} to ${GI}`,
+    ])
+  })
+
+  it('REX-4 charge: accepts a charge that falls to the actual size, if no expansion is in progress', () => {
+    const fixture = createFixture()
+    Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
+    checkSizes(fixture.context)
+    fixture.put(['claim', charged('1Gi', '5Gi')])
+    fixture.put(['claim', charged('1Gi', '1Gi')])
+    expect(fixture.violations).toEqual([])
+    const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
+    fixture.put(['claim', charged('1Gi', '5Gi', inProgress)])
+    fixture.put(['claim', charged('1Gi', '1Gi', inProgress)])
+    expect(fixture.violations).toEqual([`charge: the charge of claim team-a/a fell from ${5 * GI} to ${GI}`])
+  })
+
+  it('REX-4 charge, size: reports at rest a charge without use and conditions of a completed expansion', () => {
+    const fixture = createFixture()
+    Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
+    fixture.held('net.sim', 'pv')
+    const conditions = [{ type: 'ControllerResizeError', status: 'True', message: 'too large' }]
+    fixture.put(
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
+      ['claim', charged('1Gi', '5Gi', { conditions })],
+    )
+    expect(fixture.problems()).toEqual([
+      'size: claim team-a/a has the size it requests, and still has ControllerResizeError',
+      `charge: claim team-a/a is charged ${5 * GI}, requests ${GI} and has ${GI}`,
+    ])
+  })
+})
+
+describe('checker of attributes', () => {
+  const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
+  const odd = { metadata: { name: 'odd' }, driverName: 'net.sim', parameters: { colour: 'red' } }
+  const withClass = (current: string | undefined, more: object = {}) => ({
+    status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: current },
+    ...more,
+  })
+  function createModified() {
+    const fixture = createFixture()
+    const held = fixture.held('net.sim', 'pv')
+    held.mutableParameters = { iops: '1000' }
+    fixture.put(['attributesClass', gold], ['attributesClass', odd])
+    fixture.put(
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { volumeAttributesClassName: 'gold' } })],
+      ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...withClass('gold') })],
+    )
+    const claim = (more: object) => fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })])
+    return { fixture, held, claim }
+  }
+
+  it('VAC-6 attributes: reports a driver attribute that no status explains', () => {
+    const { fixture, held } = createModified()
+    expect(fixture.problems()).toEqual([])
+    held.mutableParameters = { iops: '1000', tier: 'left over' }
+    expect(fixture.problems()).toEqual([
+      'attributes: claim team-a/a amounts to tier=undefined by its statuses, and net.sim^pv has left over',
+    ])
+  })
+
+  it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
+    const { fixture, claim } = createModified()
+    claim(withClass('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, and still records an undo'])
+    const conditions = [{ type: 'ModifyVolumeError', status: 'True' }]
+    claim({ status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold', conditions } })
+    expect(fixture.problems()).toEqual([
+      'attributes: claim team-a/a has what it requests, and still has ModifyVolumeError',
+    ])
+  })
+
+  it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
+    const { fixture, claim } = createModified()
+    fixture.tells('uid-a', 'VolumeModifyFailed')
+    claim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
+    claim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
+    expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible about odd, and is undefined'])
+  })
+
+  it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
+    const { fixture } = createModified()
+    checkAttributes(fixture.context, fixture.classes)
+    fixture.tells('uid-a', 'VolumeModifySuccessful', 'external resizer modified volume a with vac silver successfully')
+    expect(fixture.violations).toEqual([
+      'wrong status: an event says that claim undefined has the class silver, which it never had',
+    ])
+  })
+})
+
+describe('cache follower', () => {
+  it('SYS-14 cache: reports an object added twice, updated backwards, or deleted without being held', () => {
+    const violations: string[] = []
+    const check = createOrderCheck('configmaps', (text) => void violations.push(text))
+    const at = (name: string, resourceVersion: string, uid = 'u') =>
+      ({ metadata: { namespace: 'n', name, uid, resourceVersion } }) as never
+    check.added(at('a', '1'))
+    check.updated(at('a', '2'))
+    expect(violations).toEqual([])
+    check.added(at('a', '3'))
+    check.updated(at('a', '2'))
+    check.updated(at('b', '1'))
+    check.deleted(at('c', '1'))
+    expect(violations).toEqual([
+      'the cache of configmaps added n/a, which it held already',
+      'the cache of configmaps updated n/a to 2 after 3',
+      'the cache of configmaps updated n/b, which it did not hold',
+      'the cache of configmaps deleted n/c, which it did not hold',
+    ])
+  })
+})
+
+describe('checkers of the state at rest', () => {
+  it('SYS-14 accepts a bound and mounted claim of a running pod', () => {
     const fixture = createFixture()
     const held = fixture.held('net.sim', 'pv')
     held.attachments['id-n1'] = {} as never
@@ -417,14 +639,14 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 leak, missing: storage without a volume, volumes without storage, unless users or the storage did it', () => {
+  it('SYS-14 PROV-12 leak, missing: reports driver volumes without PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv-1')
     fixture.held('net.sim', 'imported-1') // brought in by hand, and nobody has made a volume for it yet
     fixture.put(['volume', aVolume('empty')])
     expect(fixture.problems()).toEqual([
-      'leak: net.sim^pv-1 (pv-1) leaked: no volume stands for it',
-      'missing: volume empty stands for net.sim^empty, which is gone',
+      'leak: net.sim^pv-1 (pv-1) leaked: it has no PersistentVolume',
+      'missing: volume empty refers to net.sim^empty, which does not exist',
     ])
     fixture.held('net.sim', 'empty')
     fixture.put(['volume', aVolume('pv-1', { policy: 'Retain' })])
@@ -435,7 +657,7 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 missing: unless users kept it, or gave it away, after its deletion had been asked for', () => {
+  it('SYS-14 missing: accepts a volume retained or released by a user after its deletion was requested', () => {
     const missing = (now: object) => {
       const fixture = createFixture()
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a' })])
@@ -443,14 +665,14 @@ describe('what is judged once it is rest', () => {
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a', ...now })])
       return fixture.problems().filter((text) => text.startsWith('missing'))
     }
-    const text = ['missing: volume pv stands for net.sim^pv, which is gone']
+    const text = ['missing: volume pv refers to net.sim^pv, which does not exist']
     expect(missing({})).toEqual(text)
     expect(missing({ policy: 'Retain' })).toEqual([])
     expect(missing({ policy: 'Retain', phase: 'Bound' })).toEqual(text)
     expect(missing({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
-  it('SYS-14 leak: a volume that was to be deleted with its storage, or that a process and no person deleted', () => {
+  it('SYS-14 PROV-15 leak: reports storage whose PersistentVolume had the deletion finalizer or was deleted by a process', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
     const finalizers = ['external-provisioner.volume.kubernetes.io/finalizer']
@@ -461,29 +683,29 @@ describe('what is judged once it is rest', () => {
     fixture.deletedByProcess.add('uid-other')
     fixture.gone('volume', 'other')
     expect(fixture.problems()).toEqual([
-      'leak: net.sim^pv (pv) leaked: no volume stands for it',
-      'leak: net.sim^other (other) leaked: no volume stands for it',
+      'leak: net.sim^pv (pv) leaked: it has no PersistentVolume',
+      'leak: net.sim^other (other) leaked: it has no PersistentVolume',
     ])
   })
 
-  it('SYS-14 no reason, needless wait: claims', () => {
+  it('SYS-14 PROV-6 no reason, needless wait: reports claims that state no reason or could be bound', () => {
     const fixture = createFixture()
     fixture.put(['class', aClass('net-now', 'net.sim')], ['claim', aClaim('a', { storage: '99Gi' })])
-    expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending, and does not say why'])
+    expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending, and no event says why'])
     fixture.tells('uid-a', 'ProvisioningFailed')
     expect(fixture.problems()).toEqual([])
     fixture.put(['claim', aClaim('a')])
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a could be made a volume by net.sim: it says "Warning ProvisioningFailed: because"',
+      'needless wait: claim team-a/a could get a volume from net.sim: it says "Warning ProvisioningFailed: because"',
     ])
     fixture.held('net.sim', 'pv')
     fixture.put(['volume', aVolume('pv')], ['claim', aClaim('a', { className: 'static' })])
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a could have volume pv: it says "Warning ProvisioningFailed: because"',
+      'needless wait: claim team-a/a could bind to volume pv: it says "Warning ProvisioningFailed: because"',
     ])
   })
 
-  it('SYS-14 needless wait: no class where there is a default one, unless a quota of that class is full', () => {
+  it('SYS-14 needless wait: reports a claim without class if there is a default class, unless its quota is full', () => {
     const fixture = createFixture()
     fixture.tells('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
@@ -504,21 +726,21 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toEqual([])
     fixture.put(quota('1Gi'))
     expect(fixture.problems()).toEqual([
-      'needless wait: claim team-a/a has no class, though there is a default one: it says "Warning ExceededQuota: because"',
+      'needless wait: claim team-a/a has no class, although there is a default class: it says "Warning ExceededQuota: because"',
     ])
   })
 
-  it('SYS-14 size, no reason, needless wait: growth', () => {
+  it('SYS-14 size, no reason, needless wait: reports expansions that are wrong, unexplained or possible', () => {
     const fixture = createFixture()
     const held = fixture.held('net.sim', 'pv', 2)
     bound(fixture)
     expect(fixture.problems()).toEqual([
-      `size: claim team-a/a is said to have ${GI}, volume pv ${GI}, and net.sim^pv has ${2 * GI}`,
+      `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
     ])
     held.capacityBytes = GI
     bound(fixture, { storage: '99Gi' })
     expect(fixture.problems()).toEqual([
-      `no reason: claim team-a/a asks for ${99 * GI}, has ${GI} (undefined), and does not say why`,
+      `no reason: claim team-a/a requests ${99 * GI}, has ${GI} (undefined), and states no reason`,
     ])
     fixture.tells('uid-a', 'VolumeResizeFailed')
     expect(fixture.problems()).toEqual([])
@@ -528,14 +750,14 @@ describe('what is judged once it is rest', () => {
     ])
   })
 
-  it('SYS-14 size: larger than said, unless it grew unheard for a claim that is gone', () => {
+  it('SYS-14 size: reports a volume larger than recorded, unless an unanswered expansion of a deleted claim explains it', () => {
     const fixture = createFixture()
     const growFor = (claim: string) => {
       fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim })])
       return fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv')
     }
     fixture.held('net.sim', 'pv', 2)
-    const differs = `size: claim team-a/a is said to have ${GI}, volume pv ${GI}, and net.sim^pv has ${2 * GI}`
+    const differs = `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`
     growFor('before')('ABORTED')
     bound(fixture)
     expect(fixture.problems()).toEqual([])
@@ -546,15 +768,15 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toEqual([differs])
   })
 
-  it('SYS-14 size: half grown, unless the claim says so and waits for a pod', () => {
+  it('SYS-14 size: reports a half-expanded volume, unless its claim says so and waits for a pod', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
     const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
     const halfGrown = { phase: 'Bound', claim: 'a', metadata: { annotations }, spec: { capacity: { storage: '2Gi' } } }
-    const differs = `size: claim team-a/a is said to have ${GI}, volume pv ${2 * GI}, and net.sim^pv has ${2 * GI}`
+    const differs = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
     bound(fixture)
     fixture.put(['volume', aVolume('pv', halfGrown)])
-    expect(fixture.problems().sort()).toEqual([differs, 'size: volume pv is still marked as growing'])
+    expect(fixture.problems().sort()).toEqual([differs, 'size: volume pv is still annotated as expanding'])
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     const status = { capacity: { storage: '1Gi' }, conditions }
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', status })])
@@ -563,7 +785,7 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toContain(differs)
   })
 
-  it('SYS-14 size: what waits for its node is what the volume says', () => {
+  it('SYS-14 size: reports a volume that does not state the size its node waits for', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
     const growing = (storage: string) =>
@@ -588,11 +810,11 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toEqual([])
     growing('1Gi')
     expect(fixture.problems()).toEqual([
-      `size: claim team-a/a waits for its node, volume pv has ${GI}, and net.sim^pv ${2 * GI}`,
+      `size: claim team-a/a waits for NodeExpandVolume, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
     ])
   })
 
-  it('SYS-14 needless wait: growth, unless no driver can be told how the volume is used', () => {
+  it('SYS-14 needless wait: accepts an expansion of a volume whose access modes CSI cannot express', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
     fixture.tells('uid-a', 'VolumeResizeFailed')
@@ -605,7 +827,7 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toHaveLength(1)
   })
 
-  it('SYS-14 needless wait: the node’s part, unless the node was told that the volume is in use', () => {
+  it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver said that the volume is in use', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
     fixture.tells('uid-a', 'FileSystemResizeRequired')
@@ -623,7 +845,7 @@ describe('what is judged once it is rest', () => {
     expect(said('rpc error: code = Internal desc = no')).toHaveLength(1)
   })
 
-  it('SYS-14 needless wait: what waits for the last pod, once there is none', () => {
+  it('SYS-14 needless wait: reports an offline expansion once no pod uses the volume', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
     fixture.tells(
@@ -644,7 +866,7 @@ describe('what is judged once it is rest', () => {
     expect(isHeld()).toBe(false)
   })
 
-  it('SYS-14 attributes: the driver, the volume and the claim agree, and what can be had is had', () => {
+  it('SYS-14 attributes: reports differences between driver, volume and claim, and changes that are possible', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv').mutableParameters = { iops: '500' }
     const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
@@ -652,17 +874,18 @@ describe('what is judged once it is rest', () => {
     const capacity = { storage: '1Gi' }
     bound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
-      'attributes: claim team-a/a is said to have iops=1000, and net.sim^pv has 500',
-      'attributes: claim team-a/a has the class gold, and its volume says undefined',
+      'attributes: claim team-a/a reports iops=1000, and net.sim^pv has 500',
+      'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
+      'attributes: claim team-a/a reports the class gold, and its volume has undefined',
     ])
     bound(fixture, { spec: { volumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
-      'no reason: claim team-a/a wants gold and has undefined, and does not say why',
+      'no reason: claim team-a/a requests gold, has undefined, and states no reason',
       'needless wait: claim team-a/a could have gold, has undefined, and says "undefined"',
     ])
   })
 
-  it('SYS-14 no reason: of a driver that can change nothing, only where somebody is there to say so', () => {
+  it('SYS-14 no reason: requires a reason for a driver without resizer only if its controllers run in-process', () => {
     for (const driverControllers of ['in-process', 'sidecars'] as const) {
       const fixture = createFixture()
       Object.assign(fixture.system.setup, { driverControllers })
@@ -672,22 +895,22 @@ describe('what is judged once it is rest', () => {
         ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', driver: 'basic.sim' })],
         ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', className: 'basic', spec })],
       )
-      const text = 'no reason: claim team-a/a wants gold and has undefined, and does not say why'
+      const text = 'no reason: claim team-a/a requests gold, has undefined, and states no reason'
       expect(fixture.problems()).toEqual(driverControllers === 'in-process' ? [text] : [])
     }
   })
 
-  it('SYS-14 not gone: what was copied is let go of once it goes, and not before', () => {
+  it('SYS-14 not deleted: reports a cloning finalizer on a deleted claim, not on an existing one', () => {
     const fixture = createFixture()
     const finalizers = ['provisioner.storage.kubernetes.io/cloning-protection']
     fixture.held('net.sim', 'pv')
     bound(fixture, { metadata: { finalizers } })
     expect(fixture.problems()).toEqual([])
     bound(fixture, { metadata: { finalizers, deletionTimestamp: 'then' } })
-    expect(fixture.problems()).toEqual([`not gone: claim team-a/a is stuck in its deletion, held by ${finalizers}`])
+    expect(fixture.problems()).toEqual([`not deleted: claim team-a/a is stuck in deletion, held by ${finalizers}`])
   })
 
-  it('SYS-14 not gone, finalizers: what is stuck', () => {
+  it('SYS-14 not deleted, finalizers: reports objects that are stuck in deletion', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
     const going = { deletionTimestamp: 'then' }
@@ -701,34 +924,34 @@ describe('what is judged once it is rest', () => {
     )
     expect(fixture.problems()).toEqual([
       'not deleted: volume pv is Released with the policy Delete: ',
-      'not deleted: volume pv is stuck in its deletion, held by nobody',
-      'not deleted: claim team-a/a is stuck in its deletion, held by kubernetes.io/pvc-protection',
+      'not deleted: volume pv is stuck in deletion, held by no finalizer',
+      'not deleted: claim team-a/a is stuck in deletion, held by kubernetes.io/pvc-protection',
       `finalizers: claim team-a/a has a volume, and keeps ${INTENT}`,
-      'no reason: claim team-a/a is going, and does not say why it is not gone',
-      'not deleted: pod team-a/p is stuck in its deletion on undefined, held by nobody',
-      'not deleted: namespace team-b is going, and nothing is left in it',
-      'not deleted: attributes class gold is going, and nobody uses it',
+      'no reason: claim team-a/a is being deleted, and no event says what it waits for',
+      'not deleted: pod team-a/p is stuck in deletion on undefined, held by no finalizer',
+      'not deleted: namespace team-b is being deleted, and is empty',
+      'not deleted: attributes class gold is being deleted, and is unused',
     ])
   })
 
-  it('SYS-14 no reason, needless wait: pods', () => {
+  it('SYS-14 no reason, needless wait: reports pods that state no reason or could be scheduled', () => {
     const fixture = createFixture()
     fixture.put(['node', aNode('n1')], ['pod', aPod('p', [])])
-    expect(fixture.problems()).toEqual(['no reason: pod team-a/p has no node, and does not say why'])
+    expect(fixture.problems()).toEqual(['no reason: pod team-a/p has no node, and states no reason'])
     const conditions = [{ type: 'PodScheduled', status: 'False', message: 'no room' }]
     fixture.put(['pod', aPod('p', [], { status: { conditions } })])
     expect(fixture.problems()).toEqual(['needless wait: pod team-a/p could be placed on n1, and says "no room"'])
     fixture.put(['node', aNode('n1', { unschedulable: true })])
     expect(fixture.problems()).toEqual([])
     fixture.put(['pod', aPod('p', [], { spec: { nodeName: 'n1' } })])
-    expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and does not say why'])
+    expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and states no reason'])
     fixture.tells('uid-p', 'FailedMount')
     expect(fixture.problems()).toEqual([
       'needless wait: pod team-a/p could run on n1, and says "Warning FailedMount: because"',
     ])
   })
 
-  it('SYS-14 attached: attachments, publications and mounts that nobody needs, and those that are missing', () => {
+  it('SYS-14 attachments: reports unneeded and missing attachments, publications and mounts', () => {
     const fixture = createFixture()
     bound(fixture)
     fixture.held('net.sim', 'pv').attachments['id-n2'] = {} as never
@@ -742,12 +965,12 @@ describe('what is judged once it is rest', () => {
       'attachments: volume pv is needed on [n1], and attached to []',
       'attachments: net.sim^pv is published on [n2], attachments say []',
       'attachments: pod team-a/p runs on n1 (id-n1), where net.sim^pv is not mounted',
-      'attachments: /node/pods/uid-gone/volumes/x/mount is mounted on n2 for a pod that is not there',
+      'attachments: /node/pods/uid-gone/volumes/x/mount is mounted on n2 for a pod that does not run there',
       'attachments: net.sim^pv is staged on n3 at /node/plugins/x/globalmount, and no pod there uses it',
     ])
   })
 
-  it('SYS-14 attached: publishing that nobody heard the end of, unless the volume is going and is held in mind', () => {
+  it('SYS-14 attachments: accepts an unanswered publish of a volume being deleted while a finalizer records it', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv').attachments['id-n2'] = {} as never
     const attachment = (finalizers: string[]) => ({
@@ -768,7 +991,7 @@ describe('what is judged once it is rest', () => {
     expect(fixture.problems()).toContain(published)
   })
 
-  it('SYS-14 capacity, quota: reports that are not true, and quotas that were never counted', () => {
+  it('SYS-14 capacity, quota: reports wrong capacity objects and uncounted quotas', () => {
     const fixture = createFixture()
     const capacity = (node: string, gi: number) =>
       [
@@ -792,15 +1015,15 @@ describe('what is judged once it is rest', () => {
       ['quota', { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard: { pods: '1' } } }],
     )
     expect(fixture.problems()).toEqual([
-      `capacity: the reports of local-wait on n2 say ${7 * GI}, and ${20 * GI} is free`,
-      'capacity: there is a report of local-wait on n9, where nobody is',
-      'quota: quota team-a/q does not say what is used of pods: {"spec":{"hard":{"pods":"1"}}}',
+      `capacity: capacity objects of local-wait on n2 state ${7 * GI}, and ${20 * GI} is free`,
+      'capacity: there is a capacity object of local-wait on n9, which has no driver or node',
+      'quota: quota team-a/q reports no usage of pods: {"spec":{"hard":{"pods":"1"}}}',
     ])
   })
 })
 
-describe('what is judged at the very end', () => {
-  it('SYS-14 endless retry: the same write, refused again and again though all is rest', async () => {
+describe('checkers of the end of a run', () => {
+  it('SYS-14 endless retry: reports a write that is refused repeatedly at rest', async () => {
     const retries = followRetries()
     const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
     const client = retries.aroundClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
@@ -816,11 +1039,11 @@ describe('what is judged at the very end', () => {
     expect(retries.problems()).toEqual([])
     await tries(1)
     expect(retries.problems().map(({ rule, text }) => `${rule}: ${text}`)).toEqual([
-      'endless retry: control-1: create persistentvolumes pv was refused 4 times though all is rest: no',
+      'endless retry: control-1: create persistentvolumes pv was refused 4 times at rest: no',
     ])
   })
 
-  it('SYS-14 metrics: calls that were not counted, or counted and not made, and gauges below zero', async () => {
+  it('SYS-14 metrics: reports uncounted and miscounted calls and negative gauges', async () => {
     const fixture = createFixture()
     const registry = new Registry()
     fixture.registries.push({ process: 'control-1', incarnation: 1, registry })
@@ -840,22 +1063,22 @@ describe('what is judged at the very end', () => {
     new Counter({ name: 'controller_persistentvolumeclaim_provision_total', help: 'x', registers }).inc()
     new Gauge({ name: 'workqueue_depth', help: 'x', registers }).set(-1)
     expect(await text()).toEqual([
-      'control-1 in its incarnation 1 counted 1 times DeleteVolume OK, and heard it 2 times',
-      'control-1 in its incarnation 1 counted 1 times DeleteVolume NotFound, and heard it 0 times',
-      'control-1 in its incarnation 1 says controller_persistentvolumeclaim_provision_total 1, and heard CreateVolume succeed 0 times',
-      'control-1 in its incarnation 1 says controller_modify_volume_total 1 with 0 errors, and called ControllerModifyVolume 0 times',
-      'control-1 in its incarnation 1 found 1 quotas that do not say what is used',
-      'control-1 in its incarnation 1 says workqueue_depth {} -1, which is less than nothing',
+      'control-1 (incarnation 1) counted DeleteVolume OK 1 times, and received it 2 times',
+      'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, and received it 0 times',
+      'control-1 (incarnation 1) reports controller_persistentvolumeclaim_provision_total 1, and CreateVolume succeeded 0 times',
+      'control-1 (incarnation 1) reports controller_modify_volume_total 1 with 0 errors, and called ControllerModifyVolume 0 times',
+      'control-1 (incarnation 1) found 1 quotas with wrong usage',
+      'control-1 (incarnation 1) reports workqueue_depth {} -1, which is negative',
     ])
   })
 
-  it('SYS-14 metrics: whoever counts claims and volumes in the end counts those that are there', async () => {
+  it('SYS-14 metrics: reports gauges that differ from the store', async () => {
     const fixture = createFixture()
     const registry = new Registry()
     const text = async () => (await gaugeProblems(fixture.system, fixture.view)).map((problem) => problem.text)
     expect(await text()).toEqual([])
     fixture.put(['volume', aVolume('pv', { phase: 'Bound' })])
-    expect(await text()).toEqual(['nobody counts the 1 volumes and 0 claims that there are'])
+    expect(await text()).toEqual(['no process counts the 1 volumes and 0 claims'])
     fixture.registries.push(
       { process: 'control-1', incarnation: 1, registry: new Registry() },
       { process: 'control-1', incarnation: 2, registry },
@@ -863,8 +1086,8 @@ describe('what is judged at the very end', () => {
     const volumes = [{ metadata: { name: 'pv' }, spec: {}, status: { phase: 'Available' } }]
     createBindingMetrics(registry).count({ claims: { list: () => [] }, volumes: { list: () => volumes as never } })
     expect(await text()).toEqual([
-      'control-1 says pv_collector_bound_pv_count 0, and there are 1',
-      'control-1 says pv_collector_unbound_pv_count 1, and there are 0',
+      'control-1 reports pv_collector_bound_pv_count 0, and there are 1',
+      'control-1 reports pv_collector_unbound_pv_count 1, and there are 0',
     ])
     volumes[0]!.status.phase = 'Bound'
     expect(await text()).toEqual([])

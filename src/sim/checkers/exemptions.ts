@@ -73,7 +73,8 @@ export function createExemptions(
     }
     if (phase !== 'begins' || method !== 'DeleteVolume') return
     for (const { spec } of view.volumesOf(driver, handle))
-      if (spec?.persistentVolumeReclaimPolicy === 'Delete') deletionRequested.set(`${driver}^${handle}`, spec.claimRef?.uid)
+      if (spec?.persistentVolumeReclaimPolicy === 'Delete')
+        deletionRequested.set(`${driver}^${handle}`, spec.claimRef?.uid)
   })
 
   function update(): void {
@@ -97,7 +98,11 @@ export function createExemptions(
       const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
       const asset = assetOf(volume) ?? ''
       const isFree = volume.status?.phase !== 'Bound'
-      return deletionRequested.has(asset) && isFree && (policy !== 'Delete' || claimRef?.uid !== deletionRequested.get(asset))
+      return (
+        deletionRequested.has(asset) &&
+        isFree &&
+        (policy !== 'Delete' || claimRef?.uid !== deletionRequested.get(asset))
+      )
     },
     mayHaveGrownBefore: (asset, claimUid) => unanswered.has(asset) && unanswered.get(asset) !== claimUid,
     isLost: (asset) => lost.has(asset),

@@ -66,7 +66,9 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
     for (const metric of ['controller_modify_volume', 'controller_update_io_provisioning']) {
       const [total, errors] = [await sum(`${metric}_total`), await sum(`${metric}_errors_total`)]
       if (total > asked || errors > total) {
-        problems.push(`${who} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${asked} times`)
+        problems.push(
+          `${who} reports ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${asked} times`,
+        )
       }
     }
     const differences = await sum('stowage_quota_differences_total')
@@ -74,8 +76,7 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
     for (const { name, type, values } of await registry.getMetricsAsJSON()) {
       if (String(type) !== 'gauge') continue
       for (const { value, labels } of values) {
-        if (value < 0)
-          problems.push(`${who} reports ${name} ${JSON.stringify(labels)} ${value}, which is negative`)
+        if (value < 0) problems.push(`${who} reports ${name} ${JSON.stringify(labels)} ${value}, which is negative`)
       }
     }
   }

@@ -62,7 +62,10 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(driver, volume)
     const others = Object.keys(heldAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
     if (others.length === 0) return
-    report('double attach', `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${others.map(nodeOfId)}`)
+    report(
+      'double attach',
+      `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${others.map(nodeOfId)}`,
+    )
   }
 
   function checkDetach(call: DriverCall): void {

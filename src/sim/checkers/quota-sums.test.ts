@@ -16,13 +16,13 @@ function aTeam() {
   return { violations, checker, claim, quota }
 }
 
-describe('the checker of quotas', () => {
-  it('SYS-14 says nothing where charge and write come together, or nothing was counted yet', () => {
+describe('quota sums', () => {
+  it('SYS-14 accept a charge in the same commit as its write, and a quota that is not counted yet', () => {
     const { violations, checker, claim, quota } = aTeam()
     checker.take([claim('a', '2Gi')])
     checker.take([quota({ 'requests.storage': '5Gi' })])
     checker.take([claim('b', '3Gi'), quota({ 'requests.storage': '5Gi' }, { 'requests.storage': '5Gi' })])
-    checker.take([quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '5Gi' })]) // edited below use
+    checker.take([quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '5Gi' })]) // lowered below the usage
     checker.take([
       { key: 'core/persistentvolumeclaims/team/a', object: undefined },
       quota({ 'requests.storage': '1Gi' }, { 'requests.storage': '3Gi' }),
@@ -31,18 +31,18 @@ describe('the checker of quotas', () => {
     expect(violations).toEqual([])
   })
 
-  it('SYS-14 convicts a write without its charge, and a charge without its write', () => {
+  it('SYS-14 report a write without a charge, and a charge without a write', () => {
     const { violations, checker, claim, quota } = aTeam()
     checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
     checker.take([claim('a', '1Gi')])
     checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
     expect(violations).toEqual([
-      'quota q says persistentvolumeclaims=0, the objects add up to 1',
-      'quota q says persistentvolumeclaims=2, the objects add up to 1',
+      'quota q reports persistentvolumeclaims=0, the objects add up to 1',
+      'quota q reports persistentvolumeclaims=2, the objects add up to 1',
     ])
   })
 
-  it('SYS-14 convicts a charge above the bounds, unless a status caused it', () => {
+  it('SYS-14 report a charge above the limit, unless a status caused it', () => {
     const { violations, checker, claim, quota } = aTeam()
     const hard = { 'requests.storage': '3Gi' }
     checker.take([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
@@ -50,14 +50,12 @@ describe('the checker of quotas', () => {
     checker.take([claim('a', '2Gi', given), quota(hard, { 'requests.storage': '4Gi' })])
     expect(violations).toEqual([])
     checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
-    expect(violations).toEqual([
-      'quota q: a charge has raised requests.storage from 4Gi to 5368709120, above 4294967296',
-    ])
-    checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created and told at once
+    expect(violations).toEqual(['quota q: a charge raised requests.storage from 4Gi to 5368709120, above 4294967296'])
+    checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created with a status
     expect(violations).toHaveLength(1)
   })
 
-  it('SYS-14 counts the largest single claim, and classes by what a claim wants and has', () => {
+  it('SYS-14 count the largest single claim, and classes that a claim requests or has', () => {
     const { checker, claim } = aTeam()
     const wanting = (name: string, iops: string, volumeAttributesClassName: string, current?: string) => {
       const { key, object } = claim(name, '1Gi', { currentVolumeAttributesClassName: current })

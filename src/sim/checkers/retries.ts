@@ -1,5 +1,5 @@
-// Nobody endless retry what can never succeed: once it is rest, no process is refused the same write again and again. What
-// a quota refuses may be granted tomorrow, and is no matter here.
+// Rule `endless retry`: at rest no process repeats a write that the server refuses. Refusals by a quota do not count, because
+// the quota may have room later.
 import type { Kind } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client, CommitWrite } from '../../client/index.ts'

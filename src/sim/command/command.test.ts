@@ -13,7 +13,7 @@ const dir = await mkdtemp(join(tmpdir(), 'sim-command-'))
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
 describe('npm run sim', () => {
-  it('SYS-14 --seed replays a seed, tells its violation and how to go on', async () => {
+  it('SYS-14 --seed runs a seed and prints its violation and how to replay it', async () => {
     const { code, out } = await sim('--seed 13 --operations 4')
     expect(code).toBe(1)
     expect(out).toContain('VIOLATION at 60:00.0, rule "leak": claim team-a/c2 of seed 13 leaks')
@@ -23,7 +23,7 @@ describe('npm run sim', () => {
     expect(well).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
   })
 
-  it('SYS-14 --shrink tells the small plan; --save keeps it, with a sentence, as a regression that --plan runs', async () => {
+  it('SYS-14 --shrink prints the shrunk plan, --save writes it as a regression that --plan runs', async () => {
     const { code, out } = await sim('--seed 13 --shrink')
     expect(code).toBe(1)
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)
@@ -41,7 +41,7 @@ describe('npm run sim', () => {
     expect(again).toMatchObject({ code: 1, out: expect.stringContaining('1 steps in') })
   })
 
-  it('SYS-14 many seeds: one table, the first failure of each rule shrunk and told, figures as JSON', async () => {
+  it('SYS-14 --seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
     const json = join(dir, 'figures')
     const { code, out } = await sim(`--seeds 30 --from 1 --json ${json}`)
     expect(code).toBe(1)
@@ -58,7 +58,21 @@ describe('npm run sim', () => {
     expect(await sim('--seeds 3 --from 1')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 --minutes runs seeds until the time is used, and fresh ones come from the clock', async () => {
+  it('SYS-14 gives workers and replay lines every flag that decides what a seed does', async () => {
+    const flags = '--workload quota --operations 4 --faults 3 --targeted-faults 12 --twice'
+    const started: string[] = []
+    const startWorker: SimProgram['startWorker'] = (given) => {
+      started.push(given.join(' '))
+      return workerOf(given)
+    }
+    const { out } = await sim(`--seeds 1 --from 13 --workers 1 ${flags}`, { startWorker })
+    expect(started).toEqual([flags])
+    expect(out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
+    const one = await sim(`--seed 13 ${flags}`)
+    expect(one.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
+  })
+
+  it('SYS-14 --minutes runs seeds until the time is up, starting with a seed from the clock', async () => {
     const clock = manualClock(1_700_000_123_000)
     const passing: SimProgram['startWorker'] = (flags) => {
       const worker = workerOf(flags)
@@ -76,7 +90,7 @@ describe('npm run sim', () => {
     expect(out).toMatch(/^seeds +6$/m)
   })
 
-  it('SYS-14 --twice finds what differs between two runs of a seed, and shows the first line of it', async () => {
+  it('SYS-14 --twice prints the first line that differs between two runs of a seed', async () => {
     let lines = 0
     const run = async (plan: Plan): Promise<SimulationRun> => ({
       ...runOf(plan),
@@ -90,7 +104,7 @@ describe('npm run sim', () => {
     expect(await sim('--seed 3 --twice')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 a worker that dies of a seed is replaced, and the seed is told to have no result', async () => {
+  it('SYS-14 replaces a worker that crashes and reports its seed without a result', async () => {
     let started = 0
     const startWorker: SimProgram['startWorker'] = (flags) => {
       started++
@@ -101,11 +115,11 @@ describe('npm run sim', () => {
     expect(code).toBe(1)
     expect(started).toBe(2)
     expect(out).toContain('seed 2  no result: out of memory\n')
-    expect(out).toContain('Look at it by itself:\nReplay:  npm run sim -- --seed 2\n')
+    expect(out).toContain('Run it alone:\nReplay:  npm run sim -- --seed 2\n')
     expect(out).not.toContain('shrinking')
   })
 
-  it('SYS-14 what is wrong with flags or files is said, with exit code 2', async () => {
+  it('SYS-14 explains wrong flags and files, with exit code 2', async () => {
     expect(await sim('--sed 1')).toMatchObject({ code: 2, out: expect.stringContaining("Unknown option '--sed'.") })
     expect(await sim('--help')).toMatchObject({ code: 0, out: expect.stringContaining('Usage: npm run sim') })
     expect(await sim('--plan nowhere.json')).toMatchObject({

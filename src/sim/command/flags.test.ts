@@ -3,8 +3,8 @@ import { readFlags } from './flags.ts'
 
 const read = (line: string) => readFlags(line.split(' ').filter(Boolean), { cores: 2 })
 
-describe('the flags of the simulator', () => {
-  it('SYS-14 one seed or plan, or many seeds by number or time', () => {
+describe('flags of npm run sim', () => {
+  it('SYS-14 select one seed or plan, or many seeds by number or time', () => {
     expect(read('--seed 7 --shrink')).toMatchObject({ do: 'one', of: { seed: 7 }, shrink: true, all: false })
     expect(read('--plan a.json --all')).toMatchObject({ do: 'one', of: { file: 'a.json' }, all: true })
     expect(read('')).toMatchObject({ do: 'many', until: { minutes: 1 }, from: undefined, workers: 2 })
@@ -15,13 +15,16 @@ describe('the flags of the simulator', () => {
       from: 1,
       isTwice: true,
       workers: 4,
-      size: { operations: 300 },
+      plan: { operations: 300 },
+    })
+    expect(read('--seed 7 --workload quota --targeted-faults 12')).toMatchObject({
+      plan: { workload: 'quota', targetedFaults: 12 },
     })
     expect(read('--help --seed 1')).toEqual({ do: 'help' })
   })
 
   it.each([
-    ['--sed 7', "Unknown option '--sed'. `npm run sim -- --help` lists the flags; they come after a lone `--`."],
+    ['--sed 7', "Unknown option '--sed'. `npm run sim -- --help` lists the flags. Flags follow a lone `--`."],
     ['7', "Unexpected argument '7'. `npm run sim -- --help` lists"],
     ['--seed', "Option '--seed <value>' argument missing. `npm run sim -- --help`"],
     ['--seed x', '--seed takes a whole number from 0 to 4294967295, not "x". For example: --seed 1'],
@@ -29,13 +32,14 @@ describe('the flags of the simulator', () => {
     ['--seed -1', '--seed takes a whole number from 0 to 4294967295, not "-1".'],
     ['--minutes 0', '--minutes takes a number from 0.01 to 10080, not "0".'],
     ['--workers 0', '--workers takes a whole number from 1 to 256, not "0".'],
-    ['--seed 1 --plan a', '--seed and --plan do not go together. A run has one plan: leave one of them out.'],
-    ['--seeds 1 --minutes 1', '--minutes and --seeds do not go together.'],
-    ['--plan a --faults 1', '--plan and --faults do not go together. A saved plan has its steps'],
-    ['--seed 1 --from 2', '--from is about many runs, and --seed or --plan ask for one.'],
-    ['--shrink', '--shrink is about one run. Say which: --seed N, or --plan FILE.'],
-    ['--seed 1 --found it', '--found is a sentence to save, and nothing is saved. Add --save'],
-  ])('SYS-14 refuses %s, and says what next', (line, message) => {
+    ['--seed 1 --plan a', '--seed and --plan exclude each other. A run has one plan: omit one of them.'],
+    ['--seeds 1 --minutes 1', '--minutes and --seeds exclude each other.'],
+    ['--plan a --faults 1', '--plan and --faults exclude each other. A saved plan has its steps'],
+    ['--seed 1 --from 2', '--from is for many runs, and --seed or --plan ask for one.'],
+    ['--shrink', '--shrink is for one run. Add --seed N or --plan FILE.'],
+    ['--seed 1 --found it', '--found is saved with a regression, and nothing is saved. Add --save'],
+    ['--workload nothing', 'There is no workload "nothing". Known workloads: mixed, provisioning'],
+  ])('SYS-14 refuse %s with what to do next', (line, message) => {
     expect(() => read(line)).toThrow(message)
   })
 })

@@ -153,7 +153,7 @@ describe('user', () => {
       kind: 'config map',
       object: { metadata: { name: 'm' }, colourOfStorage: 'red' },
     }
-    expect(await perform(action)).toBe('BUG invalid was stored')
+    expect(await perform(action)).toBe('BUG an invalid object was stored')
   })
 
   it('SYS-14 bring storage into a driver, with a volume for it', async () => {

@@ -6,7 +6,7 @@ import { textOfAction } from './plan-text.ts'
 import { simplerValues } from './simpler-plans.ts'
 
 describe('the text of an action', () => {
-  it('SYS-14 says who does what to which', () => {
+  it('SYS-14 names the user, the action and the object', () => {
     const spec = {
       accessModes: ['ReadWriteOnce'],
       storageClassName: 'net-now',
@@ -28,7 +28,10 @@ describe('the text of an action', () => {
         { do: 'create', kind: 'claim', object: { metadata: ref, spec } },
         'alice creates claim team-a/c1 (4Gi, net-now, silver, iops 500)',
       ],
-      [{ do: 'create', kind: 'pod', object: pod }, 'bob creates pod team-b/p0 (c1, own 4Gi net-now silver iops 500)'],
+      [
+        { do: 'create', kind: 'pod', object: pod },
+        'bob creates pod team-b/p0 (c1, ephemeral 4Gi net-now silver iops 500)',
+      ],
       [
         {
           do: 'edit',
@@ -41,20 +44,20 @@ describe('the text of an action', () => {
       ],
       [
         { do: 'edit', kind: 'volume', ref, purpose: 'release', patch: { spec: { claimRef: null } } },
-        'admin edits the volume of claim team-a/c1 (give back): spec.claimRef=null',
+        'admin edits the volume of claim team-a/c1 (release): spec.claimRef=null',
       ],
       [
         { do: 'delete', kind: 'pod', ref: { namespace: 'team-a', name: 'p1' }, graceSeconds: 0 },
         'alice deletes pod team-a/p1 (at once)',
       ],
       [{ do: 'delete', kind: 'node', ref: { name: 'n1' } }, 'admin deletes node n1'],
-      [{ do: 'revert', ref }, 'alice takes claim team-a/c1 back to what it has'],
-      [{ do: 'set gate', gate: 'CSIStorageCapacity', isOn: false }, 'admin switches CSIStorageCapacity off'],
+      [{ do: 'revert', ref }, 'alice reverts claim team-a/c1 to its status'],
+      [{ do: 'set gate', gate: 'CSIStorageCapacity', isOn: false }, 'admin turns CSIStorageCapacity off'],
     ]
     for (const [action, text] of told) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 says what breaks, and for how long', () => {
+  it('SYS-14 describes a fault and its duration', () => {
     const told: [Action, string][] = [
       [{ do: 'freeze', process: 'control-1', ms: 40_000 }, 'control-1 freezes for 40 s'],
       [{ do: 'crash', process: 'server', downMs: 800 }, 'server crashes for 800 ms'],
@@ -68,7 +71,7 @@ describe('the text of an action', () => {
     for (const [action, text] of told) expect(textOfAction(action)).toBe(text)
   })
 
-  it('SYS-14 has words for every action of every plan, and for what shrinking makes of it', () => {
+  it('SYS-14 is readable for every action of every plan, also after shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)
@@ -81,7 +84,7 @@ describe('the text of an action', () => {
     )
   })
 
-  it('SYS-14 has words for objects of any shape', () => {
+  it('SYS-14 exists for objects of any shape', () => {
     const object = fc.dictionary(fc.constantFrom('metadata', 'spec', 'x'), fc.jsonValue())
     const kinds = ['claim', 'pod', 'volume', 'quota', 'limit range', 'storage class', 'attributes class'] as const
     fc.assert(

@@ -3,7 +3,7 @@ import type { SimulationRun } from '../engine/run.ts'
 import { timelineOf } from './timeline.ts'
 
 describe('the timeline of a run', () => {
-  it('SYS-14 tells who did what about the things the violation names, and what is there', () => {
+  it('SYS-14 shows who did what to the objects of the violation, and the objects at the end', () => {
     const story = timelineOf(
       runOf({
         log: [
@@ -32,21 +32,21 @@ describe('the timeline of a run', () => {
       }),
     )
     expect(story).toBe(`\
-Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, controllers of drivers together, commits atomic, capacity reservation off, quota by actual size.
-FaultRates: clear.
+Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, driver controllers in-process, commits atomic, capacity reservation off, quota by actual size.
+Fault rates: none.
 
-  0:01.0 ● users     alice creates claim team-a/c1 (4Gi, net-now): done
+  0:01.0 ● user       alice creates claim team-a/c1 (4Gi, net-now): done
   0:02.0   control-1  patch claim team-a/c1 (intent)
   0:02.3   control-1  CreateVolume pvc-0a1b
   1:02.5 ✗            control-1 crashes, back after 5 s
   1:02.5 ✗ control-1  crashes
   1:07.5 ✗ control-1  starts (2)
   1:08.0 ✗ agent-n1   jumps by 60000 ms
-3 lines about other things are left out; --all shows them.
+3 lines about other objects are omitted; --all shows them.
 
 VIOLATION at 2:10.0, rule "leak": net.sim has pvc-0a1b, which belongs to no volume.
 
-What is there:
+Objects at the end:
   claim team-a/c1
     metadata:
       namespace: team-a
@@ -57,7 +57,7 @@ What is there:
 `)
   })
 
-  it('SYS-14 a claim leads to its volume, and a volume to its claim and its attachment', () => {
+  it('SYS-14 includes the volume of a claim, and the claim and attachment of a volume', () => {
     const objects = {
       'claim team-a/c1': { metadata: { namespace: 'team-a', name: 'c1' }, spec: { volumeName: 's0' } },
       'volume s0': {
@@ -77,7 +77,7 @@ What is there:
     expect(told('something is wrong')).toHaveLength(5)
   })
 
-  it('SYS-14 a claim leads to the pod that owns it, and of a small plan all that users did is told', () => {
+  it('SYS-14 includes the pod that owns a claim, and all user actions of a small plan', () => {
     const ownerReferences = [{ name: 'p5' }]
     const objects = {
       'claim team-a/p5-own-0': { metadata: { namespace: 'team-a', name: 'p5-own-0', ownerReferences } },
@@ -99,7 +99,7 @@ What is there:
     expect(small).not.toContain('team-a/p6')
   })
 
-  it('SYS-14 a story of thousands of lines has about 60: first, last, what users did; gaps say what they leave out', () => {
+  it('SYS-14 shortens thousands of lines to about 60: first, last and user actions, with counts of omitted lines', () => {
     const log = Array.from({ length: 5_000 }, (_, index) =>
       index === 2_500
         ? `${index}.000s user: alice deletes claim team-a/c1: done`
@@ -124,7 +124,7 @@ What is there:
     expect(everything.split('\n').length).toBeGreaterThan(5_000)
   })
 
-  it('SYS-14 the same line in a row is one line with a count', () => {
+  it('SYS-14 merges repeated lines into one with a count', () => {
     const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
     const story = timelineOf(runOf({ log, violations: [] }))
     expect(story).toContain('0:01.0   control-1  lists claims (2 times)\n')
@@ -132,7 +132,7 @@ What is there:
     expect(story).toContain('No violation.')
   })
 
-  it('SYS-14 of many violations the first is told, some are named, the rest is counted', () => {
+  it('SYS-14 prints the first violations and counts the others', () => {
     const violations = Array.from({ length: 9 }, (_, nr) => ({ atMs: nr, rule: 'leak', text: `volume number ${nr}` }))
     const story = timelineOf(runOf({ violations }))
     expect(story.match(/VIOLATION/g)).toHaveLength(6)

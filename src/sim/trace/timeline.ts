@@ -1,5 +1,5 @@
-// Tells a run as a story that a person can follow: what the violation is about, who did what when, and what is there in
-// the end. Lines about other things are left out, and of very many the middle; the story says so.
+// Prints a run as a timeline: who did what when to the objects of the violation, the violation, and the objects at the end.
+// Omits lines about other objects, and the middle of a long timeline, and says so.
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -7,15 +7,15 @@ import { nameInTitle, type RelatedObjects, relatedObjects } from './related-obje
 import { type LogLine, readLog, timeText } from './trace-lines.ts'
 
 export interface TimelineOptions {
-  /** Every line of the log, also about other things. */
+  /** Every line of the trace, also about other objects. */
   readonly all?: boolean
 }
 
-/** More are not read; the beginning and the end stay, and from between what users did and what broke. */
-const STORY_LINES_MAX = 60
+/** Longer timelines are not read: the begin and the end stay, and user actions and faults in between. */
+const LINES_MAX = 60
 const FIRST_LINES = 8
-/** Of a plan with no more steps, whatever users do is told: each step is needed. */
-const STEPS_ALL_TOLD = 10
+/** Up to so many steps, every user action is shown: a shrunk plan needs each of them. */
+const STEPS_ALL_SHOWN = 10
 const LAST_LINES = 24
 const OBJECTS_MAX = 6
 const OBJECT_LINES_MAX = 24
@@ -25,20 +25,20 @@ export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions 
   const [violation, ...others] = run.violations
   const things = violation && relatedObjects(run, violation)
   const log = readLog(run)
-  const isSmall = run.plan.steps.length <= STEPS_ALL_TOLD
-  const isTold = (line: LogLine) =>
+  const isSmall = run.plan.steps.length <= STEPS_ALL_SHOWN
+  const isShown = (line: LogLine) =>
     line.mark === 'fault' || (isSmall && line.mark === 'user') || (things !== undefined && isAbout(things, line))
-  const told = all || !things ? log : log.filter(isTold)
-  const story = once(told)
+  const shown = all || !things ? log : log.filter(isShown)
+  const story = once(shown)
   const lines = [...headOf(run.plan), '', ...(all ? story.map(lineText) : shortened(story, things))]
-  if (told.length < log.length)
-    lines.push(`${log.length - told.length} lines about other things are left out; --all shows them.`)
+  if (shown.length < log.length)
+    lines.push(`${log.length - shown.length} lines about other objects are omitted; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
 
   lines.push('', violationText(violation))
   for (const other of others.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(violationText(other))
   if (others.length > OTHER_VIOLATIONS_MAX) lines.push(`… and ${others.length - OTHER_VIOLATIONS_MAX} more violations.`)
-  return `${[...lines, ...finalState(run, things!)].join('\n')}\n`
+  return `${[...lines, ...objectsAtEnd(run, things!)].join('\n')}\n`
 }
 
 const isAbout = (things: RelatedObjects, { who, what }: LogLine): boolean => things.isIn(`${who} ${what}`)
@@ -58,7 +58,7 @@ function headOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   } = setup
   const faults = [
     ...Object.entries(faultRates.network).map(([name, rate]) => `network ${name} ${rate}`),
-    ...(faultRates.diskErrors > 0 ? [`disk refuses ${faultRates.diskErrors}`] : []),
+    ...(faultRates.diskErrors > 0 ? [`disk errors ${faultRates.diskErrors}`] : []),
     ...Object.entries(faultRates.drivers).map(
       ([name, rates]) => `${name} ${JSON.stringify(rates).replaceAll('"', '')}`,
     ),
@@ -66,19 +66,19 @@ function headOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   ]
   return [
     `Seed ${seed}: ${steps.length} steps in ${minutes} minutes; ${nodes} nodes, ${controlReplicas} × control, ` +
-      `controllers of drivers ${driverControllers}, commits ${commits}, capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
-      `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim grows without its nodes' : ''}.`,
-    `FaultRates: ${faults.join(', ') || 'clear'}.`,
+      `driver controllers ${driverControllers}, commits ${commits}, capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
+      `quota by ${expansionQuota} size${netExpandsWithoutNode ? ', net.sim expands without its nodes' : ''}.`,
+    `Fault rates: ${faults.join(', ') || 'none'}.`,
   ]
 }
 
-interface StoryLine extends LogLine {
-  /** How often it was noted in a row. */
+interface TimelineLine extends LogLine {
+  /** How often the line occurs in a row. */
   readonly times: number
 }
 
-function once(lines: readonly LogLine[]): StoryLine[] {
-  const story: StoryLine[] = []
+function once(lines: readonly LogLine[]): TimelineLine[] {
+  const story: TimelineLine[] = []
   for (const line of lines) {
     const last = story.at(-1)
     if (last && last.who === line.who && last.what === line.what)
@@ -90,16 +90,16 @@ function once(lines: readonly LogLine[]): StoryLine[] {
 
 const MARKS = { user: '●', fault: '✗' } as const
 
-function lineText({ atMs, who, what, mark, times }: StoryLine): string {
+function lineText({ atMs, who, what, mark, times }: TimelineLine): string {
   const shownWho = who === 'fault' ? '' : who
   const again = times > 1 ? ` (${times} times)` : ''
   return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownWho.padEnd(10)} ${what}${again}`
 }
 
-function shortened(story: readonly StoryLine[], things: RelatedObjects | undefined): string[] {
+function shortened(story: readonly TimelineLine[], things: RelatedObjects | undefined): string[] {
   const kept = keptOf(story, things)
   const lines: string[] = []
-  let skipped: StoryLine[] = []
+  let skipped: TimelineLine[] = []
   const close = () => {
     if (skipped.length > 0)
       lines.push(
@@ -119,20 +119,20 @@ function shortened(story: readonly StoryLine[], things: RelatedObjects | undefin
   return lines
 }
 
-/** Each line kept from the middle may need a second one that says what is left out before it. */
-function keptOf(story: readonly StoryLine[], things: RelatedObjects | undefined): Set<number> {
+/** Each line kept from the middle may need a second one that says how many lines are omitted before it. */
+function keptOf(story: readonly TimelineLine[], things: RelatedObjects | undefined): Set<number> {
   const all = [...story.keys()]
-  if (all.length <= STORY_LINES_MAX) return new Set(all)
+  if (all.length <= LINES_MAX) return new Set(all)
   const kept = new Set([...all.slice(0, FIRST_LINES), ...all.slice(-LAST_LINES)])
-  const middle = all.slice(FIRST_LINES, -LAST_LINES).reverse() // what happened last matters most
-  const isTold = (line: StoryLine) => things === undefined || isAbout(things, line)
+  const middle = all.slice(FIRST_LINES, -LAST_LINES).reverse() // the latest lines matter most
+  const isShown = (line: TimelineLine) => things === undefined || isAbout(things, line)
   const ranks = [
-    (line: StoryLine) => line.mark === 'user' && isTold(line),
-    (line: StoryLine) => line.mark === 'fault' && isTold(line),
-    (line: StoryLine) => line.who === 'fault',
-    (line: StoryLine) => line.mark === undefined && isTold(line),
+    (line: TimelineLine) => line.mark === 'user' && isShown(line),
+    (line: TimelineLine) => line.mark === 'fault' && isShown(line),
+    (line: TimelineLine) => line.who === 'fault',
+    (line: TimelineLine) => line.mark === undefined && isShown(line),
   ]
-  let room = Math.floor((STORY_LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
+  let room = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
   for (const isNext of ranks)
     for (const index of middle) {
       if (room === 0) return kept
@@ -151,12 +151,12 @@ function countsOf(lines: readonly LogLine[]): string {
   return [...shown, ...(most.length > 4 ? [`${most.length - 4} others`] : [])].join(', ')
 }
 
-function finalState({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
+function objectsAtEnd({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
   const named = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
   if (named.length === 0) return []
   const shown = named.slice(0, OBJECTS_MAX).flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
   const more = named.length > OBJECTS_MAX ? [`  … and ${named.length - OBJECTS_MAX} more objects.`] : []
-  return ['', 'What is there:', ...shown, ...more]
+  return ['', 'Objects at the end:', ...shown, ...more]
 }
 
 const NOISE = new Set(['managedFields', 'apiVersion', 'kind', 'generation'])

@@ -10,7 +10,7 @@ import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf } from '../attributes.ts'
 import { claimsOf, hasEnded, heldAt, isContradictory, isDeleting, type Problem, partsOf } from '../context.ts'
-import { canHaveAttributes, driverOf, freeBytes, canCreate, requestOf, settingsIn } from '../feasible.ts'
+import { canCreate, canHaveAttributes, driverOf, freeBytes, requestOf, settingsIn } from '../feasible.ts'
 import { chargeOf } from '../sizes.ts'
 import type { AtRest } from './index.ts'
 

@@ -14,7 +14,7 @@ import {
   type Problem,
   partsOf,
 } from '../context.ts'
-import { driverOf, freeBytes, canCreate, poolsAt, requestOf } from '../feasible.ts'
+import { canCreate, driverOf, freeBytes, poolsAt, requestOf } from '../feasible.ts'
 import type { AtRest } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
