@@ -1,5 +1,5 @@
-// `npm run sim`: the real clock, the real processes and the terminal for command.ts. The same program, started with
-// WORKER first, is one of those processes.
+// The entry point of `npm run sim`: provides the real clock, worker processes and the terminal to command.ts. Started with
+// the argument WORKER, the program is such a worker.
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +27,7 @@ function program(): SimProgram {
   }
 }
 
-// Whoever reads only the beginning, as `head` does, has seen enough.
+// A reader such as `head` closes the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { addResult, createTotals, reportOf, type SeedResult } from './report.ts'
 
 describe('the report of many seeds', () => {
-  it('SYS-14 says how much of what was done and broken, the least in a seed, and which seeds failed by which rule', () => {
+  it('SYS-14 lists operations and faults, the least per seed, and failed seeds by rule', () => {
     const totals = createTotals()
     addResult(totals, resultOf(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
     addResult(totals, resultOf(1, { faults: { crash: 20, 'reply lost': 1_500 } }))

@@ -1,7 +1,7 @@
-// Adds up what seeds gave, and prints it: one table of operations and faults by kind, and the violations.
+// Adds up the results of seeds and prints them: a table of operations and faults by kind, and the violations.
 import type { SimulationRun, Violation } from '../engine/run.ts'
 
-/** What is kept of a run when many are made. */
+/** The part of a run that is kept when many are run. */
 export interface SeedResult {
   readonly seed: number
   readonly virtualMs: number
@@ -15,12 +15,12 @@ export interface Totals {
   virtualMs: number
   readonly operations: Record<string, number>
   readonly faults: Record<string, number>
-  /** The smallest there was in any one seed. */
+  /** The smallest value of any seed. */
   readonly least: { virtualMs: number; operations: number; faults: number }
   readonly failures: SeedResult[]
 }
 
-/** More of one seed say nothing new. */
+/** Further violations of one seed add little. */
 const VIOLATIONS_KEPT = 5
 const FAILURES_SHOWN_MAX = 40
 
@@ -72,7 +72,7 @@ export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }
   return `${lines.join('\n')}\n`
 }
 
-/** Every operation was `asked`; what became of most of them is counted beside it. */
+/** Every operation counts as `asked`, and most also with their outcome. */
 const ASKED = ': asked'
 
 export const countOf = {
@@ -81,7 +81,7 @@ export const countOf = {
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
 } as const
 
-/** `create claim: done` and `create claim: refused 422` stand in one row. */
+/** One row for `create claim: done` and `create claim: refused 422`. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
   const asked = Object.entries(operations).filter(([key]) => key.endsWith(ASKED))
   return asked
@@ -105,7 +105,7 @@ const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
     .map(([outcome, count]) => `${outcome} ${amount(count)}`)
     .join(', ')
 
-/** By the rule that was violated first, in the order of their first seeds. */
+/** Failures by the rule violated first, ordered by seed. */
 export function byRule(failures: readonly SeedResult[]): Map<string, SeedResult[]> {
   const rules = new Map<string, SeedResult[]>()
   for (const failure of failures.toSorted((a, b) => a.seed - b.seed)) {
@@ -130,7 +130,7 @@ const byCount = (counts: Readonly<Record<string, number>>): [string, number][] =
 const amount = (count: number): string => count.toLocaleString('en-US')
 const hours = (ms: number): string => (ms / 3_600_000).toLocaleString('en-US', { maximumFractionDigits: 1 })
 
-/** Words to the left, numbers to the right: the second column is the numbers. */
+/** Aligns text to the left and the second column, numbers, to the right. */
 function aligned(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const cellText = (cell: string, column: number) =>

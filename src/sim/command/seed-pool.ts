@@ -1,8 +1,8 @@
-// Runs many seeds at once, one in each worker, and starts a new worker in place of one that died of its seed.
+// Runs many seeds at once, one per worker, and replaces workers that crash.
 import { addResult, createTotals, type SeedResult, type Totals } from './report.ts'
 
 export interface SeedWorker {
-  /** Rejects if the worker dies or does not come to an end. */
+  /** Rejects if the worker crashes or exceeds its time. */
   run(seed: number): Promise<SeedResult>
   stop(): void
 }
@@ -10,7 +10,7 @@ export interface SeedWorker {
 export interface PoolOptions {
   readonly workers: number
   readonly startWorker: () => SeedWorker
-  /** The next seed, or none: then the pool ends when those under way have. */
+  /** The next seed; undefined: the pool ends when the seeds in progress have ended. */
   readonly next: () => number | undefined
   readonly progress?: (totals: Totals) => void
 }
@@ -38,7 +38,7 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
   return totals
 }
 
-/** The rule that such a seed breaks. What happened in it only its own process could tell. */
+/** The rule of a seed whose worker crashed: only running it alone can show why. */
 export const NO_RESULT = 'no result'
 
 function deathOf(seed: number, error: unknown): SeedResult {

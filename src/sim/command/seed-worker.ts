@@ -1,21 +1,21 @@
-// A process of its own that runs seeds one after the other: both ends of it. A seed that takes all memory or never
-// ends takes only this process with it.
+// A worker process that runs seeds one after the other: both its parent's and its own side. A seed that exhausts memory or
+// never ends affects this process only.
 import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'
 import type { Clock } from '../../base/clock.ts'
 import type { SeedResult } from './report.ts'
 import type { SeedWorker } from './seed-pool.ts'
 
-/** Of real time; a seed takes about a second. Whatever takes longer goes in circles, or has no processor to run on. */
+/** Real time; a seed takes about a second. */
 export const SEED_MS_MAX = 300_000
 
 /**
- * Most of what a run makes is soon done with: the longer it may lie, the less of it is copied. Where an error was made is
- * not asked here: a seed that fails is run again, by itself, to be read.
+ * A large young generation, because most objects of a run are short-lived. No stack traces, because a failing seed is run
+ * again alone.
  */
 const IN_HASTE = ['--max-semi-space-size=64', '--stack-trace-limit=0']
 
-/** `script` is a program that calls serveSeeds when it is given `args`. */
+/** `script` must call serveSeeds when started with `args`. */
 export function forkWorker(script: string, args: readonly string[], clock: Clock): SeedWorker {
   const execArgv = [...process.execArgv, ...IN_HASTE]
   const child = fork(script, [...args], { execArgv, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
@@ -40,7 +40,7 @@ function ask(child: ChildProcess, seed: number, clock: Clock): Promise<SeedResul
   })
 }
 
-/** The child's side: lives until its parent is gone. */
+/** The worker's side: runs until the parent disconnects. */
 export function serveSeeds(runSeed: (seed: number) => Promise<SeedResult>): void {
   process.on('disconnect', () => process.exit())
   process.on('message', async (message: { readonly seed: number }) => {

@@ -1,8 +1,8 @@
-// What the store and the drivers hold when a run is over, by title, for whoever reads about its violation.
+// Collects the contents of store and drivers at the end of a run with a violation, by title, for its timeline.
 import type { SimDriver } from '../world/driver.ts'
 import type { View } from './view.ts'
 
-/** What an object was last told about in events. */
+/** How many of the last events of an object are included. */
 const EVENTS_MAX = 4
 
 export function finalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {

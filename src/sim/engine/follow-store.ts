@@ -1,17 +1,17 @@
-// Every change of the store, commit by commit, over every incarnation of the server: what the views of the checkers stand on.
-// A server that comes back shows what it kept: to those who look that is one commit.
+// Follows every change of the store, commit by commit, over every incarnation of the server. After a restart, the stored
+// state arrives as one commit.
 import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../world/cluster.ts'
 
-/** What one key holds from this revision on. */
+/** The value of one key from this revision on. */
 export interface Stored {
   readonly key: string
-  /** Undefined: it is gone. */
+  /** Undefined: deleted. */
   readonly value: Uint8Array | undefined
   readonly revision: number
 }
 
-/** `take` gets what became visible at once: whole transactions, though each write has its own revision. */
+/** `take` gets what became visible together: whole transactions, although each write has its own revision. */
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,
@@ -39,7 +39,7 @@ export function followStore(
       afterRevision: revision,
       onEvents: (events) =>
         tell(events.map(({ key, revision: at, entry }) => ({ key, value: entry?.value, revision: at }))),
-      // Its history was cut before it had caught up.
+      // The history was compacted before this watch had caught up.
       onEnd: () => void (cluster.store() === store && attach(store)),
     })
   }

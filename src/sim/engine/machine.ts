@@ -1,5 +1,5 @@
-// A node as a machine: a disk that its agent keeps its books on, mounts that are gone when its power is cut, and what is
-// staged and published there, which is gone with them.
+// A node's machine: the disk with the agent's mount records, and its mounts, staged and published volumes, which a power cut
+// removes.
 import { createMemoryDisk, type MemoryDisk, mountAsAsked } from '../../nodeagent/disk/memory-disk.ts'
 import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
 import { forgetNode, type SimDriver } from '../world/driver.ts'
@@ -9,11 +9,11 @@ import type { SystemNode } from './system.ts'
 
 export interface Machine extends SystemNode {
   readonly disk: MemoryDisk
-  /** Counts its starts. */
+  /** The number of boots. */
   readonly boots: number
-  /** The process of its agent, once there is one. */
+  /** The process of the agent, once it is created. */
   agent: SimProcess | undefined
-  /** A driver has done what it was asked for on this node. */
+  /** Applies the effect of a completed driver call on this node. */
   did(driver: DriverName, method: string, request: object): void
 }
 

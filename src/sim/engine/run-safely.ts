@@ -1,33 +1,33 @@
-// Runs of a plan that end with a verdict whatever happens: what is thrown out of one, or rejected with nobody listening,
-// is a violation too. And runs that are made twice, to see that the same seed gives the same run.
+// Wraps runs of a plan: an exception or unhandled rejection becomes a violation; and runs a plan twice to compare the
+// traces.
 import process from 'node:process'
 import type { Plan } from '../plan/plan.ts'
 import type { RunPlan } from '../plan/shrink.ts'
 import type { SimulationRun, Violation } from './run.ts'
 
-const SURPRISES = ['uncaughtException', 'unhandledRejection'] as const
+const UNCAUGHT = ['uncaughtException', 'unhandledRejection'] as const
 
 export function safely(run: RunPlan): RunPlan {
   return async (plan) => {
-    const surprises: unknown[] = []
-    const notice = (error: unknown): void => void surprises.push(error)
-    for (const event of SURPRISES) process.on(event, notice)
+    const errors: unknown[] = []
+    const notice = (error: unknown): void => void errors.push(error)
+    for (const event of UNCAUGHT) process.on(event, notice)
     try {
       const result = await run(plan).catch((error: unknown) => {
         notice(error)
-        return nothingOf(plan)
+        return emptyRun(plan)
       })
-      await new Promise((resolve) => setImmediate(resolve)) // rejections are reported once all microtasks have run
-      const told = new Set(result.violations.map(({ text }) => text))
-      const crashes = surprises.map((error) => crash(error, result)).filter(({ text }) => !told.has(text))
+      await new Promise((resolve) => setImmediate(resolve)) // unhandled rejections are reported after all microtasks
+      const reported = new Set(result.violations.map(({ text }) => text))
+      const crashes = errors.map((error) => crash(error, result)).filter(({ text }) => !reported.has(text))
       return { ...result, violations: [...result.violations, ...crashes] }
     } finally {
-      for (const event of SURPRISES) process.off(event, notice)
+      for (const event of UNCAUGHT) process.off(event, notice)
     }
   }
 }
 
-const nothingOf = (plan: Plan): SimulationRun => ({
+const emptyRun = (plan: Plan): SimulationRun => ({
   plan,
   violations: [],
   log: [],
@@ -41,7 +41,7 @@ function crash(error: unknown, { virtualMs }: SimulationRun): Violation {
   return { atMs: virtualMs, rule: 'crash', text: (error instanceof Error && error.stack) || String(error) }
 }
 
-/** The second run only serves to be compared, line by line. */
+/** The second run is only compared with the first. */
 export function twice(run: RunPlan): RunPlan {
   return async (plan) => {
     const [first, second] = [await run(plan), await run(plan)]

@@ -72,8 +72,8 @@ const patchStatus = (
   status: object,
 ) => cluster.direct()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
 
-describe('user', () => {
-  it('SYS-14 say in a word what the server answered', async () => {
+describe('users', () => {
+  it('SYS-14 return the answer of the server in a word or two', async () => {
     const { perform } = await usersOf()
     expect(await perform(createClaim(C0))).toBe('done')
     expect(await perform(createClaim(C0))).toBe('exists')
@@ -87,7 +87,7 @@ describe('user', () => {
     expect(await perform({ do: 'revert', ref: { ...C0, name: 'c7' } })).toBe('not there')
   })
 
-  it('SYS-14 keep what was acknowledged, and that it is gone', async () => {
+  it('SYS-14 record acknowledged writes and deletions', async () => {
     const { users, perform } = await usersOf()
     await perform(createClaim(C0))
     await perform(createClaim(C0))
@@ -104,7 +104,7 @@ describe('user', () => {
     expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer holds it
   })
 
-  it('SYS-14 hear nothing from a server that is down, nor from one that dies over it', async () => {
+  it('SYS-14 get no answer from a server that is down or crashes meanwhile', async () => {
     const { world, cluster, users, perform } = await usersOf()
     const before = users.acknowledged.length
     let answer: string | undefined
@@ -118,7 +118,7 @@ describe('user', () => {
     expect(users.acknowledged).toHaveLength(before)
   })
 
-  it('SYS-14 tell a disk that refuses from a mistake of the server', async () => {
+  it('SYS-14 distinguish a failing disk from an error of the server', async () => {
     const { cluster, perform, notes } = await usersOf()
     cluster.disk.faults.refuse = 1
     expect(await perform(createClaim(C0))).toBe('disk refused')
@@ -131,7 +131,7 @@ describe('user', () => {
     expect(notes).toHaveLength(2)
   })
 
-  it('SYS-14 are refused whatever invalid they write, and notice when they are not', async () => {
+  it('SYS-14 are refused every invalid object, and report one that is stored', async () => {
     const { cluster, perform } = await usersOf()
     const rng = createRng(createWorld(3).random('invalid'))
     const told = new Set<string>()
@@ -156,7 +156,7 @@ describe('user', () => {
     expect(await perform(action)).toBe('BUG an invalid object was stored')
   })
 
-  it('SYS-14 bring storage into a driver, with a volume for it', async () => {
+  it('SYS-14 import a volume into a driver and create its PersistentVolume', async () => {
     const { cluster, drivers, perform, settled } = await usersOf()
     const object = {
       metadata: { name: 's0' },
@@ -172,7 +172,7 @@ describe('user', () => {
     expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
   })
 
-  it('SYS-14 find the volume of a claim, give back only what is released, reserve only what is free', async () => {
+  it('SYS-14 find the volume of a claim, release only released volumes, reserve only free ones', async () => {
     const { cluster, perform, settled } = await usersOf()
     const spec = {
       capacity: { storage: '3Gi' },
@@ -205,7 +205,7 @@ describe('user', () => {
     expect(await perform({ do: 'delete', kind: 'volume', ref: { name: 'pvc-1' } })).toBe('done')
   })
 
-  it('SYS-14 take a claim back to what it has', async () => {
+  it('SYS-14 revert a claim to its status', async () => {
     const { cluster, perform, settled } = await usersOf()
     const wanted = {
       metadata: { ...C0 },
@@ -229,7 +229,7 @@ describe('user', () => {
     expect(spec?.volumeAttributesClassName).toBe('silver')
   })
 
-  it('SYS-14 hold an object and let it go, and leave what others hold it for', async () => {
+  it('SYS-14 add and remove a finalizer, and leave others', async () => {
     const { cluster, perform, settled } = await usersOf()
     await perform(createClaim(C0))
     const hold = { metadata: { finalizers: ['sim.example/hold'] } }
@@ -242,7 +242,7 @@ describe('user', () => {
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection'])
   })
 
-  it('SYS-14 switch a gate by starting server and controllers anew, and nothing else', async () => {
+  it('SYS-14 set a gate by restarting server and controllers only', async () => {
     const { world, perform, processes, gates, cluster } = await usersOf()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
     await world.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })

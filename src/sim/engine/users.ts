@@ -1,5 +1,5 @@
-// Performs what plans say users do: asks the server, exemptions the network, and says in a word or two what came of it. Keeps
-// every write that was acknowledged, for whoever judges whether the server kept its word.
+// Performs the user actions of a plan: sends requests that bypass the network, and returns the outcome in a word or two.
+// Records every acknowledged write for the lost-write checker.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -32,21 +32,21 @@ export interface UsersOptions {
 
 export interface Users {
   /**
-   * `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …`, for
-   * what no server may answer. One that dies over it never answers.
+   * `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …` for an
+   * answer that no server may give. Never settles if the server crashes meanwhile.
    */
   perform(action: UserAction): Promise<string>
   readonly acknowledged: readonly Acknowledged[]
 }
 
-/** What the server said it had stored. */
+/** A write that the server acknowledged. */
 export interface Acknowledged {
   readonly atMs: number
   readonly kind: KindName
-  /** `namespace/name`, or the name where there are no namespaces. */
+  /** `namespace/name`, or the name of a cluster-scoped object. */
   readonly key: string
   readonly uid: string
-  /** Of what was written; of what is gone, the last that was seen. */
+  /** Of the written object; of a deleted one, the last that was seen. */
   readonly resourceVersion: string
   readonly gone: boolean
 }
@@ -91,7 +91,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
 
   async function edit(client: Client, kind: KindName, ref: Ref, patch: object): Promise<string> {
     const left = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
-    if (left) acknowledge(kind, left) // nothing is left of what only waited for this
+    if (left) acknowledge(kind, left) // undefined if the edit completed a deletion
     return isInvalid(patch) ? 'BUG an invalid object was stored' : 'done'
   }
 
@@ -100,7 +100,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     const ref = kind === 'volume' ? volumeOf(action.ref) : action.ref
     if (!ref) return 'not there'
     const seen = await client.get(KINDS[kind], ref)
-    // Only this one: what has taken its name meanwhile is not what the person saw.
+    // Only this object, not another that got its name meanwhile.
     const left = await client.delete(KINDS[kind], ref, {
       uid: seen.metadata.uid,
       ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
@@ -110,7 +110,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return 'done'
   }
 
-  /** A volume by its own name, or that of a claim: the one it has, else the newest that it had. */
+  /** A volume by its own name, or the present or last volume of a claim. */
   function volumeOf({ namespace, name }: Ref): Ref | undefined {
     if (!namespace) return { name }
     const ofClaim = [...view.volumes.values()].filter(
@@ -128,7 +128,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return volume ? edit(client, 'volume', volume, patch) : 'not there'
   }
 
-  /** Only what is released, and only as it was seen: what a claim has is not taken from it. */
+  /** Only a Released volume, at the version that was seen. */
   async function releaseVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
     const released = [...view.volumes.values()].find(({ metadata, spec, status }) => {
       if (status?.phase !== 'Released') return false
@@ -140,7 +140,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
   }
 
-  /** Only what is free, and only as it was seen. */
+  /** Only a free volume, at the version that was seen. */
   async function reserve(client: Client, { name }: Ref, patch: Manifest): Promise<string> {
     const volume = view.volumes.get(name)
     if (!volume || volume.spec?.claimRef) return 'not there'
@@ -167,7 +167,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return create(client, 'volume', action.object)
   }
 
-  /** Those who use gates are started anew, the controllers before the server as the manual has it. */
+  /** Restarts every process that uses gates; controllers stop before the server, as the operations guide says. */
   function setGate(gate: string, isOn: boolean): string {
     system.setGate(gate, isOn)
     const servers = [...system.processes].filter(([name]) => name === 'server')

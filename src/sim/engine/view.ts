@@ -1,5 +1,5 @@
-// What the store holds now of everything that matters to storage, kept up to date commit by commit over every incarnation of the
-// server, with the indexes that users and checkers ask for. Reads the store alone, and nothing that a controller says.
+// The contents of the store for users and checkers, updated commit by commit over every incarnation of the server, with
+// indexes. Reads the store only, never the state of a controller.
 import type { Kind } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'
@@ -34,7 +34,7 @@ import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
 import type { Cluster } from '../world/cluster.ts'
 import { followStore, type Stored } from './follow-store.ts'
 
-/** What is kept, by the word the checkers use for it. */
+/** The kinds in the view, by the word that checkers use. */
 interface Kinds {
   claim: PersistentVolumeClaim
   volume: PersistentVolume
@@ -73,18 +73,18 @@ const KINDS: Readonly<Record<KindWord, Kind>> = {
   event: eventKind,
 }
 
-/** What became of one object. */
+/** A change of one object. */
 export type Change = { readonly [W in KindWord]: ChangeOf<W> }[KindWord]
 export interface ChangeOf<W extends KindWord> {
   readonly of: W
-  /** `namespace/name`, or the name where there are no namespaces. */
+  /** `namespace/name`, or the name of a cluster-scoped object. */
   readonly key: string
   readonly old: ObjectOf<W> | undefined
   readonly next: ObjectOf<W> | undefined
 }
 
 export interface View {
-  /** All by `namespace/name`, or by name where there are no namespaces. */
+  /** Keys are `namespace/name`, or the name of a cluster-scoped object. */
   readonly claims: Collection<'claim'>
   readonly volumes: Collection<'volume'>
   readonly pods: Collection<'pod'>
@@ -101,24 +101,24 @@ export interface View {
   readonly events: Collection<'event'>
 
   claimOfUid(uid: string): ObjectOf<'claim'> | undefined
-  /** Volumes that stand for what a driver has under this handle; more than one is wrong. */
+  /** The PersistentVolumes of a driver volume; more than one is wrong. */
   volumesOf(driver: string, handle: string): readonly ObjectOf<'volume'>[]
-  /** Events about an object that are kept, oldest first. */
+  /** Stored events about an object, oldest first. */
   eventsOf(uid: string): readonly ObjectOf<'event'>[]
-  /** How many objects a collection (`core/configmaps`) has in a namespace, also of kinds that are not kept here. */
+  /** The number of objects of a collection (`core/configmaps`) in a namespace, also of kinds that are not in the view. */
   countOf(collection: string, namespace: string): number
   /** Keys under a prefix that exist, without the prefix, with their revisions. */
   present(prefix: string): ReadonlyMap<string, number>
-  /** The newest revision that each key was seen at, or was seen to be gone at. */
+  /** The newest revision at which a key was seen, existing or deleted. */
   revisionOf(key: string): { readonly revision: number; readonly isGone: boolean } | undefined
 
-  /** Claims and volumes alone, for the checkers that want no more. */
+  /** Claims and volumes only. */
   readonly store: ClaimsAndVolumes
-  /** When something last changed, by the world's time; events and leases do not count. */
+  /** When something changed last, in virtual time; events and leases do not count. */
   readonly changedMs: number
-  /** Called after each commit that changed something, or several that became visible together. */
+  /** Called after each commit, or several that became visible together. */
   onCommit(check: (changes: readonly Change[]) => void): void
-  /** Called before `onCommit` with every write, whatever it is about. */
+  /** Called before `onCommit` with every write of any kind. */
   onWrites(check: (writes: readonly Stored[]) => void): void
 }
 
@@ -131,7 +131,7 @@ export function createView(cluster: Cluster): View {
   return view
 }
 
-/** A view that is told what became visible; by itself it sees nothing. */
+/** A view without a store: `take` feeds it. */
 export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly Stored[]): void } {
   const collections = Object.fromEntries(Object.keys(KINDS).map((word) => [word, new Map()])) as {
     [W in KindWord]: Map<string, ObjectOf<W>>
@@ -259,17 +259,17 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
   }
 }
 
-/** Where the store keeps an object. */
+/** The store key of an object. */
 export const storeKeyOf = (word: KindWord, key: string): string => collectionPrefix(KINDS[word]) + key
 
-/** `net.sim^vol-7`: what a driver has under a handle. */
+/** `net.sim^vol-7`: identifies a driver volume. */
 export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
 
-/** Undefined for storage that is no driver's. */
+/** Undefined for volumes without a CSI source. */
 export const assetOf = (volume: ObjectOf<'volume'> | undefined): string | undefined =>
   volume?.spec?.csi && assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle)
 
-/** Of an object that changed several times at once, only the first state before and the last after were ever seen. */
+/** Merges several changes of one object in one commit into one. */
 function joined(changes: readonly Change[]): Change[] {
   if (changes.length < 2) return [...changes]
   const byObject = new Map<string, Change>()

@@ -1,5 +1,5 @@
-// The world that plans speak of: its nodes, namespaces, drivers and classes, by names that do not change from seed to
-// seed. What a class asks for and what a driver can do is chosen so that every feature and every refusal occurs.
+// The nodes, namespaces, drivers and classes that plans refer to, the same for every seed. Classes and driver capabilities are
+// chosen so that every feature and every refusal occurs.
 import { EVERY_CONTROLLER_CAPABILITY, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 
 export const NODES = ['n1', 'n2', 'n3'] as const
@@ -9,17 +9,17 @@ export type DriverName = (typeof DRIVERS)[number]
 
 export const GI = 1024 ** 3
 export const PLACE = 'topology.sim/node'
-/** Of the local driver, on each node. */
+/** Of local.sim, per node. */
 export const LOCAL_POOL_GI = 20
 export const NET_POOL_GI = 200
 export const BASIC_POOL_GI = 12
-/** No volume of the network driver is larger. */
+/** The largest volume of net.sim. */
 export const NET_MAXIMUM_GI = 16
 
 export const nodeIdOf = (node: string): string => `id-${node}`
 export const nodeOfId = (id: string): string => id.slice('id-'.length)
 
-/** local.sim: on each node its own pool, nothing to attach, grows on the node, takes iops and throughput. */
+/** local.sim: a pool per node, no attaching, expands on the node, has iops and throughput. */
 export function settingsOf(
   name: DriverName,
   nodes: readonly string[],
@@ -74,7 +74,7 @@ export interface ClassFacts {
   readonly allowVolumeExpansion: boolean
 }
 
-/** Storage classes that are there at the start. Administrators delete them and bring them back. */
+/** Storage classes that exist at the start; administrators delete and recreate them. */
 export const CLASSES: Readonly<Record<string, ClassFacts>> = {
   'local-wait': classOf('local.sim', 'WaitForFirstConsumer', 'Delete', true),
   'local-now': classOf('local.sim', 'Immediate', 'Delete', true),
@@ -98,7 +98,7 @@ export interface AttributesFacts {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** `late` is not there at the start; `odd` names an attribute that its driver does not know. */
+/** `late` does not exist at the start; `odd` has a parameter that its driver does not know. */
 export const ATTRIBUTES_CLASSES: Readonly<Record<string, AttributesFacts>> = {
   silver: { driverName: 'net.sim', parameters: { iops: '500', tier: 'silver' } },
   gold: { driverName: 'net.sim', parameters: { iops: '1000', tier: 'gold' } },

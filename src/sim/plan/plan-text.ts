@@ -1,5 +1,5 @@
-// An action in a few words, for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Whatever an action holds,
-// also when shrinking has taken parts of it away, there are words for it.
+// Describes an action in a few words for timelines: `alice creates claim team-a/c1 (4Gi, net-now, silver)`. Works for any
+// object, also after shrinking removed parts of it.
 
 import { NAMESPACES } from './catalog.ts'
 import type { Action, Fault, KindName, Manifest, Ref, UserAction } from './plan.ts'
@@ -75,7 +75,7 @@ function inBrackets(facts: Facts): string {
   return said.length > 0 ? ` (${said.join(', ')})` : ''
 }
 
-/** Of what a person wrote, what a reader wants to know first. */
+/** The facts of an object that a reader needs first. */
 function factsOf(kind: KindName, object: Manifest): Facts {
   const spec = partOf(object, 'spec')
   switch (kind) {
@@ -151,7 +151,7 @@ function textIn(object: Manifest, key: string): string | undefined {
   return value === undefined || value === '' ? undefined : String(value)
 }
 
-/** `spec.resources.requests.storage=4Gi`, or as it is where it is more than one thing. */
+/** `spec.resources.requests.storage=4Gi`, or JSON if the patch has several fields. */
 function patchText(patch: unknown): string {
   const path: string[] = []
   let inner = patch

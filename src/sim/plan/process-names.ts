@@ -1,4 +1,4 @@
-// The processes that a plan may speak of, by the names the system gives them.
+// The names of the processes that a plan may refer to.
 
 import { DRIVERS, type DriverName, NODES } from './catalog.ts'
 import type { Setup } from './plan.ts'
@@ -8,14 +8,14 @@ export const nodesOf = ({ nodes }: Setup): string[] => NODES.slice(0, nodes)
 export const agentOf = (node: string): string => `agent-${node}`
 export const driverProcess = (driver: DriverName): string => `driver ${driver}`
 
-/** What runs beside each driver in processes of its own; of those that cannot do it, nothing. */
+/** The sidecars of each driver, according to its capabilities. */
 const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
   'local.sim': ['provisioner', 'resizer'],
   'net.sim': ['provisioner', 'resizer', 'attacher'],
   'basic.sim': ['provisioner'],
 }
 
-/** Of each, as many as there are replicas; one leads. */
+/** All replicas of all controllers; one of each leads. */
 export function controlProcesses({ controlReplicas, driverControllers }: Setup): string[] {
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
   const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
@@ -30,11 +30,11 @@ export const processesOf = (setup: Setup): string[] => [
   ...DRIVERS.map(driverProcess),
 ]
 
-/** Who asks the server for anything; of drivers only their callers know. */
+/** The processes that send requests to the server. */
 export const clientsOf = (setup: Setup): string[] =>
   processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
 
-/** All replicas of whoever does this work for a driver: where nobody stands beside it, the controllers themselves. */
+/** All replicas that do this work for a driver: its sidecars, or else the control processes. */
 export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
   const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
   const isApart = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)

@@ -5,7 +5,7 @@ import type { Plan, Step } from './plan.ts'
 import { type RunPlan, shrink } from './shrink.ts'
 
 describe('shrinking a failing plan', () => {
-  it('SYS-14 what is left fails with the same rule, and with any step less it does not', async () => {
+  it('SYS-14 keeps the rule, and leaves no step that can be removed', async () => {
     await fc.assert(
       fc.asyncProperty(causes(), async ({ plan, fails }) => {
         const shrunk = (await shrink(plan, runner(fails), PLENTY))!
@@ -20,7 +20,7 @@ describe('shrinking a failing plan', () => {
     )
   })
 
-  it('SYS-14 of 250 steps with three causes, those three are found in under 100 runs', async () => {
+  it('SYS-14 finds three causes among 250 steps in under 100 runs', async () => {
     const plan = planOf(250)
     const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => names(candidate).includes(name))
     const shrunk = (await shrink(plan, runner(fails), PLENTY))!
@@ -28,7 +28,7 @@ describe('shrinking a failing plan', () => {
     expect(shrunk.runs).toBeLessThan(100)
   })
 
-  it('SYS-14 faultRates, setup, time and values become as simple as they can be, and what is needed stays', async () => {
+  it('SYS-14 simplifies fault rates, setup, times and values, and keeps what is needed', async () => {
     const fails = ({ faultRates, setup, steps }: Plan) =>
       (faultRates.crashes['control-1'] ?? 0) > 0 &&
       setup.nodes === 3 &&
@@ -66,7 +66,7 @@ describe('shrinking a failing plan', () => {
     })
   })
 
-  it('SYS-14 another rule is another failure: it is not what is shrunk to', async () => {
+  it('SYS-14 does not shrink to a violation of another rule', async () => {
     const run: RunPlan = async (plan) => {
       const has = (name: string) => names(plan).includes(name)
       if (has('c1') && has('c2')) return runOf(plan, 'leak')
@@ -76,7 +76,7 @@ describe('shrinking a failing plan', () => {
     expect(names(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
-  it('SYS-14 no more runs and no more time than the budget says; the best so far is kept', async () => {
+  it('SYS-14 stays within the budget of runs and time, and keeps the best plan so far', async () => {
     const fails = (candidate: Plan) => names(candidate).includes('c3')
     let runs = 0
     const counted: RunPlan = (plan) => {
@@ -99,7 +99,7 @@ describe('shrinking a failing plan', () => {
     expect(short).toMatchObject({ runs: 4, isSmallest: false })
   })
 
-  it('SYS-14 a plan that does not fail is not shrunk', async () => {
+  it('SYS-14 does not shrink a plan without a violation', async () => {
     expect(await shrink(planOf(3), async (plan) => runOf(plan), PLENTY)).toBeUndefined()
   })
 })
@@ -154,7 +154,7 @@ function planOf(steps: number): Plan {
   }
 }
 
-/** Deterministic failures: all of some steps must be there, or one of several sets of them, or an even number of some. */
+/** Deterministic failures that need all of some steps, one of several sets, or an even number. */
 function causes() {
   return fc
     .tuple(

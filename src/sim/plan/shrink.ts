@@ -1,5 +1,5 @@
-// Makes a failing plan small: takes steps away while a violation of the same rule remains, then the faultRates, then makes
-// setup, time and values simpler (simpler-plans.ts). Every candidate is run; budget and clock say when to stop.
+// Shrinks a failing plan: removes steps as long as a violation of the same rule remains, then fault rates, then simplifies
+// setup, times and values (simpler-plans.ts). Every candidate is run, within a budget of runs and time.
 import type { Clock } from '../../base/clock.ts'
 import type { SimulationRun } from '../engine/run.ts'
 import type { Plan } from './plan.ts'
@@ -15,28 +15,28 @@ export interface ShrinkBudget {
 export interface ShrinkOptions {
   readonly budget: ShrinkBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** RecordedEvents after each run that made the plan smaller. */
+  /** Called after each run that made the plan smaller. */
   readonly progress?: (plan: Plan, runs: number) => void
 }
 
 export interface Shrunk {
   readonly plan: Plan
-  /** Of that plan. */
+  /** The run of the shrunk plan. */
   readonly run: SimulationRun
   readonly rule: string
   readonly runs: number
-  /** Nothing more can be taken away; otherwise the budget was used up first. */
+  /** False: the budget was used up first. */
   readonly isSmallest: boolean
 }
 
-/** Of a plan whose run has no violation: undefined. */
+/** Undefined if the run of the plan has no violation. */
 export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): Promise<Shrunk | undefined> {
   const first = await run(plan)
   const violation = first.violations[0]
   if (!violation) return undefined
   const search = createSearch(plan, first, violation.rule, run, options)
 
-  // Two large cuts that often succeed make each of the many runs after them shorter.
+  // Two large cuts that often succeed shorten every later run.
   await search.attempt(onlyUntil(plan, violation.atMs))
   await search.attempt({ ...search.plan, faultRates: CLEAR })
   let before: Plan
@@ -53,7 +53,7 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
 const CLEAR: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 const MINUTE_MS = 60_000
 
-/** What is planned for later cannot have caused it. */
+/** Later steps cannot have caused the violation. */
 function onlyUntil(plan: Plan, atMs: number): Plan {
   return {
     ...plan,
@@ -67,14 +67,14 @@ interface Search {
   readonly run: SimulationRun
   readonly runs: number
   isSpent(): boolean
-  /** Whether the candidate fails too; then it is the plan from now on. */
+  /** Runs the candidate; if it fails too, it becomes the plan. */
   attempt(candidate: Plan): Promise<boolean>
 }
 
 function createSearch(plan: Plan, first: SimulationRun, rule: string, run: RunPlan, options: ShrinkOptions): Search {
   const { budget, clock, progress } = options
   const deadlineMs = clock.monotonicMs() + budget.ms
-  const tried = new Set<string>([JSON.stringify(plan)]) // the same run again would say the same again
+  const tried = new Set<string>([JSON.stringify(plan)]) // a repeated run gives the same result
   let best = { plan, run: first }
   let runs = 1
   let spent = false
@@ -108,9 +108,9 @@ function createSearch(plan: Plan, first: SimulationRun, rule: string, run: RunPl
 }
 
 /**
- * Delta debugging: the plan without each part, in ever smaller parts. The last part goes first: what comes late is more
- * often in vain, and what is taken away there leaves the places of the earlier parts as they were. It ends only after
- * a round in which each single step was tried and none could go.
+ * Delta debugging: tries the plan without each part, in ever smaller parts. The last part comes first: late steps are more
+ * often unnecessary, and removing them keeps the positions of earlier parts. Ends after a round in which no single step
+ * could be removed.
  */
 async function fewerSteps(search: Search): Promise<void> {
   let size = Math.ceil(search.plan.steps.length / 2)
@@ -125,7 +125,7 @@ async function fewerSteps(search: Search): Promise<void> {
   }
 }
 
-/** Takes the first simpler plan that still fails, and looks again from there. */
+/** Takes the first simpler plan that still fails, and continues from there. */
 async function descend(search: Search, simpler: Simpler): Promise<void> {
   for (let found = true; found && !search.isSpent(); ) {
     found = false

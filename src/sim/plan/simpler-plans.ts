@@ -1,5 +1,5 @@
-// What could be simpler about a plan beside its number of steps: each function gives plans that differ from the given
-// one in one respect, the boldest first. Following any of them again and again comes to an end.
+// Ways to simplify a plan other than removing steps: each function yields plans that differ from the given one in one
+// respect, the largest simplification first. Repeated application terminates.
 import type { Action, FaultRates, Plan, Setup } from './plan.ts'
 
 export type Simpler = (plan: Plan) => Iterable<Plan>
@@ -36,7 +36,7 @@ export function* simplerSetups(plan: Plan): Iterable<Plan> {
 const MINUTE_MS = 60_000
 const SECOND_MS = 1_000
 
-/** Ends after the last step; the pauses between steps shorter; whole seconds. */
+/** Shorter plans and pauses, and whole seconds. */
 export function* simplerTimes(plan: Plan): Iterable<Plan> {
   const lastMs = plan.steps.at(-1)?.atMs ?? 0
   const enough = Math.max(1, Math.ceil(lastMs / MINUTE_MS))
@@ -68,21 +68,21 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
     yield { ...plan, steps: plan.steps.map((step) => ({ ...step, atMs: floored(step.atMs) })) }
 }
 
-/** Inside the steps: what lasts or counts is less, what an object need not say is not said, sizes are 1Gi. */
+/** Shorter durations, smaller counts, objects without optional fields, and sizes of 1Gi. */
 export function* simplerValues(plan: Plan): Iterable<Plan> {
   for (const [index, step] of plan.steps.entries())
     for (const action of simplerActions(step.action))
       yield { ...plan, steps: plan.steps.with(index, { ...step, action }) }
 }
 
-/** The least that a number in an action can sensibly be. */
+/** The smallest sensible value of a number in an action. */
 const LEAST: Readonly<Record<string, number>> = { downMs: 1_000, ms: 1_000, byMs: 60_000, times: 1 }
 
 function* simplerActions(action: Action): Iterable<Action> {
   for (const [key, value] of Object.entries(action)) {
     const least = LEAST[key]
     if (least === undefined || typeof value !== 'number') continue
-    const sign = Math.sign(value) || 1 // a clock may jump back
+    const sign = Math.sign(value) || 1 // a clock may jump backwards
     for (const smaller of [least, Math.floor(Math.abs(value) / 2)])
       if (smaller >= least && smaller < Math.abs(value)) yield { ...action, [key]: sign * smaller } as Action
   }
@@ -96,7 +96,7 @@ function* simplerActions(action: Action): Iterable<Action> {
   }
 }
 
-/** Without these an object is another one, or none. */
+/** Fields that identify an object. */
 const NEEDED = new Set(['apiVersion', 'kind', 'metadata', 'metadata.name', 'metadata.namespace', 'spec'])
 const SIZE = /^\d+Gi$/
 

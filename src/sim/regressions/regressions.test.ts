@@ -1,4 +1,4 @@
-// Every plan in regressions/ failed once. `npm run sim -- --plan src/sim/whole/regressions/<file>` tells how it goes now.
+// Every plan in this folder failed once. `npm run sim -- --plan src/sim/regressions/<file>` prints its run.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runPlan } from '../engine/run.ts'
@@ -8,8 +8,8 @@ import { timelineOf } from '../trace/timeline.ts'
 
 const regressions = await readRegressions(fileURLToPath(new URL('regressions', import.meta.url)))
 
-describe('what the simulation once found', () => {
-  it('SYS-14 is kept with the rule it broke and a sentence that says what went wrong', () => {
+describe('regressions', () => {
+  it('SYS-14 have a file name by rule and seed, and a sentence that says what was wrong', () => {
     for (const { file, found, rule, plan } of regressions) {
       expect(found, file).toMatch(/ /)
       expect(file).toBe(fileNameOf(rule, plan))
@@ -17,7 +17,7 @@ describe('what the simulation once found', () => {
   })
 
   for (const { file, found, plan } of regressions)
-    it(`SYS-14 stays mended: ${found} (${file})`, async () => {
+    it(`SYS-14 stay fixed: ${found} (${file})`, async () => {
       const run = await safely(runPlan)(plan)
       expect(run.violations, timelineOf(run)).toEqual([])
     })

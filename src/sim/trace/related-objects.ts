@@ -1,13 +1,12 @@
-// Which things a violation is about: those its text names, and those that belong to them by the objects that are there
-// (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be
-// left out.
+// Finds the objects that a violation is about: those named in its text, and those related to them by the final objects
+// (a claim's volume, a volume's claim, attachments, owners). Other trace lines can be omitted.
 
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
 
 export interface RelatedObjects {
   readonly names: ReadonlySet<string>
-  /** Whether a text mentions any of them; of nothing, everything does. */
+  /** Whether a text mentions any of them; true for an empty set. */
   isIn(text: string): boolean
 }
 
@@ -31,7 +30,7 @@ export const nameInTitle = (title: string): string => title.slice(title.lastInde
 
 const wordsOf = (text: string): string[] => text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
 
-/** Names that can be nothing else: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
+/** Names that cannot be other words: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
 const isTelling = (word: string): boolean => /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
 
 function namesInPlan({ steps }: Plan): string[] {
@@ -42,7 +41,7 @@ function namesInPlan({ steps }: Plan): string[] {
 }
 
 interface Written {
-  /** Of what a driver holds. */
+  /** The name of a driver volume. */
   readonly name?: string
   readonly metadata?: {
     readonly namespace?: string
@@ -62,7 +61,7 @@ interface Written {
 const keyOf = (named: { namespace?: string; name?: string } = {}): string =>
   named.namespace ? `${named.namespace}/${named.name ?? ''}` : (named.name ?? '')
 
-/** What an object's spec says it belongs with. Nodes and classes are left out: half the world belongs to them. */
+/** The objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
 function belongings({ name: given, metadata, spec = {} }: Written): string[] {
   const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? []
   return [

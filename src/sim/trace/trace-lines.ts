@@ -1,4 +1,4 @@
-// Reads the lines of a run's log: when, who, what, and whether it is something that users did or that broke.
+// Parses the lines of a trace: time, source, text, and whether the line is a user action or a fault.
 import type { SimulationRun } from '../engine/run.ts'
 
 export interface LogLine {
@@ -11,17 +11,17 @@ export interface LogLine {
 const NOTE = /^\s*([\d.]+)s (.*)$/s
 const CLOCK = /^the clock of (driver \S+|\S+) (jumps .*)$/
 const WHO = /^(driver [^\s:]+|[^\s:]+):? (.*)$/s
-/** An answer that took this long is worth a word. */
+/** Slower answers are shown with their duration. */
 const SLOW_MS = 1_000
-/** What a process is noted for when something befalls it; its first start is nothing special. */
+/** Lines of a process that are effects of faults; its first start is not. */
 const BEFALLS = /^(crashes|freezes|goes on|jumps|loses|boots|starts \((?!1\)))/
 
 export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
-  const lines = run.log.map(readLine).filter(({ who }) => who !== 'CHECK') // the violation is told at the end
+  const lines = run.log.map(readLine).filter(({ who }) => who !== 'CHECK') // printed after the timeline
   return withAnswers(lines)
 }
 
-/** Users's actions are noted when they begin and, with the outcome, when they are answered: one line tells both. */
+/** A user action has one line for its start and one for its answer: merges both into one. */
 function withAnswers(lines: readonly LogLine[]): LogLine[] {
   const told: LogLine[] = []
   const asked: { readonly at: number; readonly what: string }[] = []

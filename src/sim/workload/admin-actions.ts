@@ -1,4 +1,4 @@
-// What administrators do with what is there once for everybody: classes, nodes, namespaces; and some small things that
+// Actions of administrators on cluster-wide objects: classes, nodes, namespaces, feature gates; and on config maps, which
 // quotas count.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, PLACE } from '../plan/catalog.ts'
@@ -12,7 +12,7 @@ const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
 export const classText = (name: string): Manifest => ({ metadata: { name }, ...CLASSES[name] })
 export const attributesClassText = (name: string): Manifest => ({ metadata: { name }, ...ATTRIBUTES_CLASSES[name] })
 
-/** One that is taken away comes back after a while, most of the time. */
+/** Deletes an object, and in most cases recreates it a while later. */
 function awayAndBack({ rng, later }: Draft, kind: KindName, object: Manifest): UserAction {
   const { name } = object.metadata as { readonly name: string }
   if (rng.chance(0.8)) later(rng.between(10, 420) * 1_000, { do: 'create', kind, object })
@@ -111,13 +111,13 @@ export function reportCapacity(draft: Draft): UserAction {
   }
 }
 
-/** Rare actions, which change everything: most plans have none of them. */
+/** Rare actions that affect everything else: most plans contain none. */
 export function deleteNamespace(draft: Draft): UserAction {
   const { rng, claims, pods, quotas } = draft
   const name = NAMESPACES[1]
   for (const known of [claims, pods, quotas])
     for (const key of known.keys()) if (key.startsWith(`${name}/`)) known.delete(key)
-  // It goes only when all that was in it is gone: whoever wants it back has to try again.
+  // The deletion ends when the namespace is empty: recreating it takes several attempts.
   const object = { metadata: { name } }
   for (const afterMs of [1, 3, 6, 9]) draft.later(afterMs * MINUTE_MS, { do: 'create', kind: 'namespace', object })
   return {
@@ -135,7 +135,7 @@ export function setGate(draft: Draft): UserAction {
   return { do: 'set gate', gate, isOn: false }
 }
 
-/** What is left undone when the day ends is put right: everything is there, and every node takes pods. */
+/** Restores classes, namespaces and schedulable nodes at the end of a plan. */
 export const tidyUp = ({ nodes }: Draft): UserAction[] => [
   ...nodes.map((name) => editNode(name, 'uncordon', { spec: { unschedulable: false } })),
   ...Object.keys(CLASSES).map((name): UserAction => ({ do: 'create', kind: 'storage class', object: classText(name) })),

@@ -1,5 +1,5 @@
-// What users do with claims: ask for every kind of storage there is and for some that there is not, change their minds
-// about size and attributes, and give up.
+// Actions of users on claims: create claims for every kind of storage, also impossible ones, change size and attributes,
+// revert, and delete.
 
 import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
@@ -17,7 +17,7 @@ import {
 import { invalidAction } from './invalid-objects.ts'
 import type { Rng } from './rng.ts'
 
-/** No such class exists: claims of it get volumes that were made by hand, those of the other get none. */
+/** Classes that do not exist. Claims of the first bind to static volumes, those of the second stay Pending. */
 export const STATIC = 'static'
 const NOWHERE = 'nowhere'
 export const SELECTED = { tier: 'chosen' }
@@ -80,7 +80,7 @@ function claimText(draft: Draft, ref: Ref): ClaimText {
   return { object: { metadata, spec: { ...spec, ...from } }, className, sizeGi }
 }
 
-/** As it stands in a claim, or in a pod for the claim that is made with it. Most ask for what can be had. */
+/** The spec of a claim, or of an ephemeral volume's template. Most requests can be satisfied. */
 export function claimSpec(draft: Draft, { isBlock = false } = {}) {
   const { rng } = draft
   const isModest = rng.chance(0.6)
@@ -139,7 +139,7 @@ function resourcesOf({ rng, hasAmounts }: Draft, storage: string) {
 const IOPS = ['300', '500', '700', '1000'] as const
 const THROUGHPUT = ['10Mi', '20Mi', '50'] as const
 
-/** Mostly of the driver that the class has; some of another, some that are missing. */
+/** Mostly a class of the right driver; sometimes of another, or a missing one. */
 function someAttributes({ rng }: Draft, className: string | undefined): string {
   const driver = CLASSES[className ?? '']?.provisioner
   if (driver === 'local.sim') return rng.pick(['quick', 'quick', 'quick', 'gold'])
@@ -162,7 +162,7 @@ const editClaim = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({
 })
 const requests = (amounts: object): Manifest => ({ spec: { resources: { requests: amounts } } })
 
-/** Mostly one whose volume can change, of a class that makes them at once. */
+/** Mostly a claim of a class with immediate binding and expansion. */
 function changeable({ rng, claims }: Draft): Ref {
   const known = [...claims].filter(([, { className }]) => {
     const facts = CLASSES[className ?? '']
@@ -171,7 +171,7 @@ function changeable({ rng, claims }: Draft): Ref {
   return likely(rng, rng.chance(0.7) ? new Map(known) : claims, () => someClaim(rng))
 }
 
-/** What cannot be had is given up a while later, wholly or in part, most of the time. */
+/** An impossible size is lowered or reverted a while later in most cases. */
 export function grow(draft: Draft): UserAction {
   const { rng } = draft
   const ref = changeable(draft)

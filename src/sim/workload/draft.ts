@@ -1,5 +1,5 @@
-// What is kept in mind while a plan is made: what probably exists by now, so that most actions hit something, and what
-// follows from an action later on. Nobody looks at the system: whether an action finds what it expects, its run will show.
+// The state of plan generation: what probably exists, so that most actions have a target, and follow-up actions. Generation
+// never looks at a running system; the run shows whether an action finds its target.
 
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Ref, Setup, UserAction } from '../plan/plan.ts'
@@ -8,20 +8,20 @@ import type { Rng } from './rng.ts'
 export interface Draft {
   readonly rng: Rng
   readonly setup: Setup
-  /** Only a server with transactions takes iops and throughput of claims. */
+  /** Only a server with transactions accepts iops and throughput of claims. */
   readonly hasAmounts: boolean
   readonly nodes: readonly string[]
   /** By `namespace/name`. */
   readonly claims: Map<string, LikelyClaim>
   readonly pods: Map<string, Ref>
   readonly quotas: Map<string, Ref>
-  /** Made by hand, by name. */
+  /** Names of statically created volumes. */
   readonly volumes: Set<string>
-  /** Claims that are gone, and whose volumes are kept. */
+  /** Deleted claims whose volumes are retained. */
   readonly released: Ref[]
-  /** How many volumes were brought into drivers by hand. */
+  /** The number of volumes imported so far. */
   imports: number
-  /** The same person does this a while after the action that is being made. */
+  /** Adds an action `ms` after the one that is being generated. */
   later(ms: number, action: UserAction): void
 }
 
@@ -38,7 +38,7 @@ const QUOTAS = 3
 
 export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
 
-/** Most users work in the first namespace. */
+/** Mostly the first namespace. */
 export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
 
 export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIMS)}`
@@ -46,10 +46,10 @@ export const somePodName = (rng: Rng): string => `p${rng.below(PODS)}`
 export const someVolumeName = (rng: Rng): string => `s${rng.below(STATIC_VOLUMES)}`
 export const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
 
-/** Claims that are used as raw devices, mostly. */
+/** Whether claims of this name are mostly used as block devices. */
 export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIMS - 1}`
 
-/** Mostly one that is free; now and then one that is taken. */
+/** Mostly an unused name, sometimes a used one. */
 export function freshName(rng: Rng, taken: ReadonlyMap<string, unknown>, some: () => Ref): Ref {
   const tries = rng.chance(0.85) ? 6 : 1
   let named = some()
@@ -57,7 +57,7 @@ export function freshName(rng: Rng, taken: ReadonlyMap<string, unknown>, some: (
   return named
 }
 
-/** Mostly one that is there; now and then any. */
+/** Mostly an existing object, sometimes any. */
 export function likely<T extends { readonly ref: Ref } | Ref>(
   rng: Rng,
   known: ReadonlyMap<string, T>,

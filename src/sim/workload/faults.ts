@@ -1,4 +1,4 @@
-// What breaks in a plan, beside its faultRates: mostly right after somebody has done something, when most is under way.
+// Generates the planned faults. generate.ts places most of them right after a user action.
 import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
 import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { Fault, Setup } from '../plan/plan.ts'
@@ -8,10 +8,10 @@ import type { Rng } from './rng.ts'
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 
-/** What a driver cannot do it never can: UNIMPLEMENTED does not come and go. */
+/** UNIMPLEMENTED is a fixed property of a driver and never temporary. */
 const CODES = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
 
-/** What each driver is asked for. */
+/** The methods that each driver is called with. */
 const ON_NODE = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
 const ON_NODE_STAGED = [...ON_NODE, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
 const CHANGES = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
@@ -49,10 +49,10 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   return make()
 }
 
-/** Very few plans have this: what is lost is lost, and much can no longer be judged. */
+/** In very few plans: lost state exempts much from checking. */
 export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
-/** Whoever registers a node does so when it starts. */
+/** The agent registers its node when it starts. */
 export const restartAgent = (rng: Rng, node: string): Fault => ({
   do: 'crash',
   process: agentOf(node),
@@ -76,7 +76,7 @@ const downMs = (rng: Rng): number =>
 const jumpMs = (rng: Rng): number =>
   (rng.chance(0.5) ? 1 : -1) * rng.pick([1, 5, 20, 60, 300, 900]) * SECOND_MS + rng.below(SECOND_MS)
 
-/** Long enough, in some, that the node is given up. */
+/** Sometimes long enough for the node to count as lost. */
 const cutPower = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut power',
   node: rng.pick(nodesOf(setup)),
@@ -86,7 +86,7 @@ const cutPower = (rng: Rng, setup: Setup): Fault => ({
 
 const WATCHED = ['persistentvolumes', 'persistentvolumeclaims', 'pods', 'nodes', 'volumeattachments', 'storageclasses']
 
-/** Not so long that nobody could be blamed any more for what he does not know. */
+/** Short enough that checkers can still expect processes to know the state. */
 const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),

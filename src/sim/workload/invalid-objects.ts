@@ -1,5 +1,5 @@
-// What users write by mistake, and the server must refuse: an object that holds any of it is never accepted. The words
-// occur nowhere else, so that whoever performs an action can tell by looking at it.
+// Objects that the server must refuse. Each contains a marker value that occurs nowhere else, so that an accepted one is
+// recognised.
 
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'
@@ -17,7 +17,7 @@ export function isInvalid(written: unknown): boolean {
   return Object.entries(written).some(([key, value]) => INVALID.has(key) || isInvalid(value))
 }
 
-/** The claim as somebody who does not look writes it. */
+/** Creates or edits the claim in an invalid way. */
 export function invalidAction(rng: Rng, claim: { readonly metadata: Ref; readonly spec: object }): UserAction {
   const { metadata, spec } = claim
   const create = (object: Manifest): UserAction => ({ do: 'create', kind: 'claim', object })

@@ -1,11 +1,11 @@
-// What users do with pods: use up to three claims, with volumes of their own or without, on any node or a certain one,
-// and end them politely or at once.
+// Actions of users on pods: with up to three claims and ephemeral volumes, on any node or a certain one; deleted with or
+// without grace period.
 
 import type { UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
 import { type Draft, freshName, isForBlock, keyOf, likely, someClaimName, somePod } from './draft.ts'
 
-/** A label that administrators give to nodes and take away. */
+/** A label that administrators set on nodes and remove. */
 export const ZONE = 'sim.example/zone'
 
 export function createPod(draft: Draft): UserAction {
@@ -67,7 +67,7 @@ function ephemeralVolumes(draft: Draft) {
 function containerResources({ rng }: Draft) {
   const what = rng.below(20)
   if (what < 10) return {}
-  if (what === 19) return { resources: { requests: { cpu: '1000' } } } // no node has that many
+  if (what === 19) return { resources: { requests: { cpu: '1000' } } } // more than any node has
   const requests = { cpu: '100m', memory: '64Mi' }
   return { resources: { requests, ...(what < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
 }

@@ -1,5 +1,5 @@
-// What administrators do with quotas and limit ranges: bounds on everything that can be counted, generous ones and some
-// that are below what is used already.
+// Actions of administrators on quotas and limit ranges: limits on every countable resource, generous ones and some below
+// the present usage.
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'
@@ -17,7 +17,7 @@ const gi =
   (rng: Rng): string =>
     `${rng.between(least, most)}Gi`
 
-/** What a quota that looks at attributes classes may count. */
+/** What a quota scoped by attributes class may count. */
 const CLAIM_BOUNDS: readonly Bound[] = [
   ['requests.storage', gi(10, 80)],
   ['persistentvolumeclaims', count(3, 14)],
@@ -47,7 +47,7 @@ const POD_BOUNDS: readonly Bound[] = [
   ['requests.cpu', count(1, 4)],
   ['limits.memory', gi(1, 4)],
 ]
-/** These make every container say how much it wants. */
+/** With these, every container must state its resources. */
 const RESOURCE_BOUNDS: readonly Bound[] = [
   ['cpu', count(1, 4)],
   ['memory', gi(1, 4)],
@@ -107,7 +107,7 @@ const someOf = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
     Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, bound]) => [key, bound(rng)]),
   )
 
-/** Bounds are also lowered below what is used, and mostly raised again. */
+/** Limits are also lowered below the usage, and mostly raised again. */
 export function editQuota(draft: Draft): UserAction {
   const { rng } = draft
   const ref = likely(rng, draft.quotas, () => someQuota(rng))

@@ -1,5 +1,5 @@
-// Ambushes: a fault and the actions that it hurts, aimed at the same thing within seconds. In an hour of ordinary work such
-// moments come too seldom to be met by chance. Each has names of its own, so that it meets nobody else's work.
+// Targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work such
+// coincidences are too rare. Each uses names of its own, so that it does not interfere with other actions.
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -7,23 +7,23 @@ import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from '../pla
 import type { Rng } from './rng.ts'
 
 const SECOND_MS = 1_000
-/** What an targeted needs to be there is there by then. */
+/** By then the objects that a targeted fault needs exist. */
 const READY_MS = 40 * SECOND_MS
-/** It is over by then, also for whoever waits for a driver that hangs. */
+/** By then it is over, including calls to a hanging driver. */
 export const TARGETED_MS = 5 * 60 * SECOND_MS
 
 interface TargetedFault {
-  lay(scene: Scene): void
-  /** Only where this holds. */
+  add(target: Target): void
+  /** Whether it applies to this setup. Default: always. */
   fits?(setup: Setup): boolean
-  /** Controllers crash or lose their lease over it, and whoever leads next looks at everything anew. */
-  readonly isShaking?: boolean
+  /** Whether it makes controllers crash or lose their lease, after which a new leader lists everything. */
+  readonly isDisruptive?: boolean
 }
 
-interface Scene {
+interface Target {
   readonly rng: Rng
   readonly setup: Setup
-  /** Different for every targeted. */
+  /** Different for every targeted fault. */
   readonly claim: Ref
   readonly pod: Ref
   at(ms: number, action: Action): void
@@ -31,11 +31,11 @@ interface Scene {
 
 export interface TargetedTimes {
   readonly untilMs: number
-  /** From here on nothing shakes the controllers; 0: all day something may. */
+  /** From then on no fault disrupts the controllers; 0: at any time one may. */
   readonly steadyFromMs: number
 }
 
-/** A few of them, each another one as long as there are others, one after the other or beside each other. */
+/** `count` targeted faults, each kind once before any is repeated. */
 export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] {
   const steps: Step[] = []
   const kinds = TARGETED_FAULTS.filter(({ fits }) => fits?.(setup) ?? true)
@@ -45,7 +45,7 @@ export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, ti
     const targeted = left.pop()!
     const beginMs = beginOf(targeted, rng, times)
     const [namespace] = NAMESPACES
-    targeted.lay({
+    targeted.add({
       rng,
       setup,
       claim: { namespace, name: `target-${nth}` },
@@ -56,13 +56,13 @@ export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, ti
   return steps
 }
 
-/** Where part of the day is steady, what shakes the controllers comes before, and most of the rest in it. */
-function beginOf({ isShaking }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
+/** In a plan with a steady period, disruptive faults come before it and most others in it. */
+function beginOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
   const lastMs = Math.max(0, untilMs - TARGETED_MS)
-  const turnMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isShaking ? TARGETED_MS : 0)))
+  const turnMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isDisruptive ? TARGETED_MS : 0)))
   const chosen = rng.fraction()
   if (turnMs === 0) return Math.floor(chosen * lastMs)
-  if (isShaking) return Math.floor(chosen * turnMs)
+  if (isDisruptive) return Math.floor(chosen * turnMs)
   return Math.floor(rng.chance(0.85) ? turnMs + chosen * (lastMs - turnMs) : chosen * lastMs)
 }
 
@@ -77,39 +77,39 @@ function shuffled<T>(rng: Rng, all: readonly T[]): T[] {
 
 const soon = (rng: Rng): number => 200 + rng.fraction() * 8 * SECOND_MS
 
-/** The claim goes while nobody knows whether its volume was made. */
-const goneUnanswered: TargetedFault = {
-  lay({ rng, claim, at }) {
-    at(READY_MS, rng.chance(0.5) ? losing('net.sim', 15) : hanging('net.sim', 'CreateVolume', 15))
+/** A claim is deleted while the result of CreateVolume is unknown. */
+const deletedUnanswered: TargetedFault = {
+  add({ rng, claim, at }) {
+    at(READY_MS, rng.chance(0.5) ? losingReplies('net.sim', 15) : hanging('net.sim', 'CreateVolume', 15))
     at(READY_MS + 100, create('claim', claimOf(claim, 'net-now')))
     at(READY_MS + 100 + soon(rng), remove('claim', claim))
   },
 }
 
-/** What was asked for last is taken back while nobody knows whether it was done. */
-const takenBack: TargetedFault = {
-  lay({ rng, claim, at }) {
+/** An attributes class is reverted while the result of ControllerModifyVolume is unknown. */
+const revertedUnanswered: TargetedFault = {
+  add({ rng, claim, at }) {
     at(0, create('claim', claimOf(claim, 'net-now', { volumeAttributesClassName: 'silver' })))
-    at(READY_MS, rng.chance(0.5) ? losing('net.sim', 12) : hanging('net.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS, rng.chance(0.5) ? losingReplies('net.sim', 12) : hanging('net.sim', 'ControllerModifyVolume', 20))
     at(READY_MS + 100, editClaim(claim, { volumeAttributesClassName: 'gold' }, 'modify'))
     at(READY_MS + 100 + soon(rng), { do: 'revert', ref: claim })
   },
 }
 
-/** The same by amounts, where the server takes them. */
-const amountsTakenBack: TargetedFault = {
+/** The same with amounts. */
+const amountsRevertedUnanswered: TargetedFault = {
   fits: ({ commits }) => commits === 'atomic',
-  lay({ rng, claim, at }) {
+  add({ rng, claim, at }) {
     at(0, create('claim', claimOf(claim, 'local-now')))
-    at(READY_MS, rng.chance(0.5) ? losing('local.sim', 12) : hanging('local.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS, rng.chance(0.5) ? losingReplies('local.sim', 12) : hanging('local.sim', 'ControllerModifyVolume', 20))
     at(READY_MS + 100, editClaim(claim, { resources: { requests: { iops: '300' } } }, 'amounts'))
     at(READY_MS + 100 + soon(rng), editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'))
   },
 }
 
-/** Grown again while the node still owes the first growth. */
-const grownTwice: TargetedFault = {
-  lay({ rng, setup, claim, pod, at }) {
+/** A second expansion while the node has not completed the first. */
+const expandedTwice: TargetedFault = {
+  add({ rng, setup, claim, pod, at }) {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('pod', podOf(pod, claim)))
     const code = rng.pick(['INTERNAL', 'OUT_OF_RANGE', 'INVALID_ARGUMENT', 'UNAVAILABLE'] as const)
@@ -120,25 +120,25 @@ const grownTwice: TargetedFault = {
   },
 }
 
-/** Kinds, or given to the next, while its deletion is under way; whoever deletes it may not hear of that. */
-const keptAfterAll: TargetedFault = {
-  lay({ rng, setup, claim, at }) {
+/** A volume is retained or released while its deletion is in progress and its controller may not see the change. */
+const retainedDuringDeletion: TargetedFault = {
+  add({ rng, setup, claim, at }) {
     const workers = workersOf(setup, 'provisioner', 'net.sim')
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(READY_MS, failing('net.sim', 'DeleteVolume', rng.between(1, 5), 'UNAVAILABLE'))
     at(READY_MS + 100, remove('claim', claim))
-    const unheard = rng.below(4)
+    const visibility = rng.below(4)
     for (const process of workers) {
-      if (unheard < 2) at(READY_MS + 400, silencing(process, 40))
-      if (unheard === 2) at(READY_MS + 500, { do: 'bad network', process, ms: 8 * SECOND_MS, lose: 0.6 })
+      if (visibility < 2) at(READY_MS + 400, silencing(process, 40))
+      if (visibility === 2) at(READY_MS + 500, { do: 'bad network', process, ms: 8 * SECOND_MS, lose: 0.6 })
     }
-    at(READY_MS + 500 + soon(rng) / 4, rng.chance(0.7) ? editVolume(claim, RETAINED, 'policy') : givenBack(claim))
+    at(READY_MS + 500 + soon(rng) / 4, rng.chance(0.7) ? editVolume(claim, RETAINED, 'policy') : released(claim))
   },
 }
 
-/** The node's object goes while one of its volumes is mounted, and its pod goes too. */
-const nodeGone: TargetedFault = {
-  lay({ rng, setup, claim, pod, at }) {
+/** A node's object is deleted while a volume is mounted there, and the pod is deleted too. */
+const nodeDeleted: TargetedFault = {
+  add({ rng, setup, claim, pod, at }) {
     const node = rng.pick(nodesOf(setup))
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(20 * SECOND_MS, create('pod', { ...podOf(pod, claim), spec: { ...podSpec(claim), nodeName: node } }))
@@ -148,9 +148,9 @@ const nodeGone: TargetedFault = {
   },
 }
 
-/** What a pod leaves behind is not let go of, and the next one wants it, or nobody does any more. */
-const movedBadly: TargetedFault = {
-  lay({ rng, claim, pod, at }) {
+/** A volume is not detached when its pod is deleted; then another pod needs it, or its claim is deleted. */
+const failedDetach: TargetedFault = {
+  add({ rng, claim, pod, at }) {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('pod', podOf(pod, claim)))
     const code = rng.pick(['INTERNAL', 'FAILED_PRECONDITION', 'NOT_FOUND', 'UNAVAILABLE'] as const)
@@ -162,11 +162,11 @@ const movedBadly: TargetedFault = {
   },
 }
 
-/** Whoever leads sleeps in the middle of its work, or another's clock runs ahead. */
+/** The leader freezes while it works, or the clock of another replica is ahead. */
 const twoLeaders: TargetedFault = {
-  isShaking: true,
+  isDisruptive: true,
   fits: ({ controlReplicas }) => controlReplicas > 1,
-  lay({ rng, setup, claim, pod, at }) {
+  add({ rng, setup, claim, pod, at }) {
     const pair = rng.pick([workersOf(setup, 'provisioner', 'net.sim'), workersOf(setup, 'resizer', 'net.sim')])
     const [first = 'control-1', second = first] = shuffled(rng, pair)
     for (let nth = 0; nth < 4; nth++) {
@@ -176,7 +176,7 @@ const twoLeaders: TargetedFault = {
     }
     const what = rng.below(3)
     const ms = rng.between(50, 100) * SECOND_MS
-    // Whichever of them leads, the other's clock is ahead at some time.
+    // Whichever of them leads, the clock of the other is ahead at some time.
     if (what > 0) {
       at(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
       at(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: first, byMs: 180 * SECOND_MS })
@@ -186,10 +186,10 @@ const twoLeaders: TargetedFault = {
   },
 }
 
-/** Several want the one volume that was made by hand: one by its name, others because it fits, for a pod or without. */
-const rivals: TargetedFault = {
-  isShaking: true,
-  lay({ rng, setup, claim, pod, at }) {
+/** Several claims for one static volume: one by its name, others because they match, with or without a pod. */
+const contestedVolume: TargetedFault = {
+  isDisruptive: true,
+  add({ rng, setup, claim, pod, at }) {
     const name = `contested-${claim.name}`
     const className = rng.pick(['static', 'net-wait', 'net-wait'])
     const shared = { accessModes: ['ReadWriteOnce'], storageClassName: className }
@@ -202,12 +202,12 @@ const rivals: TargetedFault = {
     for (let nth = 0; nth < 3; nth++) {
       const one = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
-      // Who does not hear of volumes is asked for this one by its name after it was set aside for another.
+      // With silent watches, the claim by name comes after the volume was assigned to another.
       const atMs = beginMs + (trouble > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
       at(atMs, create('claim', claimOf(one, className, byName)))
       if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
     }
-    // An administrator means it for the last one, before any of them is there.
+    // An administrator reserves the volume for the last claim before any exists.
     if (trouble > 1 && rng.chance(0.7)) {
       const claimRef = { namespace: claim.namespace, name: `${claim.name}-2` }
       at(beginMs - 100, editVolume({ name }, { spec: { claimRef } }, 'reserve'))
@@ -222,9 +222,9 @@ const rivals: TargetedFault = {
   },
 }
 
-/** The class that it waits for comes while little else happens. */
-const classComes: TargetedFault = {
-  lay({ rng, claim, at }) {
+/** A class is created for a claim that waits for it, while little else happens. */
+const classCreated: TargetedFault = {
+  add({ rng, claim, at }) {
     if (rng.chance(0.6)) {
       const name = rng.pick(['net-keep', 'local-now', 'basic'])
       at(READY_MS - SECOND_MS, remove('storage class', { name }))
@@ -240,20 +240,20 @@ const classComes: TargetedFault = {
   },
 }
 
-/** What goes while somebody does not hear of anything, and is found to be gone when everything is listed again. */
-const goneUnheard: TargetedFault = {
-  lay({ rng, setup, claim, pod, at }) {
+/** Objects are deleted while watches are silent, so that only a relist shows it. */
+const deletedUnseen: TargetedFault = {
+  add({ rng, setup, claim, pod, at }) {
     const other = { ...claim, name: `${claim.name}-1` }
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('claim', claimOf(other, rng.pick(['net-keep', 'local-now']))))
     at(2, create('pod', podOf(pod, claim)))
-    const deaf = rng.weighted([
+    const silenced = rng.weighted([
       [3, controlProcesses(setup)],
       [1, [agentOf(rng.pick(nodesOf(setup)))]],
       [2, clientsOf(setup)],
     ])
     const seconds = rng.between(25, 70)
-    for (const process of deaf) at(READY_MS, silencing(process, seconds))
+    for (const process of silenced) at(READY_MS, silencing(process, seconds))
     const inGap = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
     at(inGap(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
     at(inGap(), remove('claim', other))
@@ -263,22 +263,22 @@ const goneUnheard: TargetedFault = {
   },
 }
 
-/** Whoever is to do what users ask for fails in the middle of it. */
-const badMoment: TargetedFault = {
-  isShaking: true,
-  lay({ rng, setup, claim, pod, at }) {
+/** Controllers fail while they create, expand, modify and delete. */
+const failingControllers: TargetedFault = {
+  isDisruptive: true,
+  add({ rng, setup, claim, pod, at }) {
     const className = rng.pick(['net-now', 'net-now', 'local-now'])
     const driver = className === 'local-now' ? 'local.sim' : 'net.sim'
     const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
     const [made, grown, modified, gone] = [nth(0), nth(1), nth(2), nth(3)]
     for (const one of [grown, modified, gone]) at(0, create('claim', claimOf(one, className)))
     if (rng.chance(0.6)) at(SECOND_MS, create('pod', podOf(pod, grown)))
-    const inIt = () => READY_MS + rng.fraction() * 2 * SECOND_MS
-    at(inIt(), create('claim', claimOf(made, className)))
-    at(inIt(), grow(grown, 4))
+    const soonAfter = () => READY_MS + rng.fraction() * 2 * SECOND_MS
+    at(soonAfter(), create('claim', claimOf(made, className)))
+    at(soonAfter(), grow(grown, 4))
     const attributes = driver === 'net.sim' ? 'gold' : 'quick'
-    at(inIt(), editClaim(modified, { volumeAttributesClassName: attributes }, 'modify'))
-    at(inIt(), remove('claim', gone))
+    at(soonAfter(), editClaim(modified, { volumeAttributesClassName: attributes }, 'modify'))
+    at(soonAfter(), remove('claim', gone))
 
     const ms = rng.between(4, 25) * SECOND_MS
     const trouble = rng.weighted<(process: string) => Fault>([
@@ -294,21 +294,21 @@ const badMoment: TargetedFault = {
   },
 }
 
-/** The last one twice: it is the one that can be about anything. */
+/** The last one twice, because it varies most. */
 const TARGETED_FAULTS: readonly TargetedFault[] = [
-  goneUnanswered,
-  takenBack,
-  amountsTakenBack,
-  grownTwice,
-  keptAfterAll,
-  nodeGone,
-  movedBadly,
+  deletedUnanswered,
+  revertedUnanswered,
+  amountsRevertedUnanswered,
+  expandedTwice,
+  retainedDuringDeletion,
+  nodeDeleted,
+  failedDetach,
   twoLeaders,
-  rivals,
-  classComes,
-  goneUnheard,
-  badMoment,
-  badMoment,
+  contestedVolume,
+  classCreated,
+  deletedUnseen,
+  failingControllers,
+  failingControllers,
 ]
 
 type Kind = 'claim' | 'pod' | 'attributes class' | 'storage class' | 'node'
@@ -354,11 +354,15 @@ const editVolume = (ref: Ref, patch: Manifest, purpose: string): UserAction => (
   purpose,
 })
 
-const givenBack = (ref: Ref): UserAction => editVolume(ref, { spec: { claimRef: null } }, 'release')
+const released = (ref: Ref): UserAction => editVolume(ref, { spec: { claimRef: null } }, 'release')
 
 type Aimed = 'net.sim' | 'local.sim'
 
-const losing = (driver: Aimed, seconds: number): Fault => ({ do: 'lose replies', driver, ms: seconds * SECOND_MS })
+const losingReplies = (driver: Aimed, seconds: number): Fault => ({
+  do: 'lose replies',
+  driver,
+  ms: seconds * SECOND_MS,
+})
 
 const hanging = (driver: Aimed, method: string, seconds: number): Fault => ({
   do: 'driver hangs',

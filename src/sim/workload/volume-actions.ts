@@ -1,12 +1,12 @@
-// What administrators do with volumes: put some on the collection, with storage in a driver or without, change what becomes of
-// them, give released ones to the next claim, and take them away.
+// Actions of administrators on volumes: create static ones, import driver volumes, change the reclaim policy, release and
+// delete.
 
 import { type DriverName, NODES, PLACE } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { SELECTED, STATIC } from './claim-actions.ts'
 import { type Draft, isForBlock, likely, someClaim, someVolumeName } from './draft.ts'
 
-/** Storage that was there before us has handles that begin so. */
+/** The prefix of handles of imported volumes. */
 export const IMPORTED = 'imported-'
 
 export function importVolume(draft: Draft): UserAction {
@@ -17,7 +17,7 @@ export function importVolume(draft: Draft): UserAction {
     [2, 'basic.sim'],
   ])
   const handle = `${IMPORTED}${++draft.imports}`
-  // Imports are in the driver's first pool, which of the local one is the first node's.
+  // Imported volumes are in the driver's first pool; of local.sim that is the pool of the first node.
   const place = { matchExpressions: [{ key: PLACE, operator: 'In', values: [NODES[0]] }] }
   const object = volumeText(draft, {
     csi: { driver, volumeHandle: handle },
@@ -33,7 +33,7 @@ export function createVolume(draft: Draft): UserAction {
     nfs: { server: 'filer.example', path: '/collection' },
     persistentVolumeReclaimPolicy: rng.weighted([
       [12, 'Retain'],
-      [1, 'Delete'], // nobody here can
+      [1, 'Delete'], // no driver deletes it
       [1, 'Recycle'],
     ]),
   })
@@ -56,7 +56,7 @@ function volumeText({ rng, volumes }: Draft, parts: Manifest): Manifest {
   return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED } : {}) }, spec }
 }
 
-/** That of a claim, or one from the collection. */
+/** The volume of a claim, or a static one. */
 function someVolume({ rng, claims, volumes }: Draft): Ref {
   if (volumes.size > 0 && rng.chance(0.3)) return { name: rng.pick([...volumes]) }
   return likely(rng, claims, () => someClaim(rng))
@@ -75,12 +75,12 @@ export function changePolicy(draft: Draft): UserAction {
   return editVolume(someVolume(draft), 'policy', { spec: { persistentVolumeReclaimPolicy } })
 }
 
-/** Whoever performs it looks first: only what is released is given back. */
+/** Only released volumes are affected: users.ts checks that. */
 export function releaseVolume(draft: Draft): UserAction {
   const { rng, volumes, released } = draft
   const isKept = released.length > 0 && rng.chance(0.6)
   const isOfShelf = volumes.size > 0 && rng.chance(0.5)
-  // Released are volumes of claims that are gone: any may be.
+  // The volume of any deleted claim may be released.
   const ref = isKept ? rng.pick(released) : isOfShelf ? { name: rng.pick([...volumes]) } : someClaim(rng)
   return editVolume(ref, 'release', { spec: { claimRef: null } })
 }

@@ -1,5 +1,5 @@
-// What a promise comes to, with the world's time passing until it does. For requests exemptions the network: whoever asks over
-// the network waits as production code does.
+// Waits for a promise while virtual time passes. For requests that bypass the network; processes wait as production code
+// does.
 import type { World } from './world.ts'
 
 const PATIENCE_MS = 60_000

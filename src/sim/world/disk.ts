@@ -1,19 +1,19 @@
-// A disk for the store that can be slow, refuse, or lose what was never synced. What it acknowledged survives any
-// crash of the process above it; what was under way when that died is there wholly or not at all, as the random say.
+// A disk under the store that can be slow, refuse writes, or lose what was not synced. Acknowledged writes survive every
+// crash; of the writes in progress at a crash a random prefix survives, each write completely or not at all.
 import { AppendRefusedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
 import type { World } from './world.ts'
 
 export interface DiskFaults {
-  /** Probability that a write is refused, leaving nothing. */
+  /** Probability that a write is refused without an effect. */
   refuse: number
   latencyMs: number
 }
 
 export interface SimDisk {
-  /** The medium for one incarnation of the store; mounting again cuts off the one before, like a new machine taking over. */
+  /** The medium for one incarnation of the store; a new mount disconnects the previous one. */
   mount(): Medium
   readonly faults: DiskFaults
-  /** Decides the fate of writes under way; call when the process above dies. */
+  /** Decides which writes in progress survive; call when the process crashes. */
   powerCut(): void
 }
 
@@ -48,7 +48,7 @@ export function createDisk(world: World, name: string): SimDisk {
             const entry = { batch, mount }
             underWay.push(entry)
             world.schedule(faults.latencyMs * random(), () => {
-              if (mount !== mounted) return // cut off: nobody hears of it
+              if (mount !== mounted) return // disconnected: no one receives the result
               underWay = underWay.filter((other) => other !== entry)
               if (random() < faults.refuse) {
                 world.tally('disk refused')

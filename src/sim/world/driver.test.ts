@@ -14,8 +14,8 @@ const request = (name: string) => ({
   ],
 })
 
-/** A caller that wants some volumes, tries until it has them, and may die at any await. */
-function volumeMaker(world: World, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
+/** A caller that creates volumes, retries until they exist, and may crash at any await. */
+function volumeCreator(world: World, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
   const has = new Map<string, string>()
   const process = createProcess(world, 'caller', (env) => {
     const csi = wrap(driver.driverFor(env))
@@ -38,12 +38,12 @@ function volumeMaker(world: World, driver: SimDriver, names: readonly string[], 
   return { process, has }
 }
 
-async function badDay(seed: number) {
+async function faultyRun(seed: number) {
   const world = createWorld(seed)
   const random = world.random('scenario')
   const driver = createSimDriver(world, 'driver')
   const names = Array.from({ length: 12 }, (_, at) => `v${at}`)
-  const maker = volumeMaker(world, driver, names)
+  const creator = volumeCreator(world, driver, names)
   Object.assign(driver.faults, {
     latencyMs: random() * 500,
     loseRequest: random() * 0.3,
@@ -53,24 +53,24 @@ async function badDay(seed: number) {
     slowMs: 20_000,
   })
   driver.process.crashRate = random() * 0.01
-  maker.process.crashRate = random() * 0.02
+  creator.process.crashRate = random() * 0.02
   for (let i = 0; i < 30; i++) {
     await world.runFor(random() * 3_000)
     if (random() < 0.1) driver.process.crash()
     if (random() < 0.5) driver.process.start()
-    if (random() < 0.5) maker.process.start()
+    if (random() < 0.5) creator.process.start()
   }
   driver.heal()
-  maker.process.crashRate = 0
-  maker.process.start()
-  await world.runUntil(() => maker.has.size === names.length, { withinMs: 600_000, waitingFor: 'all volumes' })
-  return { world, driver, maker, names }
+  creator.process.crashRate = 0
+  creator.process.start()
+  await world.runUntil(() => creator.has.size === names.length, { withinMs: 600_000, waitingFor: 'all volumes' })
+  return { world, driver, creator, names }
 }
 
-describe('a driver in the world', () => {
+describe('the simulated driver', () => {
   for (let seed = 1; seed <= 20; seed++) {
-    it(`SYS-14 makes each volume once, whatever is lost or dies (seed ${seed})`, async () => {
-      const { driver, names } = await badDay(seed)
+    it(`SYS-14 creates each volume once despite lost messages and crashes (seed ${seed})`, async () => {
+      const { driver, names } = await faultyRun(seed)
       const held = Object.values(driver.state().volumes)
       expect(held.map(({ name }) => name).sort()).toEqual([...names].sort())
       expect(driver.record.overlaps).toEqual([])
@@ -78,42 +78,42 @@ describe('a driver in the world', () => {
   }
 
   it('SYS-14 gives the same run for the same seed', async () => {
-    const [one, two] = [await badDay(7), await badDay(7)]
+    const [one, two] = [await faultyRun(7), await faultyRun(7)]
     expect(two.world.fingerprint).toBe(one.world.fingerprint)
     expect(two.driver.record.calls.length).toBe(one.driver.record.calls.length)
   })
 
-  it('SYS-14 convicts a caller that runs two operations of one volume at once', async () => {
+  it('SYS-14 records two operations of a caller on one volume at once', async () => {
     const world = createWorld(1)
     const driver = createSimDriver(world, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
     const unguarded = (csi: CsiDriver) => csi
-    const maker = volumeMaker(world, driver, ['a', 'a'], unguarded)
-    await world.runUntil(() => maker.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const creator = volumeCreator(world, driver, ['a', 'a'], unguarded)
+    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })
 
-  it('SYS-14 does not report a caller that died and came back while the driver was still at work', async () => {
+  it('SYS-14 records no overlap for a caller that crashed and restarted during a call', async () => {
     const world = createWorld(1)
     const driver = createSimDriver(world, 'driver')
     driver.script.setRules([{ times: 1, effect: { do: 'hang' } }])
-    const maker = volumeMaker(world, driver, ['a'])
+    const creator = volumeCreator(world, driver, ['a'])
     await world.runUntil(() => driver.script.hanging === 1, { withinMs: 1_000, waitingFor: 'the call' })
-    maker.process.crash()
-    maker.process.start()
+    creator.process.crash()
+    creator.process.start()
     await world.runUntil(() => driver.record.calls.length > 1, { withinMs: 1_000, waitingFor: 'the second call' })
     expect(driver.record.calls[1]?.outcome).toBe('ABORTED')
     driver.script.release()
-    await world.runUntil(() => maker.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps).toEqual([])
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
 
-  it('SYS-14 keeps what its storage holds over a crash, and loses it only when told', async () => {
+  it('SYS-14 keeps its volumes over a crash, and loses them only with its state', async () => {
     const world = createWorld(1)
     const driver = createSimDriver(world, 'driver')
-    const maker = volumeMaker(world, driver, ['a'])
-    await world.runUntil(() => maker.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const creator = volumeCreator(world, driver, ['a'])
+    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     driver.process.crash()
     driver.process.start()
     expect(Object.values(driver.state().volumes).map(({ name }) => name)).toEqual(['a'])
@@ -123,7 +123,7 @@ describe('a driver in the world', () => {
     expect(driver.state().volumes).toEqual({})
   })
 
-  it('SYS-14 that dies in the middle of a call leaves its caller uncertain, and never finishes it', async () => {
+  it('SYS-14 leaves the caller uncertain after a crash during a call, and never completes the call', async () => {
     const world = createWorld(1)
     const driver = createSimDriver(world, 'driver')
     driver.script.setRules([{ effect: { do: 'hang' } }])

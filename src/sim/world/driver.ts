@@ -1,5 +1,5 @@
-// A CSI driver in the world: the fake's model behind a socket that loses requests and replies, in a process that can
-// die. To whoever calls it is just a CsiDriver. What its storage holds survives its crashes, unless it is to be lost.
+// A simulated CSI driver: the fake driver's model behind a connection that loses requests and replies, in a process that can
+// crash. Callers see a CsiDriver. Its volumes survive crashes; loseState deletes them.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import {
   createFakeDriver,
@@ -29,11 +29,11 @@ export interface DriverFaults {
   latencyMs: number
   /** The request never arrives. */
   loseRequest: number
-  /** It is carried out, but the reply never arrives. */
+  /** The request is executed, but the reply never arrives. */
   loseReply: number
-  /** It is answered with some error, and nothing is done. */
+  /** The driver answers with a random error and does nothing. */
   refuse: number
-  /** It takes up to `slowMs`, which may be longer than its caller waits. */
+  /** The call takes up to `slowMs`, which may exceed the caller's timeout. */
   slow: number
   slowMs: number
 }
@@ -50,44 +50,44 @@ export const NO_DRIVER_FAULTS: DriverFaults = {
 export interface SimDriver {
   readonly faults: DriverFaults
   readonly settings: FakeSettings
-  /** Every call of all its lives, and whether two about one volume ever overlapped. */
+  /** Every call of all incarnations, and overlapping calls on one volume. */
   readonly record: FakeRecord
   readonly script: Script
-  /** The driver's process: `crash` keeps what the storage holds. */
+  /** The driver's process; a crash keeps its volumes. */
   readonly process: SimProcess
-  /** What the storage holds now. */
+  /** The present state of the storage. */
   state(): FakeState
-  /** The storage forgets everything; call while the driver is down. */
+  /** Deletes all volumes; call while the driver is down. */
   loseState(): void
   freezeCapacity(): void
   unfreezeCapacity(): void
-  /** The driver as one incarnation of a process reaches it. With `nodeId`, its node service is that node's. */
+  /** The driver as one incarnation of a process reaches it. With `nodeId`, its node service is that of the node. */
   driverFor(incarnation: Incarnation, nodeId?: string): CsiDriver
-  /** Ends all faults, scripted ones too, and starts it if it is down. */
+  /** Ends all faults, also scripted ones, and starts the driver. */
   heal(): void
-  /** While set, it says of itself what happens to a call before its own rules and its chance are asked. */
+  /** Decides the result of a call before rules and random faults do. */
   scripted?: (call: ScriptedCall) => FakeRule | undefined
 }
 
 export interface ScriptedCall {
   readonly method: string
-  /** Names and ids. */
+  /** Volume names and ids. */
   readonly volumes: readonly string[]
 }
 
 export interface SimDriverOptions {
-  /** The node's part of a call is done, whether or not its caller ever hears of it. */
+  /** Called when the node's part of a call is done, even if the reply is lost. */
   onNode?(nodeId: string, method: string, request: Message): void
-  /** Counts the times a node has started: what was under way there when its power was cut, never happened. */
+  /** The number of boots of a node: work in progress at a power cut never happened. */
   bootOf?(nodeId: string): number
 }
 
-/** How long a call may take, unless it says otherwise; as connectDriver's. */
+/** Default timeout of a call, as in connectDriver. */
 const TIMEOUT_MS = 10_000
 
-/** What a driver cannot do it never can; UNIMPLEMENTED does not come by chance. */
+/** UNIMPLEMENTED is a fixed property of a driver and never random. */
 const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
-/** All other codes say of CreateVolume that there is no such volume. A driver that lies cannot be served without leaks. */
+/** Every other code states that CreateVolume created nothing. A driver that states that falsely cannot be used without leaks. */
 const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
 
 export function createSimDriver(
@@ -103,7 +103,7 @@ export function createSimDriver(
   let state = emptyState()
   let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
   const underWay = new Set<UnderWay>()
-  /** Attributes, by volume. */
+  /** The attributes last requested, by volume. */
   const lastAsked = new Map<string, Readonly<Record<string, string>>>()
 
   const process = createProcess(world, name, (env) => {
@@ -117,7 +117,7 @@ export function createSimDriver(
         match: (method, volumes) =>
           fair(method, volumes, script.match(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
           byChance(method, volumes),
-        hang: () => env.pass(script.hang()), // a incarnation that is over does not go on when hangs are released
+        hang: () => env.pass(script.hang()), // a crashed incarnation does not continue when hangs are released
       },
       onCrash: () => process.crash(),
     })
@@ -145,7 +145,7 @@ export function createSimDriver(
     return { afterMs: random() * faults.slowMs }
   }
 
-  /** What has been done is not denied: a driver that lies cannot be served. */
+  /** Replaces an error that would deny completed work: a driver that does so cannot be used correctly. */
   function fair(method: string, volumes: readonly string[], rule: FakeRule | undefined): FakeRule | undefined {
     if (rule?.effect?.do !== 'fail' || TELLING_NOTHING.includes(rule.effect.code)) return rule
     return isDoneAlready(method, volumes) ? { ...rule, effect: { ...rule.effect, code: 'UNAVAILABLE' } } : rule
@@ -166,7 +166,7 @@ export function createSimDriver(
         if (!underWay.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        gone.abort(OVER) // harmless once it was answered
+        gone.abort(OVER) // no effect after the answer
         settle()
       }
       const call: UnderWay = {
@@ -176,7 +176,7 @@ export function createSimDriver(
       }
       const giveUp = () => call.fail('CANCELLED', 'given up')
       const cancelTimeout = world.schedule(timeoutMs, () => call.fail('DEADLINE_EXCEEDED', 'no reply came in time'))
-      /** Half of what is lost is lost with the connection, which is noticed; the other half in silence. */
+      /** Half of the losses break the connection, which the caller notices; the others are silent. */
       const lose = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
 
       underWay.add(call)
@@ -188,7 +188,7 @@ export function createSimDriver(
           world.tally('driver request lost')
           return lose()
         }
-        for (const other of underWay) if (!other.incarnation.alive) other.gone.abort() // sockets of the dead are closed
+        for (const other of underWay) if (!other.incarnation.alive) other.gone.abort() // sockets of crashed processes are closed
         const own = current
         const { volumeId, mutableParameters } = request as unknown as Asked
         if (method.name === 'ControllerModifyVolume') lastAsked.set(volumeId, mutableParameters)
@@ -209,7 +209,7 @@ export function createSimDriver(
           }
           return world.schedule(latency(), () => end(settle))
         }
-        // It may die before the work, and between the work and the reply.
+        // The driver may crash before the work, and between the work and the reply.
         const work = own.env.pass(Promise.resolve()).then(() => own.env.pass(action()))
         work.then(
           (reply) => answer('OK', () => resolve(create(method.output, reply as never))),
@@ -252,12 +252,12 @@ interface Asked {
   readonly mutableParameters: Readonly<Record<string, string>>
 }
 
-/** A node without power has nothing staged and nothing mounted. */
+/** After a power cut nothing is staged or mounted on a node. */
 export function forgetNode(state: FakeState, nodeId: string): void {
   for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
 
-/** Why a call is given up, made once: most end as they should, and an error would be made for each of them. */
+/** The reason of every cancelled call, created once because an error per call would be costly. */
 const OVER = new Error('the call is over')
 
 interface UnderWay {

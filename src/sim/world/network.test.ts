@@ -17,7 +17,7 @@ async function aCluster() {
 }
 
 describe('the network', () => {
-  it('SYS-14 keeps the watches of one process silent for a while, and then tells it that it comes too late', async () => {
+  it('SYS-14 silences the watches of one process for a while and then answers 410 to a resume', async () => {
     const { world, cluster, deaf, other } = await aCluster()
     const { signal } = new AbortController()
     const { resourceVersion } = await settled(deaf.list(configMapKind))
@@ -49,7 +49,7 @@ describe('the network', () => {
     }
   })
 
-  it('SYS-14 may lose the replies to writes alone: they are carried out, and nobody is told', async () => {
+  it('SYS-14 can lose the replies to writes only: the writes are executed', async () => {
     const { world, cluster, deaf } = await aCluster()
     cluster.network.losing.set('deaf', { share: 1, onlyReplies: true })
     const write = deaf.create(configMapKind, named('a') as never).catch((error: ApiError) => error.code)

@@ -1,5 +1,5 @@
-// The way between a process and the API server: requests and replies take time, get lost, come twice, or meet a
-// server that is busy, failing or gone. To the process it is just a Client.
+// The network between a process and the API server: requests and replies are delayed, lost or duplicated, and the server
+// may be busy, failing or down. To the process it is a Client.
 import type { KubeObject } from '../../api/kind.ts'
 import { expired, tooManyRequests, unavailable } from '../../api/status-error.ts'
 import type { Client, WatchEvent } from '../../client/client.ts'
@@ -10,15 +10,15 @@ export interface NetworkFaults {
   latencyMs: number
   /** The request never arrives. */
   loseRequest: number
-  /** The request is carried out, but the reply never arrives. */
+  /** The request is executed, but the reply never arrives. */
   loseReply: number
   /** The request arrives twice. */
   duplicate: number
-  /** The server answers 429 or 503 without doing anything. */
+  /** The server answers 429 or 503 and does nothing. */
   refuse: number
-  /** A watch breaks, per event. */
+  /** Probability per event that the watch breaks. */
   breakWatch: number
-  /** A watch goes silent, per event: nothing more comes, and nobody says so. */
+  /** Probability per event that the watch delivers nothing more, without an error. */
   silenceWatch: number
 }
 
@@ -32,36 +32,36 @@ export const NO_FAULTS: NetworkFaults = {
   silenceWatch: 0,
 }
 
-/** What a process loses of what it sends and is sent. */
+/** The share of messages that a process loses. */
 export interface Losses {
   readonly share: number
-  /** Writes are carried out, and it is not told; all else goes well. */
+  /** Only replies to writes are lost: the writes are executed. */
   readonly onlyReplies?: boolean
 }
 
-/** Who sends: a process has a name. */
+/** The process that sends a request. */
 interface Sender {
   readonly name?: string
 }
 
-/** A client waits this long for a reply that is not coming. */
+/** How long a client waits for a reply. */
 const REPLY_TIMEOUT_MS = 10_000
-/** A stream without a word for this long is given up, as the HTTP client does. */
+/** A watch without any event for this long is closed, as the HTTP client does. */
 const SILENCE_MS_MAX = 90_000
-/** How soon, at most, a client notices that the server it is connected to has died. */
+/** The longest time until a client notices that the server has crashed. */
 const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
-  /** The client of one incarnation of a process. `server` gives the client of the server's current incarnation, if it has one. */
+  /** The client of one incarnation of a process. */
   clientFor(incarnation: Incarnation & Sender): Client
-  /** Whoever has a stream open will notice. */
+  /** Breaks every open watch. */
   serverDied(): void
-  /** What one process loses besides; by its name. */
+  /** Additional losses by process name. */
   readonly losing: Map<string, Losses>
   /**
-   * For this long nothing comes on the streams of one process or of all, about one kind or any. Then they break, and who
-   * resumes them is told that it is too late: everything has to be listed again.
+   * For `ms` the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
+   * fails with 410, so that everything must be listed again.
    */
   cutHistory(ms: number, of?: Streams): void
 }
@@ -72,16 +72,16 @@ interface Streams {
   readonly plural?: string | undefined
 }
 
-/** A stream that is open. */
+/** An open watch. */
 interface OpenStream {
-  /** Whose, and about what. */
+  /** The process, and the kind. */
   readonly name: string
   readonly plural: string
-  /** What to do when the connection is gone, while it waits for its next event. */
+  /** Called when the connection breaks, while the watch waits for its next event. */
   notice?: () => void
 }
 
-/** It changes nothing, and every stream has one a minute: what it would take on its way is not worth a step. */
+/** Periodic bookmarks change nothing, and there is one per minute and watch: they are delivered without a delay. */
 const isSignOfLife = (event: WatchEvent<KubeObject>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
@@ -89,9 +89,9 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   const faults: NetworkFaults = { ...NO_FAULTS }
   const streams = new Set<OpenStream>()
   const losing = new Map<string, Losses>()
-  /** What is cut off, until when. */
+  /** Active cuts. */
   let cuts: (Streams & { readonly untilMs: number })[] = []
-  /** How many streams come too late, by whose they are and what they are about. */
+  /** By process and kind: how many resumed watches still get 410. */
   const tooLate = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * random(), resolve))
   const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
@@ -110,7 +110,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     return losses && !losses.onlyReplies ? losses.share : 0
   }
 
-  /** One request on its way there and back. */
+  /** Sends one request and returns the reply. */
   async function exchange<T>(incarnation: Sender, call: (client: Client) => Promise<T>, isWrite = false): Promise<T> {
     await delay()
     if (happens(faults.loseRequest + losesOf(incarnation), 'request lost')) return noReply()
@@ -123,7 +123,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       (value) => ({ ok: true as const, value }),
       (error: unknown) => ({ ok: false as const, error }),
     )
-    // A server that dies in the middle never answers.
+    // A server that crashes meanwhile never answers.
     const settled = await orTooLate(outcome)
     if (twice) void call(client).catch(() => {})
     if (!settled || server() !== client) return noReply()
@@ -175,12 +175,12 @@ export function createNetwork(world: World, server: () => Client | undefined): N
           await incarnation.pass(later(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
-        // A state comes in one piece; every change has a way of its own.
+        // The initial state arrives as a whole; every later event is delayed on its own.
         if (next.value.type === 'bookmark') isState = false
         if (!isState) {
           const deafMs = deafUntilMs(own) - world.nowMs
           if (deafMs > 0) {
-            await incarnation.pass(later(deafMs + 1)) // after all that are open have been counted
+            await incarnation.pass(later(deafMs + 1)) // after every open watch was counted
             throw unavailable('the stream broke')
           }
           if (!isSignOfLife(next.value)) await incarnation.pass(delay())
@@ -202,7 +202,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       })
     })
 
-  /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
+  /** Waits for the next event until the server crashes or the client gives up. */
   function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const notice = () => {

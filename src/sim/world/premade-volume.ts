@@ -1,4 +1,4 @@
-// Storage that was there before us: a volume in the simulated driver that nobody asked it for.
+// Puts a volume into the simulated driver without a CreateVolume call.
 import type { SimDriver } from './driver.ts'
 
 export function premadeVolume(driver: SimDriver, id: string, capacityBytes: number): void {

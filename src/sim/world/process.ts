@@ -1,12 +1,12 @@
-// A process that can die: everything it awaits passes through its incarnation, and once that is over nothing it waits for
-// ever settles and nothing it scheduled ever runs. Its code simply stops at whatever await it was in.
-// The next start is a new incarnation with new state; only what it wrote elsewhere remains.
+// A process that can crash. Everything it awaits passes through its incarnation; after a crash none of these promises
+// settles and nothing it scheduled runs, so its code stops at the await it was in. The next start is a new incarnation
+// with new state.
 import type { Clock, Random } from '../../base/clock.ts'
 import { clockOf, type World } from './world.ts'
 
 export interface Incarnation {
   readonly alive: boolean
-  /** Settles as `work` does, but only while this incarnation lasts. Every pass is a point at which the process may die. */
+  /** Settles as `work` does while this incarnation lasts. The process may crash at every call. */
   pass<T>(work: Promise<T>): Promise<T>
 }
 
@@ -15,7 +15,7 @@ export interface Env extends Incarnation {
   readonly name: string
   readonly clock: Clock
   readonly random: Random
-  /** Fires on an orderly stop; a crash gives no warning. */
+  /** Fires on an orderly stop; a crash does not fire it. */
   readonly signal: AbortSignal
 }
 
@@ -23,20 +23,20 @@ export interface SimProcess {
   readonly name: string
   readonly alive: boolean
   readonly starts: number
-  /** It stands still: whatever it waits for, it does not know yet. */
+  /** Whether the process is frozen: nothing it awaits settles. */
   readonly isFrozen: boolean
   start(): void
   crash(): void
-  /** Stops in the middle of whatever it does, and goes on after `ms` as if no time had passed. Its clock says otherwise. */
+  /** Stops the process at its next await for `ms`; its clock keeps running. */
   freeze(ms: number): void
-  /** Its clock is wrong by this much more from now on, over all its lives. */
+  /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
-   * Its world is over. Signals that were made of this one's are held by the runtime until it fires, and all that listens
-   * to them with it: a process that runs many worlds would keep them all.
+   * Ends the process with its world. The runtime keeps signals derived from this one's until it fires, with all their
+   * listeners: without this, a process that runs many worlds would keep them all.
    */
   dispose(): void
-  /** Crashes by chance at the points where it waits, with this probability each. */
+  /** Probability of a crash at each await. */
   crashRate: number
 }
 
@@ -46,7 +46,7 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
   let starts = 0
   const wrong = { offsetMs: 0 }
   const stops: AbortController[] = []
-  /** What would have gone on meanwhile, while it is frozen. */
+  /** Continuations that wait for the end of a freeze. */
   let held: (() => void)[] | undefined
   const onceThawed = (run: () => void): void => {
     if (held) held.push(run)
@@ -118,7 +118,7 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
       world.tally('freeze')
       world.note(`${name} freezes`)
       world.schedule(ms, () => {
-        if (held !== own) return // it died meanwhile
+        if (held !== own) return // the process crashed meanwhile
         held = undefined
         world.note(`${name} goes on`)
         for (const run of own) run()

@@ -1,6 +1,6 @@
-// One of several servers' view of a store they share, as it is with etcd: decisions are made on a copy that lags behind,
-// by the production transactor, and are done only if every key they read is still as it was. `shared` is what etcd is
-// there; it ends with the process that holds it, and so must whoever uses this.
+// The view that one of several API servers has of a shared store, as with etcd: the production transactor decides on a copy
+// that lags behind, and a commit succeeds only if every key it read is unchanged. `shared` stands for etcd; it exists as
+// long as the process that holds it.
 
 import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
@@ -12,7 +12,7 @@ export interface SharedStoreOptions {
   readonly world: World
   readonly env: Env
   readonly shared: Store
-  /** How long a change takes to reach the copy, and a request to reach the store, at most. */
+  /** The longest delay of a change to the copy, and of a request to the store. */
   readonly latencyMs: number
 }
 
@@ -73,7 +73,7 @@ export async function shareStore({ world, env, shared, latencyMs }: SharedStoreO
         env.clock.after(latencyMs * random(), () => take(late.shift() ?? []))
       },
     })
-    /** Whichever delay is over, changes are taken in their order. */
+    /** Applies changes in their order, whichever delay ends first. */
     function take(events: readonly StoreEvent[]): void {
       for (const { key, entry } of events) {
         if (entry) held.set(key, entry)
@@ -97,6 +97,6 @@ export async function shareStore({ world, env, shared, latencyMs }: SharedStoreO
   }
 }
 
-/** etcd keeps every state. */
+/** etcd keeps every revision. */
 const kept = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

@@ -1,50 +1,49 @@
-// A world in one seed: virtual time, random, and the order in which everything that could happen next does happen.
-// Production code runs in it unmodified; it only ever waits on things this world schedules, so the same seed gives
-// the same run, step for step.
+// A simulated world: virtual time, random streams, and the order of everything that happens. Production code runs in it
+// unmodified and waits only for steps that the world schedules, so that a seed gives the same run every time.
 //
-// A step is one scheduled callback, then every microtask it set free. Steps due at the same moment are taken in an
-// order the random choose: whatever two components do "at once" is tried both ways by some seed.
+// A step is one scheduled callback and every microtask that it releases. Steps due at the same moment run in a random
+// order, so that some seed tries each order of concurrent operations.
 import type { Clock, Random } from '../../base/clock.ts'
 
 export interface World {
   readonly seed: number
-  /** One stream of chance per purpose, so that adding a roll in one place does not change all others. */
+  /** One random stream per purpose, so that a further draw for one purpose does not change the others. */
   random(purpose: string): Random
-  /** Time as the outside sees it; processes get clocks of their own from process.ts. */
+  /** True time; processes get their own clocks from process.ts. */
   readonly clock: Clock
   readonly nowMs: number
-  /** Runs `step` after `ms`; the returned function takes it back. */
+  /** Runs `step` after `ms`; the returned function cancels it. */
   schedule(ms: number, step: () => void): () => void
-  /** Takes steps until the condition holds; throws when time runs out or nothing is left to happen. */
+  /** Runs steps until the condition holds; throws if the time is up or no step is left. */
   runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
   runFor(ms: number): Promise<void>
-  /** What happened, for the one who reads a failing seed. Kinds to the last TRACE_LINES_MAX. */
+  /** Appends a line to the trace, of which the last TRACE_LINES_MAX are kept. */
   note(line: string): void
   trace(): readonly string[]
-  /** Everything noted so far, folded into one number: two runs of a seed must agree on it. */
+  /** A hash of the whole trace: two runs of a seed must agree on it. */
   readonly fingerprint: number
   readonly steps: number
-  /** Counts something that happened, mostly to somebody's harm: `reply lost`, `crash`. */
+  /** Counts an event, mostly a fault: `reply lost`, `crash`. */
   tally(what: string): void
   readonly tallies: Readonly<Record<string, number>>
 }
 
 export interface WorldOptions {
-  /** How much of what was noted is kept. Default TRACE_LINES_MAX. */
+  /** How many lines of the trace are kept. Default TRACE_LINES_MAX. */
   readonly linesMax?: number
 }
 
 const TRACE_LINES_MAX = 2_000
-/** Whoever waits at all waits for time to pass, however little: sums of fractions could stand still. */
+/** The shortest wait: with sums of smaller fractions, time could stop advancing. */
 const TICK_MS = 0.001
 const START_MS = Date.UTC(2026, 0, 1)
-/** A world that takes this many steps without reaching what it waits for is going in circles. */
+/** More steps than any run needs: an endless loop. */
 const STEPS_MAX = 5_000_000
 
 interface Step {
   readonly atMs: number
   readonly order: number
-  /** Undefined once it was taken back. */
+  /** Undefined after it was cancelled. */
   run: (() => void) | undefined
 }
 
@@ -103,11 +102,11 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
         if (condition()) return false
         const step = queue.pop()
         const why = !step
-          ? 'nothing is left to happen'
+          ? 'no step is left'
           : step.atMs > deadlineMs
             ? 'time is up'
             : steps > STEPS_MAX
-              ? 'it goes in circles'
+              ? 'the step limit is reached'
               : ''
         if (!step || why)
           throw new Error(
@@ -120,10 +119,11 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
     runFor: (ms) => {
       const untilMs = nowMs + ms
       return turnByTurn(() => {
-        if (steps > STEPS_MAX) throw new Error(`seed ${seed}: it goes in circles\n${lines.slice(-60).join('\n')}`)
+        if (steps > STEPS_MAX)
+          throw new Error(`seed ${seed}: the step limit is reached\n${lines.slice(-60).join('\n')}`)
         let step = queue.peek()
         while (step && !step.run && step.atMs <= untilMs) {
-          queue.pop() // taken back: that needs no turn of its own
+          queue.pop() // cancelled: needs no turn
           step = queue.peek()
         }
         if (step && step.atMs <= untilMs) {
@@ -138,7 +138,7 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
   return world
 }
 
-/** Offset and speed let a process's clock be wrong, as clocks are. */
+/** A clock on virtual time; `wrong` shifts its wall-clock time. */
 export function clockOf(source: { schedule: World['schedule']; nowMs: () => number }, wrong = { offsetMs: 0 }): Clock {
   return {
     nowMs: () => START_MS + Math.floor(source.nowMs()) + wrong.offsetMs,
@@ -161,12 +161,12 @@ export function clockOf(source: { schedule: World['schedule']; nowMs: () => numb
   }
 }
 
-/** So many steps the event loop takes before it looks for anything else. */
+/** Steps per turn of Node's event loop. */
 const STEPS_PER_LOOP = 128
 
 /**
- * Calls `step` until it says that there is no more. Node runs every microtask between two immediates, and the immediates
- * that are there when it comes to them in one go: nothing in a world waits for anything real.
+ * Calls `step` until it returns false. Node runs all microtasks between two immediates and all queued immediates in one
+ * turn; nothing in a world waits for anything real.
  */
 function turnByTurn(step: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -191,7 +191,7 @@ function turnByTurn(step: () => boolean): Promise<void> {
   })
 }
 
-/** The same random for the same number (mulberry32). */
+/** A deterministic random stream (mulberry32). */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -210,7 +210,7 @@ function hash(text: string, start: number): number {
   return value
 }
 
-/** Earliest first, then as the random say. */
+/** Earliest first; steps due at the same moment by their random order. */
 class StepHeap {
   readonly #steps: Step[] = []
 
