@@ -57,7 +57,7 @@ export function createFixture() {
   const events = followEvents(view)
   let revision = 0
 
-  const stored = (word: KindWord, object: any) => {
+  const stored = (word: KindWord, object: FixtureObject) => {
     const { namespace, name, ...metadata } = object.metadata
     const key = storeKeyOf(word, namespace ? `${namespace}/${name}` : name)
     const value = {
@@ -81,7 +81,7 @@ export function createFixture() {
     registries,
     calls,
     /** Stores the objects in one commit. */
-    put: (...objects: readonly (readonly [KindWord, any])[]) =>
+    put: (...objects: readonly (readonly [KindWord, FixtureObject])[]) =>
       view.take(objects.map(([word, object]) => stored(word, object))),
     gone: (word: KindWord, key: string) =>
       view.take([{ key: storeKeyOf(word, key), value: undefined, revision: ++revision }]),
@@ -125,6 +125,11 @@ export function createFixture() {
         ({ rule, text }: Problem) => `${rule}: ${text}`,
       ),
   }
+}
+
+interface FixtureObject {
+  readonly metadata: { readonly namespace?: string; readonly name: string; readonly [field: string]: unknown }
+  readonly [field: string]: unknown
 }
 
 interface ClaimParts {

@@ -880,6 +880,7 @@ describe('checkers of the state at rest', () => {
     ])
     bound(fixture, { spec: { volumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
+      'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
       'no reason: claim team-a/a requests gold, has undefined, and states no reason',
       'needless wait: claim team-a/a could have gold, has undefined, and says "undefined"',
     ])

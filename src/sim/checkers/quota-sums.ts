@@ -1,21 +1,25 @@
 // Adds up what each quota of a namespace should count, at every commit, and compares it with the quota's status. Reads the
 // stored bytes with arithmetic of its own and shares no code with the server.
 
+/** Stored JSON, read without the product's types: the sums must not depend on them. */
+// biome-ignore lint/suspicious/noExplicitAny: the checker reads arbitrary fields of stored objects
+export type StoredJson = any
+
 /** One object of a commit; undefined: it was deleted. */
 export interface Stored {
   readonly key: string
-  readonly object: any
+  readonly object: StoredJson
 }
 
 export interface QuotaSums {
   /** Takes the changes of one commit. */
   take(changes: readonly Stored[]): void
-  readonly quotas: ReadonlyMap<string, any>
-  readonly claims: ReadonlyMap<string, any>
+  readonly quotas: ReadonlyMap<string, StoredJson>
+  readonly claims: ReadonlyMap<string, StoredJson>
   /** The amounts that a quota with this spec counts, by key, at present or with one more claim. */
-  addUp(spec: any, another?: any): Map<string, bigint>
+  addUp(spec: StoredJson, another?: StoredJson): Map<string, bigint>
   /** Whether a quota with this spec would accept one more claim. */
-  hasRoomFor(spec: any, claim: any): boolean
+  hasRoomFor(spec: StoredJson, claim: StoredJson): boolean
 }
 
 const CLAIMS = 'core/persistentvolumeclaims/'
@@ -23,9 +27,9 @@ const QUOTAS = 'core/resourcequotas/'
 const PODS = 'core/pods/'
 
 export function createQuotaSums(namespace: string, report: (text: string) => void): QuotaSums {
-  const claims = new Map<string, any>()
-  const quotas = new Map<string, any>()
-  const pods = new Map<string, any>()
+  const claims = new Map<string, StoredJson>()
+  const quotas = new Map<string, StoredJson>()
+  const pods = new Map<string, StoredJson>()
   /** Every object of the namespace by resource: `configmaps`, `leases.coordination.k8s.io`. */
   const objects = new Map<string, Set<string>>()
   const collections = [
@@ -50,7 +54,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
    * `states`: the quota before the commit and after each of its writes; the charge was made against one of them.
    * `withNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
    */
-  function check(name: string, states: readonly any[], withNewStatus: readonly any[]): void {
+  function check(name: string, states: readonly StoredJson[], withNewStatus: readonly StoredJson[]): void {
     const [before] = states
     const quota = states.at(-1)
     const counted = addUp(quota.spec)
@@ -71,7 +75,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     }
   }
 
-  const addUp = (spec: any, another?: any) =>
+  const addUp = (spec: StoredJson, another?: StoredJson) =>
     sumOf(spec, {
       claims: [...claims.values(), ...(another ? [another] : [])],
       pods: [...pods.values()],
@@ -90,7 +94,7 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
       return [...addUp(spec, claim)].every(isWithin)
     },
     take(changes) {
-      const statesOf = new Map<string, any[]>([...quotas].map(([name, quota]) => [name, [quota]]))
+      const statesOf = new Map<string, StoredJson[]>([...quotas].map(([name, quota]) => [name, [quota]]))
       const newStatus = new Set<string>()
       let isOurs = false
       for (const { key, object } of changes) {
@@ -114,21 +118,22 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
 }
 
 /** For a new claim: a status with anything that a quota counts. */
-function hasNewStatus({ metadata, status = {} }: any, before: any): boolean {
+function hasNewStatus({ metadata, status = {} }: StoredJson, before: StoredJson): boolean {
   if (before?.metadata.uid === metadata.uid) return JSON.stringify(before.status ?? {}) !== JSON.stringify(status)
   return status.allocatedResources !== undefined || status.currentVolumeAttributesClassName !== undefined
 }
 
-const scopeOf = ({ metadata, spec }: any): string => `${metadata.uid} ${JSON.stringify(spec.scopeSelector ?? null)}`
+const scopeOf = ({ metadata, spec }: StoredJson): string =>
+  `${metadata.uid} ${JSON.stringify(spec.scopeSelector ?? null)}`
 
 interface Contents {
-  readonly claims: readonly any[]
-  readonly pods: readonly any[]
+  readonly claims: readonly StoredJson[]
+  readonly pods: readonly StoredJson[]
   /** The number of objects of a resource, named as in `count/…`. */
   countOf(resource: string): number
 }
 
-function sumOf(spec: any, contents: Contents): Map<string, bigint> {
+function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
   const requirements = requirementsOf(spec)
   const isAboutClaims = requirements.every(({ scopeName }) => scopeName === CLASS_SCOPE)
   const isAboutPods = requirements.every(({ scopeName }) => scopeName !== CLASS_SCOPE)
@@ -171,20 +176,26 @@ function sumOf(spec: any, contents: Contents): Map<string, bigint> {
 const CLASS_SCOPE = 'VolumeAttributesClass'
 
 /** From scopes and scopeSelector. An expression without a scope name means VolumeAttributesClass. */
-function requirementsOf({ scopes = [], scopeSelector }: any): { scopeName: string; operator: string; values?: any }[] {
+function requirementsOf({
+  scopes = [],
+  scopeSelector,
+}: StoredJson): { scopeName: string; operator: string; values?: StoredJson }[] {
   return [
     ...scopes.map((scopeName: string) => ({ scopeName, operator: 'Exists' })),
-    ...(scopeSelector?.matchExpressions ?? []).map((one: any) => ({ scopeName: CLASS_SCOPE, ...one })),
+    ...(scopeSelector?.matchExpressions ?? []).map((one: StoredJson) => ({ scopeName: CLASS_SCOPE, ...one })),
   ]
 }
 
 /** The classes that a claim requests, has, and is being changed to. */
-function classesOf({ spec, status }: any): string[] {
+function classesOf({ spec, status }: StoredJson): string[] {
   const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
   return [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName, target].filter(Boolean)
 }
 
-function isCounted({ operator, values = [] }: { operator: string; values?: any }, classes: readonly string[]): boolean {
+function isCounted(
+  { operator, values = [] }: { operator: string; values?: StoredJson },
+  classes: readonly string[],
+): boolean {
   const has = classes.some((name) => values.includes(name))
   const hasOther = classes.some((name) => !values.includes(name))
   switch (operator) {
@@ -199,10 +210,13 @@ function isCounted({ operator, values = [] }: { operator: string; values?: any }
   }
 }
 
-function isPodCounted(requirement: { scopeName: string; operator: string; values?: any }, { spec }: any): boolean {
+function isPodCounted(
+  requirement: { scopeName: string; operator: string; values?: StoredJson },
+  { spec }: StoredJson,
+): boolean {
   const hasDeadline = spec.activeDeadlineSeconds !== undefined
   const isBestEffort = [...spec.containers, ...(spec.initContainers ?? [])].every(
-    ({ resources: { requests = {}, limits = {} } = {} as any }: any) =>
+    ({ resources: { requests = {}, limits = {} } = {} as StoredJson }: StoredJson) =>
       ['cpu', 'memory'].every((name) => requests[name] === undefined && limits[name] === undefined),
   )
   switch (requirement.scopeName) {
@@ -222,14 +236,14 @@ function isPodCounted(requirement: { scopeName: string; operator: string; values
 }
 
 /** The sum over the containers, or the largest init container if that is more. */
-function askedBy({ spec }: any, part: string, name: string, units: bigint): bigint {
-  const of = ({ resources }: any) => amountOf(resources?.[part]?.[name], units)
+function askedBy({ spec }: StoredJson, part: string, name: string, units: bigint): bigint {
+  const of = ({ resources }: StoredJson) => amountOf(resources?.[part]?.[name], units)
   const together = spec.containers.map(of).reduce((total: bigint, one: bigint) => total + one, 0n)
   return largest([together, ...(spec.initContainers ?? []).map(of)])
 }
 
 /** A lowered amount counts until the volume has less. */
-function heldOf({ spec, status }: any, name: string): bigint {
+function heldOf({ spec, status }: StoredJson, name: string): bigint {
   const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
   const held = largest(lists.map((list) => amountOf(list?.[name])))
   return name !== 'storage' && held > 0n ? largest([held, amountOf(status?.capacity?.[name])]) : held

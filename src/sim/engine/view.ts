@@ -73,6 +73,10 @@ const KINDS: Readonly<Record<KindWord, Kind>> = {
   event: eventKind,
 }
 
+/** An object of any kind of the view. */
+// biome-ignore lint/suspicious/noExplicitAny: the kind is known at run time only
+type AnyObject = any
+
 /** A change of one object. */
 export type Change = { readonly [W in KindWord]: ChangeOf<W> }[KindWord]
 export interface ChangeOf<W extends KindWord> {
@@ -172,9 +176,9 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     if (!place) return []
     const [prefix, of] = place
     const name = key.slice(prefix.length)
-    const collection = collections[of] as Map<string, any>
+    const collection = collections[of] as Map<string, AnyObject>
     const old = collection.get(name)
-    const next: any = value && decodeStored({ value, modRevision: revision })
+    const next: AnyObject | undefined = value && decodeStored({ value, modRevision: revision })
     if (next) collection.set(name, next)
     else collection.delete(name)
     index({ of, key: name, old, next })
@@ -185,7 +189,7 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     return [{ of, key: name, old, next } as Change]
   }
 
-  function index({ of, key, old, next }: { of: KindWord; key: string; old: any; next: any }): void {
+  function index({ of, key, old, next }: { of: KindWord; key: string; old: AnyObject; next: AnyObject }): void {
     if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
     if (of === 'volume') {
       const [before, after] = [assetOf(old), assetOf(next)]

@@ -1,7 +1,9 @@
 // Capacity at rest: there is one capacity object for every node and every class that waits for a consumer, it states what the
 // driver has free, there are no others, and no pool is over-full.
 import { quantityToBytes } from '../../../api/quantity.ts'
+import type { FakeVolume } from '../../../csi/fake/index.ts'
 import { PLACE } from '../../plan/catalog.ts'
+import { IMPORTED } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
 import { freeBytes, poolsAt } from '../feasible.ts'
 import type { AtRest } from './index.ts'
@@ -21,8 +23,12 @@ export function capacityProblems({ system, view, exemptions }: AtRest): Problem[
   const problems: string[] = []
   for (const [name, { settings }] of system.drivers)
     for (const pool of settings.pools) {
-      const free = freeBytes(system, name, pool)
-      if (free < 0) problems.push(`pool ${pool.name} of ${name} is over-full by ${-free} bytes`)
+      // Imported volumes do not ask for room.
+      const isCreated = ({ id, pool: of }: FakeVolume) => of === pool.name && !id.startsWith(IMPORTED)
+      const created = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
+      const used = created.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
+      if (used > pool.capacityBytes)
+        problems.push(`pool ${pool.name} of ${name} is over-full: ${used} of ${pool.capacityBytes}`)
     }
   for (const [className, { provisioner, volumeBindingMode }] of view.classes) {
     if (provisioner !== DRIVER || volumeBindingMode !== 'WaitForFirstConsumer') continue
