@@ -10,7 +10,7 @@ import { createExpanding, type ExpandingDeps } from '../../controllers/expanding
 import { createVolumeChangeControllers, type VolumeChange } from '../../controllers/volume-changes/index.ts'
 import { type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
-import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
+import { createExpandVolume, type ExpandDeps } from '../../nodeagent/csi/expand-volume.ts'
 import { createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
 import type { ProcessContext } from '../engine/process-host.ts'
 import { GI } from '../plan/catalog.ts'
@@ -123,7 +123,7 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
     books: { publication: () => ({}), stagingOf: () => undefined },
     metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
   }
-  const grow = createGrowVolume({ client, events, clock, random, ...agent } as unknown as GrowDeps)
+  const expand = createExpandVolume({ client, events, clock, random, ...agent } as unknown as ExpandDeps)
   const pod = { metadata: { namespace: NAMESPACE, name: 'user', uid: 'user' }, spec: {} } as never
   const controller = createController({
     name: 'node',
@@ -148,7 +148,7 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
         handle,
         target: targetOf(handle),
       }
-      const afterMs = await grow(
+      const afterMs = await expand(
         { pod, volume, publication: { ...publication, isInline: false, attachmentId: '' } },
         signal,
       )

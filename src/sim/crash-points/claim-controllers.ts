@@ -19,7 +19,7 @@ import { commonDeps, type ProcessContext } from '../engine/process-host.ts'
 import type { Env } from '../world/process.ts'
 import { DRIVER } from './crash-point.ts'
 
-const OPTIONS = { bindsAtOnce: true }
+const OPTIONS = { bindsOnSave: true }
 const RESTART_MS = 1_000
 
 export async function runBinder({ env, client }: ProcessContext, plugin: ProvisionerPlugin): Promise<void> {

@@ -1,11 +1,12 @@
 // The processes of the system, each made of the production code that its command runs: the controllers of `stowage server`,
 // `stowage node`, and, where the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
 import { setMaxListeners } from 'node:events'
-import { parseLeaseDuration } from '../../cli/lease-flag.ts'
-import { readProvisionerSettings } from '../../cli/provisioner-flags.ts'
-import { provideVolumes } from '../../cli/provisioner-work.ts'
-import { readResizerSettings } from '../../cli/resizer-flags.ts'
-import { changeVolumes } from '../../cli/resizer-work.ts'
+import { processIdentity } from '../../base/process-identity.ts'
+import { readProvisionerSettings } from '../../cli/commands/provisioner/command.ts'
+import { provisionerParts } from '../../cli/commands/provisioner/run.ts'
+import { readResizerSettings } from '../../cli/commands/resizer/command.ts'
+import { resizerParts } from '../../cli/commands/resizer/run.ts'
+import { parseLeaseDuration } from '../../cli/flags/lease-duration.ts'
 import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
@@ -14,10 +15,11 @@ import { type CallObserver, createCsiMetrics, driverFacts, serializeCalls, waitU
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
-import type { MachineFacts } from '../../nodeagent/node/facts.ts'
+import type { MachineInfo } from '../../nodeagent/node/machine-info.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from '../../processes/controllers.ts'
-import { createLeadership } from '../../processes/sidecar.ts'
-import { createCacheSet, createClientMetrics } from '../../runtime/index.ts'
+import { createDriverControllers } from '../../processes/driver-controllers.ts'
+import { leaseTimesOf } from '../../processes/run-sidecar.ts'
+import { createCacheSet, createClientMetrics, createLeaderElection, createManager } from '../../runtime/index.ts'
 import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
 import type { Env } from '../world/process.ts'
 import type { Machine } from './machine.ts'
@@ -36,7 +38,7 @@ const RETRY_MS = 20_000
 /** Renewal period of a node's lease: two renewals may be lost before the node counts as lost. */
 const RENEW_MS = 15_000
 
-const MACHINE: MachineFacts = {
+const MACHINE: MachineInfo = {
   hostname: 'machine',
   address: '192.0.2.7',
   os: 'linux',
@@ -100,7 +102,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 
   async function runProvisioner(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry } = context
-    const { connection, facts } = await meet(context, driver)
+    const { connection, facts } = await connectTo(context, driver)
     const hasCapacity = facts.controller.has('GET_CAPACITY')
     const settings = {
       ...readProvisionerSettings({
@@ -112,51 +114,68 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       gates: deps.gates(),
     }
     const metrics = createClientMetrics(registry)
-    const run = { ...commonDeps(context.env), settings, env: { NAMESPACE: KUBE_SYSTEM } }
-    const work = {
-      ...run,
-      client,
-      unlimited: client,
-      driver: serializeCalls(connection),
+    const parts = provisionerParts(settings, { met: { facts }, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
+    const given = {
       facts,
+      driver: serializeCalls(connection),
       gates: deps.gates(),
-      metrics,
-      provisioningMetrics: createProvisioningMetrics(registry),
-      capacityMetrics: createCapacityMetrics(registry),
+      driverMetrics: {
+        provisioning: createProvisioningMetrics(registry),
+        capacity: createCapacityMetrics(registry),
+      },
     }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: driver, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run((term, election) => provideVolumes({ ...work, election }, term))
+    await createManager({
+      ...commonDeps(context.env),
+      client,
+      metrics,
+      lease: { namespace: KUBE_SYSTEM, name: driver, ...leaseTimesOf(settings) },
+      createControllers: (term) => [createDriverControllers({ ...term, ...given }, parts)],
+    }).run(context.env.signal)
   }
 
   async function runResizer(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry } = context
-    const { connection, facts } = await meet(context, driver)
+    const { connection, facts } = await connectTo(context, driver)
     const settings = { ...readResizerSettings(LEASE), gates: deps.gates() }
     const metrics = createClientMetrics(registry)
-    const run = { ...commonDeps(context.env), settings, env: {} }
-    const modifyingMetrics = createModifyingMetrics(registry)
-    const work = { ...run, client, driver: serializeCalls(connection), facts, metrics, modifyingMetrics }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `resizer-${driver}`, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run((term, election) => changeVolumes({ ...work, election }, term))
+    const given = {
+      facts,
+      driver: serializeCalls(connection),
+      gates: deps.gates(),
+      driverMetrics: { modifying: createModifyingMetrics(registry) },
+    }
+    await createManager({
+      ...commonDeps(context.env),
+      client,
+      metrics,
+      lease: { namespace: KUBE_SYSTEM, name: `resizer-${driver}`, ...leaseTimesOf(settings) },
+      createControllers: (term) => [createDriverControllers({ ...term, ...given }, resizerParts(settings))],
+    }).run(context.env.signal)
   }
 
   /** The attacher has no command of its own; it uses the same leader election as the other sidecars. */
   async function runAttacher(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry, env } = context
-    const { connection, facts } = await meet(context, driver)
+    const { connection, facts } = await connectTo(context, driver)
     const metrics = createClientMetrics(registry)
-    const settings = readResizerSettings(LEASE)
-    const run = { ...commonDeps(env), settings, env: {} }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `attacher-${driver}`, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run(async (term, election) => {
+    const election = createLeaderElection({
+      ...commonDeps(env),
+      client,
+      namespace: KUBE_SYSTEM,
+      name: `attacher-${driver}`,
+      identity: processIdentity(env.random),
+      ...leaseTimesOf(readResizerSettings(LEASE)),
+    })
+    const lead = async (term: AbortSignal) => {
       setMaxListeners(0, term)
       const caches = createCacheSet({ client, ...commonDeps(env) })
       const calls = { driver: serializeCalls(connection), facts, election }
       await createAttacher({ client, caches, ...commonDeps(env), metrics, ...calls }).run(term)
-    })
+    }
+    await election.run(async (term) => await lead(term), env.signal)
   }
 
-  async function meet({ env, registry, connect }: ProcessContext, driver: DriverName) {
+  async function connectTo({ env, registry, connect }: ProcessContext, driver: DriverName) {
     const connection = connect({ address: driver, ...commonDeps(env), metrics: createCsiMetrics(registry) })
     await waitUntilReady(connection, commonDeps(env))
     return { connection, facts: await driverFacts(connection, env.signal) }
@@ -178,7 +197,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       machine: { ...MACHINE, hostname: name },
       disk: diskOf(env, machine.disk),
       plugins: {
-        directory: { list: async () => [], watch: () => () => {}, tellsAll: true },
+        directory: { list: async () => [], watch: () => () => {}, watchesAll: true },
         calls: {
           getInfo: async () => ({ type: '', name: '', endpoint: '', supportedVersions: [] }),
           notify: async () => {},
