@@ -120,9 +120,9 @@ export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const registered = { name: DRIVER, csi: driver, can: new Set(['EXPAND_VOLUME']) }
   const agent = {
     drivers: { get: () => registered },
-    books: { publication: () => ({}), stagingOf: () => undefined },
+    records: { publication: () => ({}), stagingOf: () => undefined },
     metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
-  }
+  } satisfies Partial<Record<keyof ExpandDeps, unknown>>
   const expand = createExpandVolume({ client, events, clock, random, ...agent } as unknown as ExpandDeps)
   const pod = { metadata: { namespace: NAMESPACE, name: 'user', uid: 'user' }, spec: {} } as never
   const controller = createController({
