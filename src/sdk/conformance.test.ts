@@ -34,14 +34,14 @@ function memoryPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
   return { assets, plugin: { ...plugin, ...overrides } }
 }
 
-describe('the rules for provisioners, as a test', () => {
-  it('PROV-17 a provisioner that keeps them passes, and nothing of the test is left', async () => {
+describe('testProvisioner', () => {
+  it('PROV-17 passes a correct provisioner and leaves nothing behind', async () => {
     const { assets, plugin } = memoryPlugin()
     await testProvisioner(plugin, { claim: { parameters: { tier: 'fast' } } })
     expect([...assets]).toEqual([])
   })
 
-  it('PROV-12 PROV-17 tries another class, as it is told to', async () => {
+  it('PROV-12 PROV-17 tests another class if one is given', async () => {
     const seen = new Set<string>()
     const { plugin } = memoryPlugin()
     const { provision } = plugin
@@ -59,7 +59,7 @@ describe('the rules for provisioners, as a test', () => {
     await expect(wrong).rejects.toThrow('otherParameters: Class "another" has "warp"')
   })
 
-  it('PROV-12 PROV-17 one that does not know what became of the other class may say so', async () => {
+  it('PROV-12 PROV-17 accepts a provisioner that reports an unknown outcome for the other class', async () => {
     const { plugin } = memoryPlugin()
     const { provision } = plugin
     plugin.provision = async (request, call) => {
@@ -76,7 +76,7 @@ describe('the rules for provisioners, as a test', () => {
     })
     afterEach(() => rm(root, { recursive: true, force: true }))
 
-    it('PROV-17 the provisioner in the box keeps them', async () => {
+    it('PROV-17 passes the built-in directory provisioner', async () => {
       await testProvisioner(await openDirectoryPlugin({ root }), { claim: { parameters: { mode: '0700' } } })
       expect(await readdir(root)).toEqual([])
     })
@@ -131,7 +131,7 @@ describe('the rules for provisioners, as a test', () => {
   ]
   let counter = 0
   for (const [what, overrides, name] of BROKEN) {
-    it(`PROV-17 one that ${what} does not pass`, async () => {
+    it(`PROV-17 fails a provisioner that ${what}`, async () => {
       const { plugin } = memoryPlugin(overrides)
       await expect(testProvisioner(plugin)).rejects.toThrow(`A rule for provisioners is broken: ${name}`)
     })
@@ -179,7 +179,7 @@ describe('a cluster for one provisioner', () => {
   })
   afterEach(() => trial.stop())
 
-  it('PROV-17 shows the volume that a claim gets', async () => {
+  it('PROV-17 returns the volume of a claim', async () => {
     const volume = await trial.provision({ size: '5Gi', parameters: { tier: 'fast' } })
     expect(volume).toMatchObject({
       source: { nfs: { server: 'fast', path: `/${volume.name}` } },
@@ -189,14 +189,14 @@ describe('a cluster for one provisioner', () => {
     })
   })
 
-  it('PROV-10 and the reason why one gets none', async () => {
+  it('PROV-10 rejects with the reason if provisioning fails', async () => {
     await expect(trial.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
     const selector = { matchLabels: { tier: 'fast' } }
     await expect(trial.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
     await expect(trial.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
   })
 
-  it('PROV-14 and deletes it when its claim is deleted', async () => {
+  it('PROV-14 deletes the volume with its claim', async () => {
     const volume = await trial.provision()
     expect(memory.assets.has(volume.name)).toBe(true)
     await trial.release(volume)
