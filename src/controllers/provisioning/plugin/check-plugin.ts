@@ -1,4 +1,4 @@
-// The mistakes of a plugin's author that can be seen before the first claim comes. Thrown at once, for the author to read.
+// Checks the definition of a plugin before the first claim, and throws an error for its author.
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
 import type { LabelDeclarations, ProvisionerPlugin } from './contract.ts'
 import type { ParameterDeclarations } from './parameter.ts'
