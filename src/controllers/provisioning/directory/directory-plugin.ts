@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { syncDirectory } from '../../../base/files.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import { defineProvisioner } from '../plugin/check-plugin.ts'
-import type { ExistingVolume, MadeVolume, ProvisionerPlugin } from '../plugin/contract.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume } from '../plugin/contract.ts'
 import { Infeasible, NothingMade, TryAnotherNode } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
 import { diskProblem, errorCode } from './disk-problem.ts'
@@ -46,7 +46,7 @@ const PARAMETERS = {
   }),
 }
 
-export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<ProvisionerPlugin<any, any>> {
+export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<AnyProvisionerPlugin> {
   const { node, log = silentLog } = options
   const root = typeof options.root === 'string' ? await openRoot(options.root) : options.root
 

@@ -3,6 +3,10 @@
 // they are published unchanged. Errors that a plugin may throw: failures.ts.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
 
+/** A plugin with any parameters and labels. */
+// biome-ignore lint/suspicious/noExplicitAny: the type parameters occur in both argument and result positions
+export type AnyProvisionerPlugin = ProvisionerPlugin<any, any>
+
 export interface ProvisionerPlugin<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,

@@ -23,8 +23,8 @@ import { createProvisioningControllers } from '../controllers/provisioning/index
 import { existingVolume } from '../controllers/provisioning/plugin/check-result.ts'
 import type {
   AccessMode,
+  AnyProvisionerPlugin,
   ExistingVolume,
-  ProvisionerPlugin,
   VolumeMode,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -32,13 +32,13 @@ import { createCacheSet, type EventDetails } from '../runtime/index.ts'
 import { openMemoryStore } from '../store/memory.ts'
 import { PROVISIONER } from '../volumes/names.ts'
 
-export interface TrialOptions {
+export interface TestClusterOptions {
   /** How long to wait for a volume to be provisioned or deleted. Default 30 s. */
   readonly timeoutMs?: number
 }
 
 /** The claim to create; absent fields have the usual defaults. */
-export interface TrialClaim {
+export interface TestClaim {
   /** Default `1Gi`. */
   readonly size?: string
   /** Of the class. */
@@ -59,17 +59,17 @@ export interface TrialClaim {
   readonly selectedNode?: string
 }
 
-export interface TrialVolume extends ExistingVolume {
+export interface TestVolume extends ExistingVolume {
   /** The claim it was provisioned for. */
   readonly claim: { readonly namespace: string; readonly name: string }
   readonly mountOptions: readonly string[]
 }
 
-export interface ProvisionerTrial {
+export interface TestCluster {
   /** Creates a class and a claim, and waits for the volume. Rejects with the message of the claim's event. */
-  provision(claim?: TrialClaim): Promise<TrialVolume>
+  provision(claim?: TestClaim): Promise<TestVolume>
   /** Deletes the claim, and waits until the provisioner has deleted the volume. Rejects with the message of its event. */
-  release(volume: TrialVolume): Promise<void>
+  release(volume: TestVolume): Promise<void>
   /** Stops the controllers and starts new ones, as after a restart of the process. */
   restart(): Promise<void>
   stop(): Promise<void>
@@ -80,10 +80,10 @@ const LOOK_AGAIN_MS = 5
 const RETRY_MS = 20
 const NAMESPACE = 'default'
 
-export async function startTrial(
-  plugin: ProvisionerPlugin<any, any>,
-  { timeoutMs = TIMEOUT_MS }: TrialOptions = {},
-): Promise<ProvisionerTrial> {
+export async function startTestCluster(
+  plugin: AnyProvisionerPlugin,
+  { timeoutMs = TIMEOUT_MS }: TestClusterOptions = {},
+): Promise<TestCluster> {
   const clock = systemClock()
   const random = systemRandom()
   const store = await openMemoryStore({ clock })
@@ -124,7 +124,7 @@ export async function startTrial(
     }
   }
 
-  async function provision(request: TrialClaim = {}): Promise<TrialVolume> {
+  async function provision(request: TestClaim = {}): Promise<TestVolume> {
     const name = `trial-${++count}`
     const { parameters, mountOptions, selectedNode } = request
     await client.create(storageClassKind, {
@@ -141,7 +141,7 @@ export async function startTrial(
     return { ...existingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
   }
 
-  async function release({ name, claim }: TrialVolume): Promise<void> {
+  async function release({ name, claim }: TestVolume): Promise<void> {
     const bound = await volumeNamed(name)
     if (!bound) throw new Error(`There is no volume "${name}" any more.`)
     await client.delete(persistentVolumeClaimKind, claim)
@@ -189,7 +189,7 @@ export async function startTrial(
   }
 }
 
-const claimOf = (name: string, request: TrialClaim, provisioner: string): PersistentVolumeClaim => ({
+const claimOf = (name: string, request: TestClaim, provisioner: string): PersistentVolumeClaim => ({
   metadata: {
     namespace: NAMESPACE,
     name,
