@@ -70,7 +70,7 @@ export interface ApiServerOptions {
   readonly trackManagedFields?: boolean
 }
 
-export interface Limits {
+interface Limits {
   /** Concurrent requests, without watches. More get 429 with Retry-After. */
   readonly inFlightMax: number
   /** Open watches. More get 429. */

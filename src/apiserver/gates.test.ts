@@ -1,5 +1,5 @@
-// Feature gates, on and off in every combination, with servers restarted on one disk: what new objects may have, what
-// stored objects keep, what is refused and in which words.
+// Feature gates in every combination, with servers restarted on the same store: which fields new objects may have, which
+// stored objects keep, and which changes are rejected.
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FEATURE_GATES, type FeatureGate, parseFeatureGates } from '../api/feature-gates.ts'
@@ -15,7 +15,7 @@ const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
 
 let api: ServerFixture
 let medium: Medium
-afterEach(() => api.store.close()) // closing twice is nothing
+afterEach(() => api.store.close()) // closing twice is harmless
 
 const off = (...gates: FeatureGate[]) => gates.map((gate) => `${gate}=false`).join(',')
 
@@ -203,7 +203,7 @@ describe('RecoverExpansionFailure off, by either of its names', () => {
     expect((await lower()).status).toBe(200)
     await restart(`${name}=false`)
     const again = await change('data', { resources: { requests: { storage: '3Gi' } } })
-    expect([again.status, again.json.spec?.allocatedResources]).toEqual([200, { storage: '10Gi' }]) // it has used it
+    expect([again.status, again.json.spec?.allocatedResources]).toEqual([200, { storage: '10Gi' }]) // the claim has the field already
   })
 })
 
@@ -241,7 +241,7 @@ describe('any combination of gates', () => {
             expect((await api.get(`${CLAIMS}/${name}`)).json.spec).toEqual(spec)
             const touched = await api.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${turn}` } } })
             const put = await api.put(`${CLAIMS}/${name}`, (await api.get(`${CLAIMS}/${name}`)).json)
-            // The mark is all that a later gate may add: it is what quota charges anyway.
+            // A gate that is enabled later may add only the high-water mark, which the quota charges anyway.
             if (gates.has('RecoverExpansionFailure')) spec.allocatedResources = { storage: '1Gi' }
             expect(touched.json.spec).toEqual(spec)
             expect([put.status, put.json.spec]).toEqual([200, spec])

@@ -66,7 +66,7 @@ export interface RuntimeConfig {
   serves(group: string, version: string, plural: string): boolean
 }
 
-export const allVersionsOn: RuntimeConfig = { serves: () => true }
+const allVersionsOn: RuntimeConfig = { serves: () => true }
 
 /**
  * Parses `storage.k8s.io/v1alpha1=false,storage.k8s.io/v1/volumeattributesclasses=false,v1=true`.

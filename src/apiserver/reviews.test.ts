@@ -1,4 +1,4 @@
-// Questions about identity and rights, as kubectl auth whoami, auth can-i and delegated authorizers ask them.
+// Reviews of identity and rights, as used by kubectl auth whoami, kubectl auth can-i and delegated authorizers.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'

@@ -52,7 +52,7 @@ export type Json = any
 type Headers = Readonly<Record<string, string>>
 type PatchType = 'json' | 'merge' | 'strategic-merge'
 
-export interface FixtureResponse {
+interface FixtureResponse {
   readonly status: number
   readonly headers: ApiResponse['headers']
   readonly text: string
@@ -60,7 +60,7 @@ export interface FixtureResponse {
   readonly json: Json
 }
 
-export interface FixtureWatch {
+interface FixtureWatch {
   /** The events received so far. */
   readonly events: readonly { type: string; object: Json }[]
   readonly ended: boolean

@@ -1,4 +1,4 @@
-// One object, whichever version or group shows it; and what stays when a version or a feature is switched off.
+// One stored object in several versions and groups; and the effect of disabling a version or a feature.
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'

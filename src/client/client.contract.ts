@@ -76,7 +76,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       ['a missing one', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
       ['a taken name', 409, 'AlreadyExists', () => client.create(namespaceKind, { metadata: { name: 'default' } })],
       ['an invalid one', 422, 'Invalid', () => client.create(configMapKind, map('Not A Name'))],
-      ['a field nobody selects by', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
+      ['an unknown field selector', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
     ])('%s is an ApiError with the code and reason of the server', async (_what, code, reason, run) => {
       expect(await errorOf(run())).toMatchObject({ code, reason })
     })
@@ -208,7 +208,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
     afterEach(() => closing.abort())
 
-    /** Reads until the condition holds; fails by the test's own time when it never does. */
+    /** Reads until the condition holds; else the test times out. */
     const follow = async (request: Omit<WatchRequest, 'signal'>, until: () => boolean, during = async () => {}) => {
       const events = client.watch(configMapKind, { ...request, signal: closing.signal })[Symbol.asyncIterator]()
       const first = events.next()
@@ -219,7 +219,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       }
       await events.return?.()
     }
-    const told = () =>
+    const summary = () =>
       seen.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
     it('SYS-3 sends every change after a version in order, each delete with its own version', async () => {
@@ -234,7 +234,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
           await client.create(configMapKind, map('b'))
         },
       )
-      expect(told()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
+      expect(summary()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
       const versions = seen.map((event) => Number((event as Json).object.metadata.resourceVersion))
       expect(versions).toEqual([...versions].sort((a, b) => a - b))
       expect(new Set(versions).size).toBe(4)
@@ -246,7 +246,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       await client.create(configMapKind, map('b'))
       const version = String(api.store.revision)
       await follow({ sendInitialEvents: true }, () => seen.length === 3)
-      expect(told()).toEqual(['added a', 'added b', 'bookmark'])
+      expect(summary()).toEqual(['added a', 'added b', 'bookmark'])
       expect(seen[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
 
@@ -263,7 +263,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         body: { metadata: { labels: { tier: 'db' } } },
       })
       await follow({ resourceVersion: from, labelSelector: 'tier=web' }, () => seen.length === 3)
-      expect(told()).toEqual(['added a', 'added b', 'deleted a'])
+      expect(summary()).toEqual(['added a', 'added b', 'deleted a'])
     })
 
     it('ends without an error on abort, also while it waits', async () => {

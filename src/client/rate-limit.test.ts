@@ -18,7 +18,7 @@ function limited(perSecond: number, burst: number, isAtomic = true) {
   } as unknown as Client
   return { clock, sentMs, client: rateLimited(client, { perSecond, burst }, clock) }
 }
-/** In small steps, so that what is ready runs at its time. */
+/** In small steps, so that each request is sent at its time. */
 async function pass(clock: ManualClock, ms: number) {
   for (let passed = 0; passed < ms; passed += 100) {
     await new Promise((resolve) => setImmediate(resolve))

@@ -37,8 +37,8 @@ function start(fixture: ServerFixture, create: Maker): () => Promise<unknown> {
   }
 }
 
-describe('garbage collection with a kind switched off', () => {
-  it('SYS-15 spares what belongs to an object of that kind, and does the rest of its work', async () => {
+describe('garbage collection with a disabled kind', () => {
+  it('SYS-15 keeps dependents of objects of that kind, and collects the rest', async () => {
     const medium = memoryMedium()
     let fixture = await createServerFixture({ medium })
     const parameters = { iops: '1' }
@@ -68,8 +68,8 @@ describe('garbage collection with a kind switched off', () => {
   })
 })
 
-describe('a namespace that is deleted with a kind switched off', () => {
-  it('SYS-15 goes all the same', async () => {
+describe('namespace deletion with a disabled kind', () => {
+  it('SYS-15 completes', async () => {
     const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_OFF })
     ending.push(() => fixture.store.close(), start(fixture, createNamespaceController))
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
@@ -82,8 +82,8 @@ describe('a namespace that is deleted with a kind switched off', () => {
   })
 })
 
-describe('scheduling with capacity objects switched off', () => {
-  it('SYS-15 places pods without asking for capacity, also those of drivers that publish it', async () => {
+describe('scheduling with capacity objects disabled', () => {
+  it('SYS-15 schedules pods without checking capacity', async () => {
     const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_OFF })
     ending.push(() => fixture.stop())
     fixture.storage.free.set('n1', gi(10))

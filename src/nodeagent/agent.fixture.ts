@@ -1,5 +1,5 @@
-// For tests: an agent on a trial server, with a modelled disk and a fake CSI driver that says what it mounts there. It can
-// be killed at any moment and started again on the same disk, as can the driver.
+// Fixture of the agent tests: an agent on a test server, with a memory disk and a fake CSI driver that mounts on it.
+// Agent and driver can be killed at any moment and started again on the same disk.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
@@ -39,9 +39,9 @@ export const MACHINE: MachineInfo = {
   bootId: 'b',
 }
 
-export interface AgentTrialOptions {
+export interface AgentFixtureOptions {
   readonly settings?: Partial<FakeSettings>
-  /** Default: attachRequired false. Null: none. */
+  /** The CSIDriver's spec. Default: attachRequired false. Null: no CSIDriver. */
   readonly csiDriver?: object | null
   readonly log?: Logger
   readonly around?: (client: Client) => Client
@@ -50,30 +50,30 @@ export interface AgentTrialOptions {
   readonly starts?: boolean
 }
 
-export interface AgentTrial {
-  readonly trial: ServerFixture
+export interface AgentFixture {
+  readonly server: ServerFixture
   readonly client: Client
   readonly disk: MemoryDisk
   readonly fake: FakeDriver
   readonly registry: Registry
   readonly agent: NodeAgent
-  /** What registered plugins were told; '' is success. */
+  /** Errors passed to NotifyRegistrationStatus; '' is success. */
   readonly notified: string[]
-  /** Settles with what ended the agent, if anything did. */
+  /** Settles with the error that ended the agent, if any. */
   readonly ended: Promise<Error | undefined>
-  /** Sockets in the registration directory; changing it is found at the next look. */
+  /** Sockets in the registration directory; changes are found by the next scan. */
   readonly sockets: FoundSocket[]
   start(more?: Partial<NodeAgentDeps>): void
-  /** Gracefully. */
+  /** Stops gracefully. */
   stop(): Promise<void>
-  /** Nothing it still had under way reaches the world. */
+  /** Kills the agent: no call in progress takes effect. */
   kill(): void
   driverGoes(): void
   driverComes(): void
   script(rules: readonly FakeRule[]): void
-  /** Calls to the node service since the last look, by name. */
+  /** Names of the node service calls since the last call of this function. */
   calls(): string[]
-  /** A volume of the driver with a PV and a claim that are bound to each other. */
+  /** Creates a volume in the driver, and a PV and a claim bound to each other. */
   aVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
   aPod(
     name: string,
@@ -87,17 +87,17 @@ export interface AgentTrial {
   until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
   untilRunning(name: string): Promise<void>
   untilGone(name: string): Promise<void>
-  /** Nothing is being worked on. */
+  /** Waits until no reconcile is running or queued. */
   untilQuiet(): Promise<void>
 }
 
-export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<AgentTrial> {
+export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
   const { log = silentLog, around = (client: Client) => client, starts = true } = options
-  const trial = await createServerFixture()
-  const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
+  const server = await createServerFixture()
+  const client = around(inProcessClient(server.server.objects, SYSTEM_USER))
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
-  const fake = createFakeDriver({ clock: trial.clock, settings })
+  const fake = createFakeDriver({ clock: server.clock, settings })
   const registry = new Registry()
   const notified: string[] = []
   const sockets: FoundSocket[] = [{ path: SOCKET, id: '1' }]
@@ -106,7 +106,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
   let life: { readonly abort: AbortController; readonly over: Promise<Error | undefined>; isDead: boolean } | undefined
   let agent: NodeAgent
 
-  /** The driver as one life of the agent reaches it; it mounts on the disk what its books say. */
+  /** The driver's client of one run of the agent; successful calls change the disk. */
   function connect(of: { isDead: boolean }): CsiConnection {
     const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node(NODE) }
     const driver = createCsiDriver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
@@ -114,10 +114,10 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
       if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'Cannot connect to the CSI driver')
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       const call = service[method.localName]!(request, { signal: new AbortController().signal })
-      // A kill is no wish to stop: nobody is left to be told that the call was given up.
+      // A kill does not cancel calls.
       const heard = signal && !of.isDead ? orGivenUp(call, signal, of) : call
       const reply = await (timeoutMs === undefined ? heard : orTooSlow(heard, timeoutMs))
-      // Done is done, whether or not anyone is left to hear of it.
+      // The call takes effect even if the agent was killed.
       mountAsAsked(disk, method.name, request as never)
       if (of.isDead) return new Promise<never>(() => {})
       return create(method.output, reply as never)
@@ -127,7 +127,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
 
   const orTooSlow = (call: Promise<object>, timeoutMs: number): Promise<object> =>
     new Promise((resolve, reject) => {
-      const cancel = trial.clock.after(timeoutMs, () => reject(new CsiError('DEADLINE_EXCEEDED', 'took too long')))
+      const cancel = server.clock.after(timeoutMs, () => reject(new CsiError('DEADLINE_EXCEEDED', 'took too long')))
       call.then(resolve, reject).finally(cancel)
     })
 
@@ -140,11 +140,11 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
 
   const { csiDriver = { attachRequired: false } } = options
   if (csiDriver) {
-    await trial.post('/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: DRIVER }, spec: csiDriver })
+    await server.post('/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: DRIVER }, spec: csiDriver })
   }
 
-  const world: AgentTrial = {
-    trial,
+  const world: AgentFixture = {
+    server,
     client,
     disk,
     fake,
@@ -160,7 +160,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
     start(more = {}) {
       const own = { isDead: false }
       const mortal = mortalClient(client, own)
-      const common = { clock: trial.clock, random: () => 0.5, log }
+      const common = { clock: server.clock, random: () => 0.5, log }
       const caches = createCacheSet({ ...common, client: mortal })
       registry.clear()
       agent = createNodeAgent({
@@ -170,14 +170,14 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
         root: ROOT,
         client: mortal,
         caches,
-        metrics: createAgentMetrics(registry, trial.clock),
+        metrics: createAgentMetrics(registry, server.clock),
         machine: MACHINE,
         disk: mortalDisk(disk, own),
         plugins: {
           directory: { list: async () => [...sockets], watch: () => () => {} },
           calls: {
             async getInfo() {
-              if (!isDriverUp) throw new Error('nobody answers')
+              if (!isDriverUp) throw new Error('connection refused')
               return { type: 'CSIPlugin', name: DRIVER, endpoint: '/csi.sock', supportedVersions: ['1.0.0'] }
             },
             notify: async (_socket, error = '') => void notified.push(error),
@@ -231,7 +231,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
       })
       const { volume } = await fake.controller.createVolume(request, { signal: new AbortController().signal })
       const claim = await need(
-        trial.post(CLAIMS, {
+        server.post(CLAIMS, {
           metadata: { name },
           spec: {
             accessModes: ['ReadWriteOnce'],
@@ -243,7 +243,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
         }),
       )
       await need(
-        trial.post(VOLUMES, {
+        server.post(VOLUMES, {
           metadata: { name: `pv-${name}` },
           spec: {
             capacity: { storage: '1Gi' },
@@ -260,7 +260,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
         capacity: { storage: '1Gi' },
         ...more.claimStatus,
       }
-      await need(trial.patch(`${CLAIMS}/${name}/status`, { status }))
+      await need(server.patch(`${CLAIMS}/${name}/status`, { status }))
     },
 
     async aPod(name, claims, more = {}) {
@@ -270,7 +270,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
       }))
       const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
       const pod = await need(
-        trial.post(PODS, {
+        server.post(PODS, {
           metadata: { name },
           spec: {
             nodeName: NODE,
@@ -282,10 +282,10 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
       )
       return pod.metadata.uid
     },
-    pod: async (name) => (await trial.get(`${PODS}/${name}`)).json,
+    pod: async (name) => (await server.get(`${PODS}/${name}`)).json,
     phase: async (name) => (await world.pod(name)).status?.phase ?? 'gone',
     async events(name) {
-      const { items } = (await trial.get('/api/v1/events')).json
+      const { items } = (await server.get('/api/v1/events')).json
       const about = items.filter((event: any) => event.involvedObject.name === name)
       return about.map(({ reason, message }: any) => `${reason}: ${message}`)
     },
@@ -294,13 +294,13 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
       for (let turn = 0; turn < 3_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 20 === 19) await trial.clock.advance(500)
+        if (turn % 20 === 19) await server.clock.advance(500)
       }
       throw new Error(`still waiting for: ${what}; ${JSON.stringify(agent?.standings())}`)
     },
     untilRunning: (name) => world.until(async () => (await world.phase(name)) === 'Running', `${name} to run`),
     untilGone: (name) =>
-      world.until(async () => (await trial.get(`${PODS}/${name}`)).status === 404, `${name} to be gone`),
+      world.until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be gone`),
     async untilQuiet() {
       for (let turns = 0; turns < 30; turns++) {
         await new Promise((resolve) => setImmediate(resolve))
@@ -312,7 +312,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
     world.fake.script.setRules([])
     world.fake.script.release()
     await world.stop()
-    await trial.store.close()
+    await server.store.close()
   })
   if (starts) {
     world.start()
@@ -325,7 +325,7 @@ const VOLUME_CALLS = /^Node(Stage|Unstage|Publish|Unpublish|Expand)/
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** What a dead agent asks for never happens, and never ends. */
+/** Calls of a killed agent have no effect and never settle. */
 const mortalClient = (client: Client, own: { readonly isDead: boolean }): Client => mortal(client, own)
 const mortalDisk = (disk: MemoryDisk, own: { readonly isDead: boolean }) => mortal(disk, own)
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent.fixture.ts'
+import { createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
 
-describe('a pod and its volume', () => {
-  it('SYS-7 stages and publishes in order, and the pod runs once its volumes are there', async () => {
-    const world = await startAgentTrial()
+describe('mounting volumes of a pod', () => {
+  it('SYS-7 stages and publishes in order, then runs the pod', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     const uid = await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
@@ -18,18 +18,20 @@ describe('a pod and its volume', () => {
     })
     const { status } = await world.pod('shop')
     expect(status.containerStatuses[0]).toMatchObject({ ready: true, started: true, restartCount: 0 })
-    const conditions = Object.fromEntries(status.conditions.map(({ type, status: is }: any) => [type, is]))
+    const conditions = Object.fromEntries(
+      status.conditions.map(({ type, status: is }: { type: string; status: string }) => [type, is]),
+    )
     expect(conditions).toMatchObject({ Ready: 'True', ContainersReady: 'True', Initialized: 'True' })
   })
 
-  it('SYS-7 unpublishes and unstages before it lets a deleted pod go, and leaves nothing on the disk', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 unpublishes and unstages before it removes a deleted pod, and cleans up the disk', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     const before = world.disk.show()
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     world.calls()
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     await world.untilQuiet()
     expect(world.calls()).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume'])
@@ -38,36 +40,36 @@ describe('a pod and its volume', () => {
   })
 
   it('SYS-7 stages once for two pods on one claim, and unstages with the last', async () => {
-    const world = await startAgentTrial()
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('one', ['orders'])
     await world.aPod('two', ['orders'])
     await world.untilRunning('one')
     await world.untilRunning('two')
     expect(world.calls().sort()).toEqual(['NodePublishVolume', 'NodePublishVolume', 'NodeStageVolume'])
-    await world.trial.delete(`${PODS}/one`)
+    await world.server.delete(`${PODS}/one`)
     await world.untilGone('one')
     expect(world.calls()).toEqual(['NodeUnpublishVolume'])
-    await world.trial.delete(`${PODS}/two`)
+    await world.server.delete(`${PODS}/two`)
     await world.untilGone('two')
     expect(world.calls()).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume'])
     expect(world.fake.record.overlaps).toEqual([])
   })
 
-  it('SYS-7 a pod that is removed without grace leaves nothing behind either', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 cleans up after a pod deleted without grace period', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     const before = world.disk.show()
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
-    await world.trial.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    await world.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     await world.until(() => world.disk.mounted.size === 0, 'everything to be unmounted')
     await world.untilQuiet()
     expect(leftovers(before, world.disk.show())).toEqual([])
   })
 
-  it('SYS-7 block volumes are published as devices, with a link in the pod', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 publishes block volumes as devices, with a link in the pod’s directory', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('raw', { pv: { volumeMode: 'Block' }, claim: { volumeMode: 'Block' } })
     const before = world.disk.show()
     const uid = await world.aPod('db', ['raw'], {
@@ -78,14 +80,14 @@ describe('a pod and its volume', () => {
     expect(world.disk.show()[`${ROOT}/pods/${uid}/volumeDevices/kubernetes.io~csi/pv-raw`]).toBe(`-> ${target}`)
     const stage = world.fake.record.calls.find(({ method }) => method === 'NodeStageVolume')
     expect(stage?.request).toMatchObject({ volumeCapability: { block: {} } })
-    await world.trial.delete(`${PODS}/db`)
+    await world.server.delete(`${PODS}/db`)
     await world.untilGone('db')
     await world.untilQuiet()
     expect(leftovers(before, world.disk.show())).toEqual([])
   })
 
-  it('SYS-7 tells the driver the access mode, file system, options, read-only and the pod where it asks', async () => {
-    const world = await startAgentTrial({ csiDriver: { attachRequired: false, podInfoOnMount: true } })
+  it('SYS-7 sends access mode, file system, mount options, readonly and pod info to the driver', async () => {
+    const world = await createAgentFixture({ csiDriver: { attachRequired: false, podInfoOnMount: true } })
     await world.aVolume('orders', {
       pv: { mountOptions: ['noatime'] },
       csi: { fsType: 'xfs', volumeAttributes: { color: 'red' } },
@@ -104,13 +106,13 @@ describe('a pod and its volume', () => {
     })
   })
 
-  it('SYS-7 reads secrets when they are needed, and no event or record holds them', async () => {
-    const world = await startAgentTrial({ settings: { secretKeys: [] } })
+  it('SYS-7 reads secrets for each call and stores them in no event or record', async () => {
+    const world = await createAgentFixture({ settings: { secretKeys: [] } })
     await world.aVolume('orders', { csi: { nodeStageSecretRef: { namespace: 'default', name: 'keys' } } })
     await world.aPod('shop', ['orders'])
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toMatch(/FailedMount: .*secret keys in namespace default/)
-    await world.trial.post('/api/v1/namespaces/default/secrets', {
+    await world.server.post('/api/v1/namespaces/default/secrets', {
       metadata: { name: 'keys' },
       stringData: { password: 'hunter2' },
     })
@@ -120,8 +122,8 @@ describe('a pod and its volume', () => {
     expect(JSON.stringify([world.disk.show(), await world.events('shop')])).not.toContain('hunter2')
   })
 
-  it('SYS-7 changes the group by the policy of the driver, and leaves it to drivers that do it themselves', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 applies fsGroup by the driver’s policy, unless the driver applies it itself', async () => {
+    const world = await createAgentFixture()
     const spec = { securityContext: { fsGroup: 2000, fsGroupChangePolicy: 'OnRootMismatch' } }
     await world.aVolume('typed', { csi: { fsType: 'ext4' } })
     await world.aVolume('untyped')
@@ -131,7 +133,7 @@ describe('a pod and its volume', () => {
     expect(world.disk.groups.get(path('typed'))).toEqual({ group: 2000, readOnly: false, onlyOnRootMismatch: true })
     expect(world.disk.groups.has(path('untyped'))).toBe(false)
 
-    const other = await startAgentTrial({
+    const other = await createAgentFixture({
       settings: { node: ['STAGE_UNSTAGE_VOLUME', 'VOLUME_MOUNT_GROUP'] },
       csiDriver: { attachRequired: false, fsGroupPolicy: 'File' },
     })
@@ -143,8 +145,8 @@ describe('a pod and its volume', () => {
     expect(publish?.request).toMatchObject({ volumeCapability: { mount: { volumeMountGroup: '2000' } } })
   })
 
-  it('SYS-7 keeps ReadWriteOncePod to one pod, until that one is gone', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 mounts a ReadWriteOncePod volume for one pod only', async () => {
+    const world = await createAgentFixture()
     const modes = { accessModes: ['ReadWriteOncePod'] }
     await world.aVolume('orders', { pv: modes, claim: modes })
     await world.aPod('first', ['orders'])
@@ -153,12 +155,12 @@ describe('a pod and its volume', () => {
     await world.until(async () => (await world.events('second')).length > 0, 'an event')
     expect((await world.events('second'))[0]).toMatch(/FailedMount: .*ReadWriteOncePod.*already in use by another pod/)
     expect(await world.phase('second')).toBe('Pending')
-    await world.trial.delete(`${PODS}/first`)
+    await world.server.delete(`${PODS}/first`)
     await world.untilRunning('second')
   })
 })
 
-/** Paths that were not there before; directories the agent keeps are known by then. */
+/** New paths, without the directories that the agent keeps. */
 function leftovers(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys(after).filter((path) => !(path in before) && !KEPT.test(path))
 }

@@ -1,8 +1,7 @@
-// The node's part of an expansion: whose turn it is, what the claim is told, and that a volume which does not grow stays
-// as usable as it was.
+// NodeExpandVolume: when it is called, what the claim's status reports, and that a failure leaves the volume usable.
 import { describe, expect, it } from 'vitest'
 import type { CsiFailureCode } from '../csi/index.ts'
-import { type AgentTrialOptions, CLAIMS, PODS, startAgentTrial, VOLUMES } from './agent.fixture.ts'
+import { type AgentFixtureOptions, CLAIMS, createAgentFixture, PODS, VOLUMES } from './agent.fixture.ts'
 
 const GI = 1024 ** 3
 const GROWN = { capacity: { storage: '2Gi' } }
@@ -17,29 +16,29 @@ const inState = (state: string, alloc = '2Gi') => ({
   conditions: [{ type: 'Resizing', status: 'True' }],
 })
 
-async function aWorld(options: AgentTrialOptions = {}) {
-  const world = await startAgentTrial(options)
+async function aWorld(options: AgentFixtureOptions = {}) {
+  const world = await createAgentFixture(options)
   const growths = () => world.fake.record.calls.filter(({ method }) => method === 'NodeExpandVolume')
-  const status = async () => (await world.trial.get(`${CLAIMS}/orders`)).json.status
+  const status = async () => (await world.server.get(`${CLAIMS}/orders`)).json.status
   return {
     ...world,
     growths,
     status,
     state: async () => (await status()).allocatedResourceStatuses?.storage,
-    /** What the controller leaves behind: a larger device, and a claim that says whose turn it is. */
+    /** The state after ControllerExpandVolume: a larger device, and a claim that waits for the node. */
     async grownTo(gi: number, claimStatus: object) {
       for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = gi * GI
-      await world.trial.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: `${gi}Gi` } } }, 'merge')
-      await world.trial.patch(`${CLAIMS}/orders/status`, { status: claimStatus }, 'merge')
+      await world.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: `${gi}Gi` } } }, 'merge')
+      await world.server.patch(`${CLAIMS}/orders/status`, { status: claimStatus }, 'merge')
     },
-    /** Everything that is mounted is looked at again. */
+    /** Wakes the reconcile of all pods. */
     look: () =>
-      world.trial.patch(`${PODS}/shop`, { metadata: { labels: { look: String(growths().length) } } }, 'merge'),
+      world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: String(growths().length) } } }, 'merge'),
   }
 }
 
-describe('whose turn it is', () => {
-  it('REX-1 (24) (37) NodeResizePending: grown when the next pod mounts the volume, and everything is told', async () => {
+describe('when a volume is expanded', () => {
+  it('REX-1 (24) (37) NodeResizePending: expands when the next pod mounts the volume, and updates the claim', async () => {
     const world = await aWorld()
     const waiting = { type: 'FileSystemResizePending', status: 'True' }
     const other = { type: 'ModifyingVolume', status: 'True' }
@@ -52,8 +51,8 @@ describe('whose turn it is', () => {
     const after = await world.status()
     expect(after.allocatedResourceStatuses).toBeUndefined()
     expect(after.allocatedResources).toEqual({ storage: '2Gi' })
-    expect(after.conditions.map(({ type }: any) => type)).toEqual(['ModifyingVolume'])
-    expect(world.growths().map(({ request }: any) => request.capacityRange)).toEqual([
+    expect(after.conditions.map(({ type }: { type: string }) => type)).toEqual(['ModifyingVolume'])
+    expect(world.growths().map(({ request }) => (request as { capacityRange?: unknown }).capacityRange)).toEqual([
       { requiredBytes: String(2 * GI) },
     ])
     for (const name of ['shop', 'orders']) {
@@ -61,7 +60,7 @@ describe('whose turn it is', () => {
     }
   })
 
-  it('REX-1 (24) an older resizer, or a server without recovery, says it by a condition alone', async () => {
+  it('REX-1 (24) expands by the condition alone, as older resizers set it', async () => {
     const world = await aWorld()
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     await world.aVolume('orders', { pv: GROWN, claimStatus: { conditions } })
@@ -72,7 +71,7 @@ describe('whose turn it is', () => {
   })
 
   for (const state of ['NodeResizeInfeasible', 'ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
-    it(`REX-9 (23) ${state}: nothing is asked, nothing changes, and the pod runs`, async () => {
+    it(`REX-9 (23) ${state}: makes no call and no change, and the pod runs`, async () => {
       const world = await aWorld()
       await world.aVolume('orders', { pv: GROWN, claimStatus: inState(state) })
       await world.aPod('shop', ['orders'])
@@ -83,7 +82,7 @@ describe('whose turn it is', () => {
     })
   }
 
-  it('REX-1 (27) a volume that is mounted on many nodes is grown on each, unless that is not needed', async () => {
+  it('REX-1 (27) expands a shared volume on each node, unless node expansion is not required', async () => {
     for (const annotations of [undefined, { 'volume.kubernetes.io/node-expansion-not-required': 'true' }]) {
       const world = await aWorld()
       await world.aVolume('orders', {
@@ -92,18 +91,18 @@ describe('whose turn it is', () => {
       })
       await world.aPod('shop', ['orders'])
       await world.untilRunning('shop')
-      if (annotations) await world.trial.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
+      if (annotations) await world.server.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
       await world.grownTo(2, GROWN) // another node was faster
       await world.untilQuiet()
-      const version = (await world.trial.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
+      const version = (await world.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
       await world.look()
       await world.untilQuiet()
       expect(world.growths()).toHaveLength(annotations ? 0 : 1)
-      expect((await world.trial.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
+      expect((await world.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
     }
   })
 
-  it('REX-1 (27) a volume that is mounted once, and has grown, is left alone', async () => {
+  it('REX-1 (27) makes no call for an expanded volume mounted on one node', async () => {
     const world = await aWorld()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
@@ -114,7 +113,7 @@ describe('whose turn it is', () => {
     expect(world.growths()).toEqual([])
   })
 
-  it('REX-1 what is mounted for reading only does not grow, and says so once', async () => {
+  it('REX-1 records one event for a read-only volume', async () => {
     const world = await aWorld()
     await world.aVolume('orders', { pv: GROWN, csi: { readOnly: true }, claimStatus: inState('NodeResizePending') })
     await world.aPod('shop', ['orders'])
@@ -126,12 +125,12 @@ describe('whose turn it is', () => {
   })
 })
 
-describe('what a node reports', () => {
+describe('the reported size', () => {
   for (const [what, bytes] of [
     ['none', 0],
     ['a smaller size', GI + 1],
   ] as const) {
-    it(`REX-9 ${what}: the growth is over, and is not tried for ever`, async () => {
+    it(`REX-9 ${what}: ends the expansion`, async () => {
       const world = await aWorld()
       await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
       for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
@@ -145,7 +144,7 @@ describe('what a node reports', () => {
   }
 })
 
-describe('a growth that fails', () => {
+describe('a failed expansion', () => {
   async function failing(...rules: readonly ReturnType<typeof fails>[]) {
     const world = await aWorld()
     const claim = { resources: { requests: { storage: '2Gi' } } }
@@ -158,20 +157,20 @@ describe('a growth that fails', () => {
   }
 
   for (const code of ['OUT_OF_RANGE', 'INVALID_ARGUMENT', 'NOT_FOUND'] as const) {
-    it(`REX-9 (25) ${code}: refused for good, said so, and the pod runs`, async () => {
+    it(`REX-9 (25) ${code}: NodeResizeInfeasible, and the pod runs`, async () => {
       const world = await failing(fails(code))
       await world.until(async () => (await world.state()) === 'NodeResizeInfeasible', 'the refusal')
       await world.look()
       await world.untilQuiet()
       expect(world.growths()).toHaveLength(1)
-      const error = (await world.status()).conditions.find(({ type }: any) => type === 'NodeResizeError')
+      const error = (await world.status()).conditions.find(({ type }: { type: string }) => type === 'NodeResizeError')
       expect(error).toMatchObject({ message: expect.stringMatching(/^failed to expand pvc with rpc error: code = /) })
       expect(error.lastProbeTime).toMatch(/Z$/)
       expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
     })
   }
 
-  it('REX-9 (26) another failure is tried again with backoff, while the pod runs', async () => {
+  it('REX-9 (26) another error: retried with backoff while the pod runs', async () => {
     const world = await failing(fails('INTERNAL', 3))
     await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
     expect(await world.state()).toBe('NodeResizeInProgress')
@@ -182,11 +181,11 @@ describe('a growth that fails', () => {
     expect((await world.status()).conditions).toBeUndefined()
   })
 
-  it('REX-9 (33) after a final failure, a lowered request hands the choice back to the controller', async () => {
+  it('REX-9 (33) after a final error, a lowered request is left to the controller', async () => {
     const world = await failing(fails('INTERNAL'))
     await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
     const calls = world.growths().length
-    await world.trial.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
+    await world.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
     await world.until(async () => (await world.state()) === 'NodeResizeInfeasible', 'the hand-over')
     expect(world.growths().length).toBeLessThanOrEqual(calls + 1)
     await world.grownTo(2, inState('NodeResizePending'))
@@ -194,13 +193,13 @@ describe('a growth that fails', () => {
     await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the next try')
   })
 
-  it('REX-9 an answer that tells nothing is tried again, and writes nothing of errors', async () => {
+  it('REX-9 an uncertain error is retried without an error condition', async () => {
     const world = await failing(fails('DEADLINE_EXCEEDED', 1))
     await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
     expect(world.growths()).toHaveLength(2)
   })
 
-  it('REX-9 (28) in use: not asked again until the volume is mounted anew', async () => {
+  it('REX-9 (28) in use: not repeated until the next mount', async () => {
     const world = await failing(fails('FAILED_PRECONDITION'))
     await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
     expect(await world.state()).toBe('NodeResizeInProgress')
@@ -208,13 +207,13 @@ describe('a growth that fails', () => {
     await world.untilQuiet()
     expect(world.growths()).toHaveLength(1)
     world.script([])
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     await world.aPod('shop', ['orders'])
     await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
   })
 
-  it('REX-9 a driver that grows no file systems: said so, and the pod runs', async () => {
+  it('REX-9 a driver without node expansion: reported, and the pod runs', async () => {
     const world = await aWorld({ settings: { node: ['STAGE_UNSTAGE_VOLUME'] } })
     await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
     await world.aPod('shop', ['orders'])
@@ -223,20 +222,20 @@ describe('a growth that fails', () => {
     expect(JSON.stringify(await world.status())).toContain('EXPAND_VOLUME')
   })
 
-  it('REX-8 an edit of the request while the node is at work does not lose what it did', async () => {
+  it('REX-8 saves the result despite an edit during the call', async () => {
     const world = await aWorld()
     await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
     for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
     world.script([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
     await world.aPod('shop', ['orders'])
     await world.until(() => world.fake.script.hanging === 1, 'the node to be at work')
-    await world.trial.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
+    await world.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
     world.fake.script.release()
     await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
     expect(world.growths()).toHaveLength(1)
   })
 
-  it('REX-8 two pods on one volume grow it once', async () => {
+  it('REX-8 expands a volume of two pods once', async () => {
     const world = await aWorld()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])

@@ -1,33 +1,33 @@
-// What goes wrong between a pod and its volume: drivers that vanish, refuse or hang, targets that are taken, full disks,
-// pods that go half way, and an agent that is killed between any two steps.
+// Failures between a pod and its volume: drivers that disappear, fail or hang, occupied targets, full disks, pods deleted
+// during a mount, and an agent that is killed between any two steps.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { csiNodeKind } from '../api/kinds/csi-node/csi-node.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
-import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent.fixture.ts'
+import { type AgentFixture, createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
 
-const staging = (world: AgentTrial) =>
+const staging = (world: AgentFixture) =>
   Object.keys(world.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
 
-/** What the pod says its container waits for. */
-const waiting = async (world: AgentTrial) => (await world.pod('shop')).status.containerStatuses[0].state.waiting
+/** The message of the pod's waiting container. */
+const waiting = async (world: AgentFixture) => (await world.pod('shop')).status.containerStatuses[0].state.waiting
 
 describe('the server', () => {
-  it('SYS-7 an agent whose server goes away while it starts waits for it, and takes pods when it is back', async () => {
+  it('SYS-7 waits during startup while the server is unavailable', async () => {
     let failures = 0
     const away = async () => {
       failures++
       throw new ApiError(503, 'ServiceUnavailable', 'the server is away')
     }
-    /** The lease and the node are written; then it is gone for two tries. */
+    /** After lease and node are written, two calls fail. */
     const around = (client: Client): Client => ({
       ...client,
       create: (kind, object, options) =>
         kind === (csiNodeKind as Kind) && failures < 2 ? away() : client.create(kind, object, options),
     })
-    const world = await startAgentTrial({ around })
+    const world = await createAgentFixture({ around })
     expect(failures).toBe(2)
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
@@ -36,8 +36,8 @@ describe('the server', () => {
 })
 
 describe('drivers', () => {
-  it('SYS-7 a driver that vanishes during stage is asked again, and nothing is forgotten', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 repeats NodeStageVolume after the driver disappeared during it', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     await world.aPod('shop', ['orders'])
@@ -55,21 +55,21 @@ describe('drivers', () => {
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
   })
 
-  it('SYS-7 after an uncertain stage the volume is unstaged when the pod goes, though it was never staged for sure', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 unstages a volume after an uncertain NodeStageVolume when the pod is deleted', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
     await world.aPod('shop', ['orders'])
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     await world.untilQuiet()
     world.calls()
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     expect(world.calls()).toEqual(['NodeUnstageVolume'])
   })
 
-  it('SYS-7 after a final refusal nothing is undone, because nothing was done', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 undoes nothing after a final error', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
     await world.aPod('shop', ['orders'])
@@ -77,13 +77,13 @@ describe('drivers', () => {
     await world.untilQuiet()
     expect(staging(world)).toBe('nothing is staged')
     world.calls()
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     expect(world.calls()).toEqual([])
   })
 
-  it('SYS-7 a pod waits for a driver that is not registered, and goes on when it comes', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 waits for a driver that is not registered', async () => {
+    const world = await createAgentFixture()
     world.sockets.splice(0)
     await world.until(() => world.agent.drivers().registered.length === 0, 'the driver to be unregistered')
     await world.aVolume('orders')
@@ -94,27 +94,27 @@ describe('drivers', () => {
     await world.untilRunning('shop')
   })
 
-  it('CAP-3 SYS-7 a pod whose driver contradicts a label of the node is told both values, and runs once they agree', async () => {
+  it('CAP-3 SYS-7 records an event if the driver contradicts a label of the node, until they agree', async () => {
     const settings = { nodes: [{ id: NODE, segments: { 'example.com/zone': 'a' } }] }
-    const world = await startAgentTrial({ settings, starts: false })
-    await world.trial.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+    const world = await createAgentFixture({ settings, starts: false })
+    await world.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     world.start()
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    const told = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
+    const message = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
     expect((await world.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
-    expect((await world.events('shop'))[0]).toMatch(told)
+    expect((await world.events('shop'))[0]).toMatch(message)
     expect(await world.phase('shop')).toBe('Pending')
-    expect(await waiting(world)).toMatchObject({ message: expect.stringMatching(told) })
+    expect(await waiting(world)).toMatchObject({ message: expect.stringMatching(message) })
     expect(world.calls()).toEqual([])
     const patch = { metadata: { labels: { 'example.com/zone': null } } }
-    await world.trial.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
+    await world.server.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
     await world.untilRunning('shop')
   })
 
-  it('SYS-7 the agent stops at once while a driver that registers does not answer', async () => {
-    const world = await startAgentTrial({ starts: false })
+  it('SYS-7 stops at once while a driver hangs during registration', async () => {
+    const world = await createAgentFixture({ starts: false })
     world.script([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
     world.start()
     await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
@@ -122,13 +122,13 @@ describe('drivers', () => {
     expect(world.agent.drivers().registered).toEqual([])
   })
 
-  it('SYS-7 a pod whose driver is gone cannot go either, and says why, until the driver is back', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 keeps a deleted pod with an event while its driver is not registered', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     world.driverGoes()
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toMatch(
       /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
@@ -139,8 +139,8 @@ describe('drivers', () => {
     expect(world.disk.mounted.size).toBe(0)
   })
 
-  it('SYS-7 a volume that was deleted under its pod does not hold the pod for ever', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 removes a pod whose volume was deleted in the driver', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
@@ -148,7 +148,7 @@ describe('drivers', () => {
       { method: 'NodeUnpublishVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
       { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
     ])
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     world.disk.reboot() // the mounts are gone as well
     await world.untilGone('shop')
@@ -156,8 +156,8 @@ describe('drivers', () => {
 })
 
 describe('the node', () => {
-  it('SYS-7 a target occupied by files is told in an event, and the files stay', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 records an event for a target occupied by files, and keeps the files', async () => {
+    const world = await createAgentFixture()
     await world.stop()
     await world.aVolume('orders')
     const uid = await world.aPod('shop', ['orders'])
@@ -168,14 +168,14 @@ describe('the node', () => {
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
     expect(await world.phase('shop')).toBe('Pending')
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     expect(world.disk.show()[`${target}/precious`]).toBe('data')
     expect(world.calls()).toEqual([])
   })
 
-  it('SYS-7 a target where something else is mounted is left alone', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 leaves a foreign mount at the target alone', async () => {
+    const world = await createAgentFixture()
     await world.stop()
     await world.aVolume('orders')
     const uid = await world.aPod('shop', ['orders'])
@@ -189,8 +189,8 @@ describe('the node', () => {
     expect(world.disk.mounted).toContain(target)
   })
 
-  it('SYS-7 a full disk is told before the driver is asked for anything, and room heals it', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 records an event for a full disk before the driver is called, and recovers', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     world.disk.beforeWrite = (write) => {
       if (write === 'writeText') throw new Error('ENOSPC: no space left on device')
@@ -205,21 +205,21 @@ describe('the node', () => {
     await world.untilRunning('shop')
   })
 
-  it('SYS-7 a pod deleted during stage is not published, and leaves nothing', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 does not publish for a pod deleted during NodeStageVolume, and cleans up', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await world.aPod('shop', ['orders'])
     await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     world.fake.script.release()
     await world.untilGone('shop')
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
     expect(world.disk.mounted.size).toBe(0)
   })
 
-  it('SYS-7 after a reboot the mounts are made again from what is on record, and the pod stays Running', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 mounts again after a reboot, and the pod stays Running', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
@@ -233,26 +233,26 @@ describe('the node', () => {
     expect(await world.phase('shop')).toBe('Running')
   })
 
-  it('SYS-7 cleans up after pods that went while the agent was down', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 cleans up pods deleted while the agent was down', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     const uid = await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     world.kill()
-    await world.trial.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    await world.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
     world.start()
     await world.until(() => !(`${ROOT}/pods/${uid}` in world.disk.show()), 'the directory of the pod to go')
     expect(world.disk.mounted.size).toBe(0)
   })
 
-  it('SYS-7 unstages what is staged for nobody', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 unstages volumes without publications', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     const uid = await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     world.kill()
-    await world.trial.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    // As after someone removed the pod's directory by hand.
+    await world.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    // As if a user had removed the pod's directory.
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
     world.disk.unmountAt(target)
     world.disk.take(`${ROOT}/pods/${uid}`)
@@ -263,8 +263,8 @@ describe('the node', () => {
     expect(world.calls()).toEqual(['NodeUnstageVolume'])
   })
 
-  it('SYS-7 a record that a loss of power emptied goes with its directory, unless something is mounted there', async () => {
-    const world = await startAgentTrial({ starts: false })
+  it('SYS-7 removes an empty record and its directory, unless it is mounted', async () => {
+    const world = await createAgentFixture({ starts: false })
     const path = (uid: string) => `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-x`
     for (const uid of ['u-1', 'u-2']) world.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
     world.disk.mountAt(`${path('u-2')}/mount`)
@@ -275,8 +275,8 @@ describe('the node', () => {
     expect(`${path('u-2')}/vol_data.json` in world.disk.show()).toBe(true)
   })
 
-  it('SYS-7 a record nobody can read is left alone', async () => {
-    const world = await startAgentTrial({ starts: false })
+  it('SYS-7 leaves an invalid record alone', async () => {
+    const world = await createAgentFixture({ starts: false })
     const path = `${ROOT}/pods/u-1/volumes/kubernetes.io~csi/pv-x`
     world.disk.put(`${path}/vol_data.json`, 'file', '{"volumeHan')
     world.disk.mountAt(`${path}/mount`)
@@ -288,12 +288,12 @@ describe('the node', () => {
   })
 })
 
-describe('the agent is killed', () => {
+describe('a killed agent', () => {
   const steps = ['NodeStageVolume', 'NodePublishVolume'] as const
   for (const step of steps) {
     for (const when of ['before', 'after'] as const) {
-      it(`SYS-7 ${when} ${step} is done: the next life finishes, and the end leaves nothing`, async () => {
-        const world = await startAgentTrial()
+      it(`SYS-7 ${when} ${step} is done: the next run finishes and cleans up`, async () => {
+        const world = await createAgentFixture()
         await world.aVolume('orders')
         const effect = when === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
         world.script([{ method: step, times: 1, effect }])
@@ -304,7 +304,7 @@ describe('the agent is killed', () => {
         await new Promise((resolve) => setImmediate(resolve))
         world.start()
         await world.untilRunning('shop')
-        await world.trial.delete(`${PODS}/shop`)
+        await world.server.delete(`${PODS}/shop`)
         await world.untilGone('shop')
         await world.untilQuiet()
         expect(world.disk.mounted.size).toBe(0)
@@ -313,10 +313,10 @@ describe('the agent is killed', () => {
     }
   }
 
-  it('SYS-7 at any write to the disk: pods end Running or gone, and nothing is left mounted', async () => {
+  it('SYS-7 at any write to the disk: pods end Running or deleted, and nothing stays mounted', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
-        const world = await startAgentTrial()
+        const world = await createAgentFixture()
         await world.aVolume('orders')
         const killAt = (nth: number) => {
           let writes = 0
@@ -338,7 +338,7 @@ describe('the agent is killed', () => {
         await goOn()
         await world.untilRunning('shop')
         killAt(second)
-        await world.trial.delete(`${PODS}/shop`)
+        await world.server.delete(`${PODS}/shop`)
         for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
         await goOn()
         await world.untilGone('shop')

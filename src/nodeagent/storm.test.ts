@@ -1,17 +1,17 @@
-// A hundred pods come and go on one node while the agent and its driver are killed at any moment. In the end every pod
-// runs or is gone, and the node, the driver and the cluster agree that nothing else is left.
+// Creates and deletes pods on one node while agent and driver are killed at random. In the end every pod runs or is
+// deleted, and node, driver and cluster agree that nothing else is left.
 import { expect, it } from 'vitest'
 import type { Random } from '../base/clock.ts'
-import { NODE, PODS, startAgentTrial } from './agent.fixture.ts'
+import { createAgentFixture, NODE, PODS } from './agent.fixture.ts'
 
 const SEEDS = [1, 2, 3, 4, 5]
 const PODS_MAX = 100
 const VOLUMES = 12
 
 for (const seed of SEEDS) {
-  it(`SYS-7 agent and driver killed during ${PODS_MAX} pods: all run or are gone, nothing is orphaned (seed ${seed})`, async () => {
+  it(`SYS-7 agent and driver killed during ${PODS_MAX} pods: all run or are deleted, nothing is orphaned (seed ${seed})`, async () => {
     const random = dice(seed)
-    const world = await startAgentTrial()
+    const world = await createAgentFixture()
     for (let index = 0; index < VOLUMES; index++) {
       const mode = index % 3 === 0 ? { volumeMode: 'Block' } : {}
       await world.aVolume(`v${index}`, { pv: mode, claim: mode })
@@ -30,7 +30,7 @@ for (const seed of SEEDS) {
         alive.push(name)
       } else if (alive.length > 0 && chance < 0.75) {
         const [name] = alive.splice(Math.floor(random() * alive.length), 1)
-        await world.trial.delete(`${PODS}/${name}${random() < 0.2 ? '?gracePeriodSeconds=0' : ''}`)
+        await world.server.delete(`${PODS}/${name}${random() < 0.2 ? '?gracePeriodSeconds=0' : ''}`)
       } else if (chance < 0.85) {
         kills++
         world.kill()
@@ -39,10 +39,10 @@ for (const seed of SEEDS) {
         world.driverGoes()
       } else world.driverComes()
       for (let turn = Math.floor(random() * 12); turn > 0; turn--) await new Promise((next) => setImmediate(next))
-      if (random() < 0.3) await world.trial.clock.advance(random() * 3_000)
+      if (random() < 0.3) await world.server.clock.advance(random() * 3_000)
     }
     world.driverComes()
-    await world.until(async () => (await world.trial.get(PODS)).json.items.length === 0, 'every pod to be gone')
+    await world.until(async () => (await world.server.get(PODS)).json.items.length === 0, 'every pod to be gone')
     await world.until(() => world.disk.mounted.size === 0, 'everything to be unmounted')
     await world.until(() => world.agent.standings().length === 0, 'the agent to be done')
     const left = Object.keys(world.disk.show()).filter((path) => path.includes('/pods/') || path.includes('vol_data'))

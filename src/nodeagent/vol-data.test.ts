@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { agentPaths } from './paths.ts'
 import { formatVolData, parseVolData } from './vol-data.ts'
 
-it('SYS-7 a record is read as it was written, whatever the driver calls its volumes', () => {
+it('SYS-7 reads back a record with any volume handle', () => {
   const text = fc.string({ minLength: 1 })
   fc.assert(
     fc.property(text, text, text, (volumeHandle, driverName, specVolID) => {
@@ -13,7 +13,7 @@ it('SYS-7 a record is read as it was written, whatever the driver calls its volu
   )
 })
 
-it('SYS-7 what is cut short or is something else is nothing', () => {
+it('SYS-7 rejects truncated and foreign files', () => {
   const whole = formatVolData({ volumeHandle: 'h', driverName: 'd' }).trimEnd()
   for (let length = 0; length < whole.length; length++) expect(parseVolData(whole.slice(0, length))).toBeUndefined()
   for (const other of ['null', '[]', '"x"', '{}', '{"volumeHandle":1,"driverName":"d"}', '{"driverName":"d"}']) {
@@ -22,7 +22,7 @@ it('SYS-7 what is cut short or is something else is nothing', () => {
   fc.assert(fc.property(fc.string(), (text) => void parseVolData(text)))
 })
 
-it('SYS-7 no name leads out of its directory', () => {
+it('SYS-7 rejects names that leave their directory', () => {
   const paths = agentPaths('/root')
   for (const name of ['', '.', '..', 'a/b', '../x', '/etc', 'a\0']) {
     expect(() => paths.csiVolume('u', name)).toThrow(/cannot be the name of a file/)

@@ -1,20 +1,19 @@
-// Volumes that need more than a driver on the node: attachment, growth, paths of the node, parts of volumes; and what a
-// pod is told while it waits.
+// Attachment, expansion, volumes without a driver, waiting pods and stats.
 import { describe, expect, it } from 'vitest'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
-import { CLAIMS, DRIVER, NODE, PODS, ROOT, startAgentTrial, VOLUMES } from './agent.fixture.ts'
+import { CLAIMS, createAgentFixture, DRIVER, NODE, PODS, ROOT, VOLUMES } from './agent.fixture.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
 describe('attachment', () => {
-  const handleOf = (world: Awaited<ReturnType<typeof startAgentTrial>>) => Object.keys(world.fake.state.volumes)[0]!
+  const handleOf = (world: Awaited<ReturnType<typeof createAgentFixture>>) => Object.keys(world.fake.state.volumes)[0]!
 
   for (const csiDriver of [{ attachRequired: true }, null]) {
     const situation = csiDriver ? 'where the driver asks for it' : 'where nobody says that none is needed'
-    it(`SYS-18 SYS-7 waits for the volume to be attached, ${situation}, and passes on what the driver said`, async () => {
-      const world = await startAgentTrial({ csiDriver })
+    it(`SYS-18 SYS-7 waits for the volume to be attached, ${situation}, and passes on the publish context`, async () => {
+      const world = await createAgentFixture({ csiDriver })
       await world.aVolume('orders')
       await world.aPod('shop', ['orders'])
       const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
@@ -23,43 +22,43 @@ describe('attachment', () => {
         'the pod to say what it waits for',
       )
       expect(world.calls()).toEqual([])
-      await world.trial.post(ATTACHMENTS, {
+      await world.server.post(ATTACHMENTS, {
         metadata: { name },
         spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
       })
       const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
-      await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status })
+      await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
       await world.untilRunning('shop')
       for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
         const call = world.fake.record.calls.find((one) => one.method === method)
         expect(call?.request).toMatchObject({ publishContext: { device: '/dev/x' } })
       }
-      const inUse = async () => (await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
+      const inUse = async () => (await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
       expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(world)}`])
-      await world.trial.delete(`${PODS}/shop`)
+      await world.server.delete(`${PODS}/shop`)
       await world.untilGone('shop')
       expect(await inUse()).toEqual([])
     })
   }
 
-  it('SYS-18 the node says that the volume is in use before it is staged', async () => {
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true } })
+  it('SYS-18 reports a volume in use before it is staged', async () => {
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
-    await world.trial.post(ATTACHMENTS, {
+    await world.server.post(ATTACHMENTS, {
       metadata: { name },
       spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
     })
-    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
     await world.aPod('shop', ['orders'])
     await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-    expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     world.fake.script.release()
     await world.untilRunning('shop')
   })
 
-  it('SYS-18 a volume that is detached just before the node says it uses it is not staged, until it is attached again', async () => {
+  it('SYS-18 does not stage a volume that is detached just before the report', async () => {
     let detach: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
       ...client,
@@ -69,17 +68,17 @@ describe('attachment', () => {
         return client.patch(kind, ref, patch, options) as any
       },
     })
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
     const attach = async () => {
       const source = { persistentVolumeName: 'pv-orders' }
-      await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-      await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+      await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+      await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     }
     detach = async () => {
       detach = undefined
-      await world.trial.delete(`${ATTACHMENTS}/${name}`)
+      await world.server.delete(`${ATTACHMENTS}/${name}`)
     }
     await attach()
     await world.aPod('shop', ['orders'])
@@ -92,14 +91,14 @@ describe('attachment', () => {
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
-  it('SYS-18 on a server without transactions a volume is staged only while the node’s list has it', async () => {
+  it('SYS-18 stages only volumes in volumesAttached on a server without transactions', async () => {
     const around = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     await world.aPod('shop', ['orders'])
     await world.until(
       async () => JSON.stringify((await world.pod('shop')).status).includes('attached volumes of node'),
@@ -107,11 +106,11 @@ describe('attachment', () => {
     )
     expect(world.calls()).toEqual([])
     const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(world)}`, devicePath: '' }]
-    await world.trial.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+    await world.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
     await world.untilRunning('shop')
   })
 
-  it('SYS-18 an agent that starts again says from its first word on what is still mounted', async () => {
+  it('SYS-18 reports mounted volumes with its first status after a restart', async () => {
     const said: string[][] = []
     const around = (client: Client): Client => ({
       ...client,
@@ -124,31 +123,31 @@ describe('attachment', () => {
         return client.create(kind, object, options) as any
       },
     })
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
 
     const ofThis = [`kubernetes.io/csi/${DRIVER}^${handleOf(world)}`]
     for (const isNodeDeleted of [false, true]) {
       world.kill()
-      if (isNodeDeleted) await world.trial.delete(`/api/v1/nodes/${NODE}`)
+      if (isNodeDeleted) await world.server.delete(`/api/v1/nodes/${NODE}`)
       said.length = 0
       world.start()
       await world.until(() => said.length > (isNodeDeleted ? 1 : 0), 'the node to report')
       await world.untilQuiet()
       expect(said).toEqual(said.map(() => ofThis))
     }
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
-    expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
+    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
   })
 
-  it('SYS-18 a report that comes late does not take back that a volume is in use', async () => {
+  it('SYS-18 ignores a delayed report of volumes in use', async () => {
     let late: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
       ...client,
@@ -158,28 +157,28 @@ describe('attachment', () => {
         return client.patch(kind, ref, patch, options) as any
       },
     })
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     await expect(late?.()).rejects.toMatchObject({ code: 409 })
-    expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
   })
 
-  it('SYS-18 what keeps a volume from being attached is told on the pod', async () => {
-    const world = await startAgentTrial({ csiDriver: { attachRequired: true } })
+  it('SYS-18 records the attach error on the pod', async () => {
+    const world = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await world.aVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
-    await world.trial.post(ATTACHMENTS, {
+    await world.server.post(ATTACHMENTS, {
       metadata: { name },
       spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
     })
     const attachError = { message: 'the array is on fire', time: '2026-01-01T00:00:00Z' }
-    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
+    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
     await world.aPod('shop', ['orders'])
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toBe(
@@ -188,35 +187,35 @@ describe('attachment', () => {
   })
 })
 
-describe('growth', () => {
+describe('expansion', () => {
   const pending = {
     allocatedResources: { storage: '2Gi' },
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
   }
 
-  it('SYS-7 grows a mounted volume when it is the node’s turn, and tells the claim', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 expands a mounted volume and updates the claim', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     world.calls()
     for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * 1024 ** 3
-    await world.trial.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
-    await world.trial.patch(`${CLAIMS}/orders/status`, { status: pending }, 'merge')
-    const claim = async () => (await world.trial.get(`${CLAIMS}/orders`)).json.status
+    await world.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
+    await world.server.patch(`${CLAIMS}/orders/status`, { status: pending }, 'merge')
+    const claim = async () => (await world.server.get(`${CLAIMS}/orders`)).json.status
     await world.until(async () => (await claim()).capacity.storage === '2Gi', 'the claim to have grown')
     expect(world.calls()).toEqual(['NodeExpandVolume'])
     expect((await claim()).allocatedResourceStatuses).toBeUndefined()
     expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
   })
 
-  it('SYS-7 a file system that cannot grow in use is not asked again, and the pod goes on', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 does not repeat an expansion that fails in use, and the pod runs', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders', { pv: { capacity: { storage: '2Gi' } }, claimStatus: pending })
     world.script([{ method: 'NodeExpandVolume', effect: { do: 'fail', code: 'FAILED_PRECONDITION' } }])
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
-    await world.trial.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
     await world.untilQuiet()
     expect(world.calls().filter((call) => call === 'NodeExpandVolume')).toHaveLength(1)
     expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
@@ -226,8 +225,8 @@ describe('growth', () => {
 describe('without a driver', () => {
   const podOf = (volumes: object[], mounts: object[]) => ({ spec: { volumes }, container: { volumeMounts: mounts } })
 
-  it('SYS-7 scratch space lives as long as its pod', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 keeps an emptyDir as long as its pod', async () => {
+    const world = await createAgentFixture()
     const uid = await world.aPod(
       'shop',
       [],
@@ -246,13 +245,13 @@ describe('without a driver', () => {
     const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir`
     expect(world.disk.mounted).toEqual(new Set([`${path}/mem`]))
     world.disk.put(`${path}/tmp/file`, 'file', 'scratch')
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     await world.until(() => !Object.keys(world.disk.show()).some((one) => one.includes(uid)), 'everything to go')
   })
 
-  it('SYS-7 paths of the node are checked, and made, as their type says', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 checks and creates a hostPath by its type', async () => {
+    const world = await createAgentFixture()
     const mount = [{ name: 'host', mountPath: '/h' }]
     const at = (path: string, type: string) => podOf([{ name: 'host', hostPath: { path, type } }], mount)
     await world.aPod('makes', [], at('/srv/new', 'DirectoryOrCreate'))
@@ -261,13 +260,13 @@ describe('without a driver', () => {
     await world.aPod('refused', [], at('/srv/new', 'File'))
     await world.until(async () => (await world.events('refused')).length > 0, 'an event')
     expect((await world.events('refused'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
-    await world.trial.delete(`${PODS}/makes`)
+    await world.server.delete(`${PODS}/makes`)
     await world.untilGone('makes')
     expect(world.disk.show()['/srv/new']).toBe('directory')
   })
 
-  it('SYS-7 a source that is not provided is named', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 names an unsupported volume source', async () => {
+    const world = await createAgentFixture()
     const config = podOf([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
     await world.aPod('shop', [], config)
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
@@ -275,8 +274,8 @@ describe('without a driver', () => {
     expect(await world.phase('shop')).toBe('Pending')
   })
 
-  it('SYS-7 a PV that is a path of the node is used as it is', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 uses a hostPath PV', async () => {
+    const world = await createAgentFixture()
     world.disk.put('/srv/pv', 'directory')
     await world.aVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
     await world.aPod('shop', ['orders'])
@@ -284,8 +283,8 @@ describe('without a driver', () => {
     expect(world.calls()).toEqual([])
   })
 
-  it('SYS-7 a subPath is made in its volume, and one through a link is refused', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 creates a subPath and rejects one through a link', async () => {
+    const world = await createAgentFixture()
     world.disk.put('/srv/data', 'directory')
     world.disk.put('/srv/data/link', 'link', '/etc')
     const at = (subPath: string) =>
@@ -302,8 +301,8 @@ describe('without a driver', () => {
 })
 
 describe('waiting', () => {
-  it('SYS-7 a pod whose claim is not bound says so, is told after two minutes, and goes on when it is', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 waits for an unbound claim, with an event after two minutes', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders', { claimStatus: { phase: 'Pending' } })
     await world.aPod('shop', ['orders'])
     await world.until(
@@ -311,17 +310,17 @@ describe('waiting', () => {
       'the pod to say what it waits for',
     )
     expect(await world.events('shop')).toEqual([])
-    await world.trial.clock.advance(124_000)
+    await world.server.clock.advance(124_000)
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toMatch(
       /^FailedMount: Unable to attach or mount volumes: unmounted volumes=\[orders\]/,
     )
-    await world.trial.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
+    await world.server.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
     await world.untilRunning('shop')
   })
 
-  it('SYS-7 a volume that cannot be reached from this node is refused', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 rejects a volume that is not accessible from this node', async () => {
+    const world = await createAgentFixture()
     const elsewhere = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
     await world.aVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [elsewhere] } } } })
     await world.aPod('shop', ['orders'])
@@ -330,13 +329,13 @@ describe('waiting', () => {
     expect(world.calls()).toEqual([])
   })
 
-  it('SYS-7 a running pod keeps its volume while its claim is being deleted', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 keeps the volume of a running pod while its claim is being deleted', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
-    await world.trial.delete(`${CLAIMS}/orders`)
-    await world.trial.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await world.server.delete(`${CLAIMS}/orders`)
+    await world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
     await world.untilQuiet()
     expect(await world.phase('shop')).toBe('Running')
     expect(await world.events('shop')).toEqual([])
@@ -348,9 +347,9 @@ describe('waiting', () => {
 })
 
 describe('stats', () => {
-  it('SYS-7 PIO-8 volumes of claims are shown under the kubelet’s names, and gone with their pod', async () => {
+  it('SYS-7 PIO-8 exports the kubelet’s volume metrics until the pod is deleted', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
-    const world = await startAgentTrial({ agent: { ratesAt: async () => rates } })
+    const world = await createAgentFixture({ agent: { ratesAt: async () => rates } })
     await world.aVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
@@ -377,20 +376,20 @@ describe('stats', () => {
     expect(await world.registry.metrics()).toMatch(
       /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,
     )
-    await world.trial.delete(`${PODS}/shop`)
+    await world.server.delete(`${PODS}/shop`)
     await world.untilGone('shop')
     await world.until(async () => (await shown()).length === 0, 'the volume to be shown no more')
   })
 
-  it('SYS-7 the driver is asked about each volume every minute or two', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 calls NodeGetVolumeStats every minute or two', async () => {
+    const world = await createAgentFixture()
     await world.aVolume('orders')
     await world.aPod('shop', ['orders'])
     await world.untilRunning('shop')
     const asked = () => world.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
     await world.until(() => asked() === 2, 'the first two looks')
     for (let minute = 0; minute < 10; minute++) {
-      await world.trial.clock.advance(60_000)
+      await world.server.clock.advance(60_000)
       await world.untilQuiet()
     }
     expect(asked()).toBeGreaterThanOrEqual(2 + 5)

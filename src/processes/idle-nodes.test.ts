@@ -8,7 +8,7 @@ import { createServerFixture, type ServerFixture } from '../apiserver/server.fix
 import type { Client } from '../client/index.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 
-describe('nodes that are not started', () => {
+describe('nodes that do not run', () => {
   let dir: string
   let trial: ServerFixture
   let client: Client
@@ -33,7 +33,7 @@ describe('nodes that are not started', () => {
     return { ready: ready?.status, message: ready?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
   }
 
-  it('SYS-1 say so, with how to have them back, and pods keep away from them', async () => {
+  it('SYS-1 are marked not ready with a message and tainted', async () => {
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await standing('node-10')).toEqual({
       ready: 'Unknown',
@@ -43,14 +43,14 @@ describe('nodes that are not started', () => {
     for (const name of ['node-1', 'other']) expect(await standing(name)).toMatchObject({ ready: 'True', taints: [] })
   })
 
-  it('SYS-1 said so before stay as they are', async () => {
+  it('SYS-1 that are marked already stay unchanged', async () => {
     await mark(1)
     const before = await client.get(nodeKind, { name: 'node-2' })
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(before)
   })
 
-  it('SYS-1 and that were deleted are not spoken of; where there never were nodes there are none', async () => {
+  it('SYS-1 that were deleted are skipped; without a nodes directory there are none', async () => {
     await client.delete(nodeKind, { name: 'node-2' })
     await writeFile(join(dir, 'node-3'), '')
     expect(await mark(1)).toEqual(['node-10'])

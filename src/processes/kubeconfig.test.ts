@@ -72,7 +72,7 @@ describe.skipIf(!hasKubectl && !process.env.CI)('kubectl', () => {
     })
   })
 
-  it('SYS-9 trusts the server by it, and is known to the server by it', async () => {
+  it('SYS-9 authenticates both ways with it', async () => {
     const server = https.createServer(servingTlsOptions(pki), (request, response) => {
       const socket = request.socket as TLSSocket
       response.end(`${socket.authorized} ${socket.getPeerCertificate().subject.CN}`)

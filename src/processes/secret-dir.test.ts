@@ -11,7 +11,7 @@ function aDirectory(): string {
 }
 
 describe('credentials in a directory', () => {
-  it('PROV-16 are its files by name, as a mounted Secret has them', () => {
+  it('PROV-16 are read by file name, as from a mounted Secret', () => {
     const dir = aDirectory()
     mkdirSync(join(dir, '..2026_01_01'))
     writeFileSync(join(dir, '..2026_01_01', 'password'), 'hunter2\n')
@@ -21,7 +21,7 @@ describe('credentials in a directory', () => {
     expect(readSecretDir(dir)).toEqual({ password: 'hunter2\n', user: 'admin' })
   })
 
-  it('PROV-16 that cannot be read, or are no credentials, are refused by name', () => {
+  it('PROV-16 that cannot be read or are too large are rejected with their path', () => {
     expect(() => readSecretDir('/nonexistent-stowage')).toThrowError('/nonexistent-stowage (ENOENT)')
     const dir = aDirectory()
     writeFileSync(join(dir, 'image'), Buffer.alloc(1024 * 1024 + 1))

@@ -3,18 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
-import {
-  defineProvisioner,
-  type ExistingVolume,
-  Infeasible,
-  type MadeVolume,
-  type ProvisionerPlugin,
-  parameter,
-} from './provisioner.ts'
-import { startTrial, testProvisioner } from './testing.ts'
+import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
+import { defineProvisioner, type ExistingVolume, Infeasible, type MadeVolume, parameter } from './provisioner.ts'
+import { startTestCluster, testProvisioner } from './testing.ts'
 
-/** Keeps its volumes in a map. */
-function memoryPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
+/** A plugin that keeps its volumes in a map. */
+function memoryPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const assets = new Map<string, string>()
   const plugin = defineProvisioner({
     name: 'example.com/memory',
@@ -30,18 +24,18 @@ function memoryPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
       assets.delete(name)
     },
     owns: ({ source }) => source.nfs !== undefined,
-  }) as ProvisionerPlugin<any, any>
+  }) as AnyProvisionerPlugin
   return { assets, plugin: { ...plugin, ...overrides } }
 }
 
-describe('the rules for provisioners, as a test', () => {
-  it('PROV-17 a provisioner that keeps them passes, and nothing of the test is left', async () => {
+describe('testProvisioner', () => {
+  it('PROV-17 passes a correct provisioner and leaves nothing behind', async () => {
     const { assets, plugin } = memoryPlugin()
     await testProvisioner(plugin, { claim: { parameters: { tier: 'fast' } } })
     expect([...assets]).toEqual([])
   })
 
-  it('PROV-12 PROV-17 tries another class, as it is told to', async () => {
+  it('PROV-12 PROV-17 tests another class if one is given', async () => {
     const seen = new Set<string>()
     const { plugin } = memoryPlugin()
     const { provision } = plugin
@@ -59,7 +53,7 @@ describe('the rules for provisioners, as a test', () => {
     await expect(wrong).rejects.toThrow('otherParameters: Class "another" has "warp"')
   })
 
-  it('PROV-12 PROV-17 one that does not know what became of the other class may say so', async () => {
+  it('PROV-12 PROV-17 accepts a provisioner that reports an unknown outcome for the other class', async () => {
     const { plugin } = memoryPlugin()
     const { provision } = plugin
     plugin.provision = async (request, call) => {
@@ -76,47 +70,47 @@ describe('the rules for provisioners, as a test', () => {
     })
     afterEach(() => rm(root, { recursive: true, force: true }))
 
-    it('PROV-17 the provisioner in the box keeps them', async () => {
+    it('PROV-17 passes the built-in directory provisioner', async () => {
       await testProvisioner(await openDirectoryPlugin({ root }), { claim: { parameters: { mode: '0700' } } })
       expect(await readdir(root)).toEqual([])
     })
   })
 
-  const BROKEN: [string, Partial<ProvisionerPlugin<any, any>>, string][] = [
+  const BROKEN: [string, Partial<AnyProvisionerPlugin>, string][] = [
     [
-      'gives everyone the same',
+      'returns one volume for all claims',
       { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: '/' } } }) },
       'two claims get two volumes',
     ],
     [
-      'makes another volume for the same request',
+      'creates another volume for the same request',
       { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: `/${counter++}` } } }) },
-      'the same request gives the same volume',
+      'the same request returns the same volume',
     ],
     [
-      'makes another volume where the class is another',
+      'creates another volume for another class',
       {
         provision: async ({ volumeName, sizeBytes, parameters }) => ({
           sizeBytes,
           source: { nfs: { server: String(parameters.tier), path: `/${volumeName}` } },
         }),
       },
-      'the name decides which volume it is, not the parameters',
+      'the volume name, not the parameters, identifies the volume',
     ],
     [
-      'says that nothing was made where the class is another',
+      'denies the earlier volume for another class',
       {
         async provision({ volumeName, sizeBytes, parameters }) {
           if (parameters.tier === 'fast') throw new Infeasible('not here')
           return { sizeBytes, source: { nfs: { server: 's', path: `/${volumeName}` } } }
         },
       },
-      'the name decides which volume it is, not the parameters: the one that was made before is found. Got "not here"',
+      'the volume name, not the parameters, identifies the volume: the earlier one is returned. Got "not here"',
     ],
-    ['cannot find what it made', { find: async () => undefined }, 'find finds what was made'],
-    ['owns everything', { owns: () => true }, 'it owns nothing of others'],
+    ['does not find its volume', { find: async () => undefined }, 'find returns the provisioned volume'],
+    ['owns everything', { owns: () => true }, 'owns rejects a foreign volume'],
     [
-      'fails on what is gone',
+      'fails to delete a deleted volume',
       {
         delete: (() => {
           const gone = new Set<string>()
@@ -126,19 +120,19 @@ describe('the rules for provisioners, as a test', () => {
           }
         })(),
       },
-      'what is gone is deleted',
+      'deleting a deleted volume succeeds',
     ],
   ]
   let counter = 0
   for (const [what, overrides, name] of BROKEN) {
-    it(`PROV-17 one that ${what} does not pass`, async () => {
+    it(`PROV-17 fails a provisioner that ${what}`, async () => {
       const { plugin } = memoryPlugin(overrides)
-      await expect(testProvisioner(plugin)).rejects.toThrow(`A rule for provisioners is broken: ${name}`)
+      await expect(testProvisioner(plugin)).rejects.toThrow(`The provisioner breaks a rule: ${name}`)
     })
   }
 })
 
-describe('every source a volume can have', () => {
+describe('volume sources', () => {
   const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
   const MADE: Partial<MadeVolume>[] = [
     { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
@@ -152,35 +146,35 @@ describe('every source a volume can have', () => {
     { source: { csi: { driver: 'csi.example.com', volumeHandle: 'h', volumeAttributes: { a: 'b' } } } },
   ]
   for (const made of MADE) {
-    it(`PROV-11 ${Object.keys(made.source!)[0]} is taken by the server as it is, and shown again for deletion`, async () => {
+    it(`PROV-11 ${Object.keys(made.source!)[0]} is stored unchanged, and passed to delete`, async () => {
       const deleted: ExistingVolume[] = []
-      const trial = await startTrial({
+      const cluster = await startTestCluster({
         name: 'example.com/one',
         provision: async ({ sizeBytes }) => ({ sizeBytes, ...made }) as MadeVolume,
         delete: async (volume) => void deleted.push(volume),
       })
       try {
-        const volume = await trial.provision()
+        const volume = await cluster.provision()
         expect(volume.source).toMatchObject(made.source!)
-        await trial.release(volume)
+        await cluster.release(volume)
         expect(deleted[0]?.source).toEqual(volume.source)
       } finally {
-        await trial.stop()
+        await cluster.stop()
       }
     })
   }
 })
 
-describe('a cluster for one provisioner', () => {
-  let trial: Awaited<ReturnType<typeof startTrial>>
+describe('startTestCluster', () => {
+  let cluster: Awaited<ReturnType<typeof startTestCluster>>
   const memory = memoryPlugin()
   beforeEach(async () => {
-    trial = await startTrial(memory.plugin)
+    cluster = await startTestCluster(memory.plugin)
   })
-  afterEach(() => trial.stop())
+  afterEach(() => cluster.stop())
 
-  it('PROV-17 shows the volume that a claim gets', async () => {
-    const volume = await trial.provision({ size: '5Gi', parameters: { tier: 'fast' } })
+  it('PROV-17 returns the volume of a claim', async () => {
+    const volume = await cluster.provision({ size: '5Gi', parameters: { tier: 'fast' } })
     expect(volume).toMatchObject({
       source: { nfs: { server: 'fast', path: `/${volume.name}` } },
       sizeBytes: 5n * 1024n ** 3n,
@@ -189,17 +183,17 @@ describe('a cluster for one provisioner', () => {
     })
   })
 
-  it('PROV-10 and the reason why one gets none', async () => {
-    await expect(trial.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
+  it('PROV-10 rejects with the reason if provisioning fails', async () => {
+    await expect(cluster.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
     const selector = { matchLabels: { tier: 'fast' } }
-    await expect(trial.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
-    await expect(trial.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
+    await expect(cluster.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
+    await expect(cluster.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
   })
 
-  it('PROV-14 and deletes it when its claim is deleted', async () => {
-    const volume = await trial.provision()
+  it('PROV-14 deletes the volume with its claim', async () => {
+    const volume = await cluster.provision()
     expect(memory.assets.has(volume.name)).toBe(true)
-    await trial.release(volume)
+    await cluster.release(volume)
     expect(memory.assets.has(volume.name)).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
-// The door for those who write a provisioner: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`.
-// What is listed here is published and kept; a unit test's counterpart is testing.ts. docs/tutorial/provisioners.md is the manual.
+// The public API for provisioners: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`. These exports
+// are stable. The API for their tests is testing.ts; the manual is docs/tutorial/provisioners.md.
 export { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 export type {
   AcceptedLabels,

@@ -6,7 +6,7 @@ import { parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { findServer } from '../client/connection/find-server.ts'
 import { createProvisioningControllers, createProvisioningMetrics } from '../controllers/provisioning/index.ts'
-import type { ProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
+import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import { createEventRecorder, type ProcessDeps, runOnHost, startHost, withRecorders } from '../runtime/index.ts'
 import { createLog } from '../runtime/log.ts'
@@ -17,7 +17,7 @@ import { helpText, type RunOptions, readSettings, type Settings } from './settin
  * Runs until SIGINT or SIGTERM, and settles when the last volume in work is done or the stop timeout has passed.
  * Errors are printed on standard error and set the exit code: 2 for wrong flags, 1 for the rest.
  */
-export async function runProvisioner(plugin: ProvisionerPlugin<any, any>, options: RunOptions = {}): Promise<void> {
+export async function runProvisioner(plugin: AnyProvisionerPlugin, options: RunOptions = {}): Promise<void> {
   const { signal, dispose } = options.signal ? { signal: options.signal, dispose: () => {} } : createStopSignal()
   try {
     const settings = readSettings(options, options.args ?? process.argv.slice(2))
@@ -37,7 +37,7 @@ export async function runProvisioner(plugin: ProvisionerPlugin<any, any>, option
 const STOP_TIMEOUT_MS = 30_000
 
 async function operate(
-  plugin: ProvisionerPlugin<any, any>,
+  plugin: AnyProvisionerPlugin,
   settings: Settings,
   { log: ownLog, env = process.env }: RunOptions,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import { parseDuration } from '../base/duration.ts'
 import { helpText, readSettings } from './settings.ts'
 
 describe('the settings of a provisioner', () => {
-  it('PROV-17 flags win over what the code says', () => {
+  it('PROV-17 flags override options in code', () => {
     const options = { workerThreads: 5, volumeNamePrefix: 'vol' }
     const args = ['--worker-threads=7', '--retry-interval-max', '1m30s', '--leader-election=false']
     expect(readSettings(options, args)).toEqual({
@@ -15,7 +15,7 @@ describe('the settings of a provisioner', () => {
     })
   })
 
-  it('PROV-17 a switch alone turns on', () => {
+  it('PROV-17 a boolean flag without value is true', () => {
     expect(readSettings({ leaderElection: false }, ['--leader-election'])).toEqual({ leaderElection: true })
   })
 
@@ -29,7 +29,7 @@ describe('the settings of a provisioner', () => {
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of WRONG) {
-    it(`PROV-17 refuses ${args.join(' ')} and says what would be right`, () => {
+    it(`PROV-17 refuses ${args.join(' ')} and names what is expected`, () => {
       expect(() => readSettings({}, args)).toThrow(message)
     })
   }
@@ -48,7 +48,7 @@ describe('a duration', () => {
     expect(parseDuration('1.5s')).toBe(1_500)
   })
 
-  it('PROV-17 reads back whatever was written, and nothing else', () => {
+  it('PROV-17 round-trips, and rejects everything else', () => {
     const part = fc.tuple(fc.nat(10_000), fc.constantFrom(['ms', 1], ['s', 1_000], ['m', 60_000], ['h', 3_600_000]))
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), (parts) => {

@@ -1,33 +1,33 @@
-// How a provisioner runs: what its author chose in code, what the operator's flags say instead, and the defaults.
-// Flags win, then the code, then the defaults. The flags are those that external provisioners have everywhere.
+// The settings of a provisioner process. Flags override options in code, which override the defaults. The flags are those of
+// the upstream external provisioners.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
 import { UsageError } from '../base/usage-error.ts'
 
-/** Every one of them has a flag; see --help. */
+/** Most have a flag; see --help. */
 export interface RunOptions {
   /** Path of a kubeconfig. Default: $KUBECONFIG, else the cluster this process runs in. */
   readonly kubeconfig?: string
-  /** Of several processes with the same provisioner one works, and another takes over when it ends. Default: true. */
+  /** Elect a leader among several processes; only the leader works. Default: true. */
   readonly leaderElection?: boolean
   /** Namespace of the lease. Default: the one this process runs in, or the kubeconfig's. */
   readonly leaderElectionNamespace?: string
   /** `HOST:PORT` or `:PORT` for /metrics, /healthz and /readyz. Default: none. */
   readonly httpEndpoint?: string
-  /** Claims worked on at once, and as many volumes. Default 100. */
+  /** Claims processed at once, and as many volumes. Default 100. */
   readonly workerThreads?: number
-  /** Between two tries for one claim: from this, doubling. Default 1 s. */
+  /** First delay after a failure; doubles. Default 1 s. */
   readonly retryIntervalStartMs?: number
-  /** Up to this. Default 5 min. */
+  /** Longest delay. Default 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** After this long `provision` and `delete` are told to give up. Default 10 min. */
+  /** Timeout of `provision` and `delete`; then their signal fires. Default 10 min. */
   readonly timeoutMs?: number
-  /** How long calls that do not give up are waited for when the process is to stop; then it ends. Default 30 s. */
+  /** How long a stop waits for running calls. Default 30 s. */
   readonly stopTimeoutMs?: number
-  /** What the names of volumes begin with. Default `pvc`. */
+  /** Prefix of volume names. Default `pvc`. */
   readonly volumeNamePrefix?: string
   readonly logLevel?: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** Takes the place of JSON lines on standard error. */
+  /** Replaces the JSON log on standard error. */
   readonly log?: ProvisionerLog
   /** Stops it. Default: SIGTERM or SIGINT. */
   readonly signal?: AbortSignal
@@ -36,7 +36,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Fields first, then a sentence; pino fits. */
+/** Fields first, then the message; pino fits. */
 export interface ProvisionerLog {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -61,39 +61,39 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'leader-election': {
     setting: 'leaderElection',
     takes: 'switch',
-    doc: 'of several processes only one works (default true)',
+    doc: 'elect a leader; only the leader works (default true)',
   },
   'leader-election-namespace': {
     setting: 'leaderElectionNamespace',
     takes: 'text',
-    doc: "where its lease is (default: this pod's or the kubeconfig's namespace)",
+    doc: 'namespace of the Lease (default: that of this pod or the kubeconfig)',
   },
   'http-endpoint': {
     setting: 'httpEndpoint',
     takes: 'text',
     doc: 'HOST:PORT for /metrics, /healthz and /readyz (default none)',
   },
-  'worker-threads': { setting: 'workerThreads', takes: 'number', doc: 'claims worked on at once (default 100)' },
+  'worker-threads': { setting: 'workerThreads', takes: 'number', doc: 'claims processed at once (default 100)' },
   'retry-interval-start': {
     setting: 'retryIntervalStartMs',
     takes: 'duration',
-    doc: 'first wait after a failure (default 1s)',
+    doc: 'first delay after a failure (default 1s)',
   },
   'retry-interval-max': {
     setting: 'retryIntervalMaxMs',
     takes: 'duration',
-    doc: 'longest wait after failures (default 5m)',
+    doc: 'longest delay after failures (default 5m)',
   },
-  timeout: { setting: 'timeoutMs', takes: 'duration', doc: 'for one call of the provisioner (default 10m)' },
+  timeout: { setting: 'timeoutMs', takes: 'duration', doc: 'timeout of one call of the provisioner (default 10m)' },
   'stop-timeout': {
     setting: 'stopTimeoutMs',
     takes: 'duration',
-    doc: 'how long a stop waits for calls that do not give up (default 30s)',
+    doc: 'how long a stop waits for running calls (default 30s)',
   },
   'volume-name-prefix': {
     setting: 'volumeNamePrefix',
     takes: 'text',
-    doc: 'what names of volumes begin with (default pvc)',
+    doc: 'prefix of volume names (default pvc)',
   },
   'log-level': { setting: 'logLevel', takes: 'level', doc: 'debug, info, warn, error or silent (default info)' },
 }
@@ -115,7 +115,7 @@ export function helpText(provisioner: string): string {
 
 function parseFlags(args: readonly string[]): Record<string, string | boolean | undefined> {
   const options = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, { type: 'string' as const }]))
-  // A switch alone means true, as everywhere.
+  // A boolean flag without a value is true.
   const spelled = args.map((arg) => (FLAGS[arg.replace(/^--/, '')]?.takes === 'switch' ? `${arg}=true` : arg))
   try {
     return parseArgs({ args: spelled, options: { ...options, help: { type: 'boolean' } }, strict: true }).values

@@ -1,3 +1,9 @@
-// The door for tests of a provisioner: `import { testProvisioner } from 'stowage/provisioner/testing'`. No cluster needed.
+// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`. Needs no cluster.
 export { type ConformanceOptions, testProvisioner } from './conformance.ts'
-export { type ProvisionerTrial, startTrial, type TrialClaim, type TrialOptions, type TrialVolume } from './trial.ts'
+export {
+  startTestCluster,
+  type TestClaim,
+  type TestCluster,
+  type TestClusterOptions,
+  type TestVolume,
+} from './test-cluster.ts'

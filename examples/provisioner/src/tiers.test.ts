@@ -4,14 +4,14 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type ProvisionerTrial, startTrial, testProvisioner } from 'stowage/provisioner/testing'
+import { startTestCluster, type TestCluster, testProvisioner } from 'stowage/provisioner/testing'
 import { tiersProvisioner } from './tiers.js'
 
 const GIB = 1024n ** 3n
 
 describe('the tiers provisioner', () => {
   let dir: string
-  let trial: ProvisionerTrial
+  let cluster: TestCluster
   const plugin = () =>
     tiersProvisioner({
       fast: { root: join(dir, 'fast'), budgetBytes: 2n * GIB },
@@ -19,10 +19,10 @@ describe('the tiers provisioner', () => {
     })
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'tiers-'))
-    trial = await startTrial(plugin())
+    cluster = await startTestCluster(plugin())
   })
   after(async () => {
-    await trial.stop()
+    await cluster.stop()
     await rm(dir, { recursive: true, force: true })
   })
 
@@ -30,24 +30,24 @@ describe('the tiers provisioner', () => {
 
   it('puts volumes of a fast class on the fast disk, and those of a slow class on the slow one', async () => {
     for (const tier of ['fast', 'slow']) {
-      const volume = await trial.provision({ parameters: { tier } })
+      const volume = await cluster.provision({ parameters: { tier } })
       assert.equal(volume.source.hostPath?.path, join(dir, tier, volume.name))
       assert.ok((await readdir(join(dir, tier))).includes(volume.name))
-      await trial.release(volume)
+      await cluster.release(volume)
       assert.deepEqual(await readdir(join(dir, tier)), [])
     }
   })
 
   it('lets a claim choose by its selector, where the class does not', async () => {
     const matchExpressions = [{ key: 'example.com/tier', operator: 'NotIn' as const, values: ['fast'] }]
-    const volume = await trial.provision({ selector: { matchExpressions } })
+    const volume = await cluster.provision({ selector: { matchExpressions } })
     assert.equal(volume.labels['example.com/tier'], 'slow')
-    await trial.release(volume)
+    await cluster.release(volume)
   })
 
   it('refuses a selector that contradicts the class', async () => {
     const selector = { matchLabels: { 'example.com/tier': 'slow' } }
-    await assert.rejects(trial.provision({ parameters: { tier: 'fast' }, selector }), /accepts slow only/)
+    await assert.rejects(cluster.provision({ parameters: { tier: 'fast' }, selector }), /accepts slow only/)
   })
 
   it('finds what an earlier try made on the other disk, and what a crash left half written is not left', async () => {
@@ -70,7 +70,7 @@ describe('the tiers provisioner', () => {
   })
 
   it('does not promise more than the disk has', async () => {
-    await assert.rejects(trial.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes left/)
+    await assert.rejects(cluster.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes left/)
     assert.deepEqual(await readdir(join(dir, 'fast')), [])
   })
 })

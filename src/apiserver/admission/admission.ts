@@ -14,7 +14,7 @@ import type { Shared } from '../objects/stored-object.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
 
-export type Operation = 'CREATE' | 'UPDATE' | 'DELETE'
+type Operation = 'CREATE' | 'UPDATE' | 'DELETE'
 
 export interface AdmissionRequest {
   readonly operation: Operation

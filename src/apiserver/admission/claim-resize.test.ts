@@ -1,5 +1,5 @@
-// Which sizes a claim may be given, asked of the whole server. The rules themselves are src/api/kinds/claim/claim-update-rules.ts
-// and claim-resize.ts.
+// Changes of a claim's size through the whole server. The rules are in src/api/kinds/claim/claim-update-rules.ts and
+// claim-resize.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
@@ -37,7 +37,7 @@ const setStatus = async (status: object) => {
   expect(answer.status, answer.text).toBe(200)
   return answer.json
 }
-/** A bound claim: it asks for `size`, its volume has `capacity`. */
+/** A bound claim that requests `size`, with a volume of `capacity`. */
 const bound = async (size: string, { capacity = size, spec = {} as object } = {}) => {
   await created(size, spec)
   await setStatus({ phase: 'Bound', capacity: { storage: capacity } })
@@ -148,7 +148,7 @@ describe('growing a claim', () => {
   it('REX-8 to more bytes than an int64 holds is rejected', async () => {
     await bound('10Gi')
     await refused('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
-    // As everywhere in Kubernetes, a size in binary units ends at what 63 bits hold.
+    // As in Kubernetes, a quantity in binary units is capped at 63 bits.
     expect(await accepted('9999Ei')).toMatchObject(sized('9223372036854775807'))
   })
 

@@ -8,7 +8,7 @@ import { namespaceLimits } from './namespace-limits.ts'
 import { resourceQuota } from './resource-quota.ts'
 import { storageObjectInUseProtection } from './storage-object-in-use.ts'
 
-export const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
+const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
   storageObjectInUseProtection,
   defaultStorageClass,

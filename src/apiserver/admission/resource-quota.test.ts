@@ -31,7 +31,7 @@ const setStatus = async (name: string, status: object) => {
   const answer = await api.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
 }
-/** Finalizers hold a claim back: it is gone when they are. */
+/** Removes the finalizers too, so that the claim is gone. */
 const remove = async (name: string) => {
   expect((await api.delete(`${CLAIMS}/${name}`)).status).toBe(200)
   expect((await api.patch(`${CLAIMS}/${name}`, { metadata: { finalizers: null } }, 'merge')).status).toBe(200)

@@ -11,7 +11,7 @@ import { badRequest, unsupportedMediaType } from '../../api/status-error.ts'
 import type { Resource } from '../resources.ts'
 import type { FieldValidation } from './options.ts'
 
-export const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
+const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
 /** A body whose type is not known yet. */
 export interface RequestBody {
@@ -139,7 +139,7 @@ export function decodeAs<T>(
   return { object: decoded.object, warnings: findings }
 }
 
-export const describe = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
+const describe = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
 
 /** For bodies whose version does not matter. */
 export function checkKind({ kind }: RequestBody, wanted: string): void {

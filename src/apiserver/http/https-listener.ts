@@ -11,7 +11,7 @@ import { clientCertificateOf, type Pki, servingTlsOptions } from '../security/in
 import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
 import { createWebsocketWatches } from './websocket-watch.ts'
 
-export const BODY_BYTES_MAX = 3 * 1024 * 1024
+const BODY_BYTES_MAX = 3 * 1024 * 1024
 const HEADER_BYTES_MAX = 1024 * 1024
 // Clients keep idle connections for 90 s. Closing them earlier would cut off requests that are on their way.
 const KEEP_ALIVE_MS = 120_000

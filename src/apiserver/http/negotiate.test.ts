@@ -26,7 +26,7 @@ describe('negotiate', () => {
     ],
     ['protobuf or JSON', `${PROTOBUF},application/json`, 'object json'],
     ['protobuf or anything', `${PROTOBUF}, */*`, 'object json'],
-    ['a form nobody knows, or JSON', 'application/json;as=Poem;v=v1;g=meta.k8s.io,application/json', 'object json'],
+    ['an unknown form, or JSON', 'application/json;as=Poem;v=v1;g=meta.k8s.io,application/json', 'object json'],
     [
       'a table of another group, or JSON',
       'application/json;as=Table;v=v1;g=example.com,application/json',

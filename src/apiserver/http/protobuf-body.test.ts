@@ -1,4 +1,4 @@
-// Requests whose bodies are protobuf, as typed clients send them. Answers are JSON, which all of them accept.
+// Requests with protobuf bodies, as typed clients send them. Responses are JSON, which these clients accept.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { configMap } from '../../api/kinds/config-map/config-map-schema.ts'
@@ -37,7 +37,7 @@ describe('a protobuf body', () => {
       [bytes, PROTOBUF_MEDIA],
       [JSON.stringify(json), 'application/json'],
     ] as const) {
-      api = await createServerFixture() // with the same clock and dice, so that answers are the same to the last byte
+      api = await createServerFixture() // with the same clock and randomness, so that responses are identical
       if (kind !== 'Namespace') await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
       const { status, headers, text } = await api.call('POST', `${url}?fieldValidation=Strict`, body, {
         'content-type': type,

@@ -1,4 +1,4 @@
-// Watches over WebSocket on a real port, with the client a browser's would be.
+// Watches over WebSocket on a real port, with a client that behaves like a browser.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'

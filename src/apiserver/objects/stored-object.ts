@@ -154,7 +154,7 @@ function prefixOf(head: string, value: Uint8Array, revision: number): string {
   return `${head}"resourceVersion":"${revision}"${comma}`
 }
 
-export const bufferOf = (value: Uint8Array): Buffer =>
+const bufferOf = (value: Uint8Array): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 
 /** Whether two stored forms are equal as JSON. A different order of keys does not change the length. */

@@ -24,7 +24,7 @@ describe('the binary form of Swagger 2', () => {
   })
 })
 
-// A reader written from the published message definitions, sharing nothing with the writer.
+// A decoder written from the published message definitions, independent of the encoder.
 
 type Message = Map<number, (Buffer | number)[]>
 
@@ -67,7 +67,7 @@ const named = (message: Message | undefined, number: number, read: (value: Messa
   Object.fromEntries(all(message, number).map((bytes) => [text(parse(bytes), 1), read(inner(parse(bytes), 2)!)]))
 const yaml = (any: Message): unknown => JSON.parse(text(any, 2)!)
 
-/** Without the properties that are not there. */
+/** Without undefined properties. */
 const present = (object: object): object =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 

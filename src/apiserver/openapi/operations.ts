@@ -6,6 +6,7 @@ import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Verb } from '../http/route.ts'
 import type { Resource, Resources } from '../resources.ts'
+import { PATCH_MEDIA } from '../verbs/patch.ts'
 import { type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
 import {
   DELETE_COLLECTION_PARAMETERS,
@@ -20,7 +21,7 @@ import {
 } from './parameters.ts'
 import type { Schemas } from './schemas.ts'
 
-export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch'
+type Method = 'get' | 'put' | 'post' | 'delete' | 'patch'
 
 export interface PathItem {
   readonly path: string
@@ -43,12 +44,6 @@ export interface Operation {
   readonly streams: boolean
 }
 
-export const PATCH_MEDIA = [
-  'application/apply-patch+yaml',
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
-]
 export const RESPONSE_MEDIA = ['application/json', 'application/yaml']
 export const STREAM_MEDIA = 'application/json;stream=watch'
 export const STATUS_TEXT: Readonly<Record<number, string>> = { 200: 'OK', 201: 'Created', 202: 'Accepted' }

@@ -37,7 +37,7 @@ const inSwagger2 = () => createSchemas({ dialect: swagger2, groupVersions })
 const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'How many.') })
 const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A house.', fields)
 
-/** Adds a type and looks at what is published of it. */
+/** The published schema of a type. */
 const schemaOf = (schemas: Schemas, type: ObjectType): Json => {
   const name = schemas.type(type)
   return schemas.all()[name]
@@ -153,7 +153,7 @@ describe('schemas of fields', () => {
       house({
         owner: req(1, string, ''),
         floors: req(2, int32, ''),
-        attic: ptr(3, room, ''), // may be absent, and that differs from empty
+        attic: ptr(3, room, ''), // absent differs from empty
         cellar: opt(4, room, ''),
         mode: opt(5, string, '', { default: 'Filesystem' }),
         built: req(6, time, ''),
@@ -192,7 +192,7 @@ describe('schemas of kinds', () => {
     expect(name).toBe('io.k8s.api.storage.v1.StorageClass')
     expect(schemas.all()[name]).toMatchObject({
       type: 'object',
-      required: ['provisioner'], // metadata is never asked for
+      required: ['provisioner'], // metadata is not required
       properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, provisioner: { type: 'string' } },
       'x-kubernetes-group-version-kind': [{ group: 'storage.k8s.io', version: 'v1', kind: 'StorageClass' }],
     })

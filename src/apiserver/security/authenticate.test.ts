@@ -1,4 +1,4 @@
-// Over a real handshake wherever the handshake matters: a server that answers each request with who it takes it for.
+// Uses a real TLS handshake where it matters: the server responds to each request with the authenticated user.
 import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import https from 'node:https'
@@ -21,7 +21,7 @@ let foreign: Pki
 let server: TestServer
 
 beforeAll(async () => {
-  const clock = systemClock() // handshakes go by the real time
+  const clock = systemClock() // TLS uses the real time
   pki = await loadOrCreatePki({ dir: join(root, 'ours'), clock })
   foreign = await loadOrCreatePki({ dir: join(root, 'foreign'), clock })
   server = await serve({ pki, clock })

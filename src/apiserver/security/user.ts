@@ -14,7 +14,7 @@ export const MASTERS_GROUP = 'system:masters'
 /** May read everything but secrets. */
 export const VIEWERS_GROUP = 'stowage:viewers'
 
-export const ANONYMOUS_NAME = 'system:anonymous'
+const ANONYMOUS_NAME = 'system:anonymous'
 export const ANONYMOUS: UserInfo = Object.freeze({
   name: ANONYMOUS_NAME,
   groups: Object.freeze([UNAUTHENTICATED_GROUP]),

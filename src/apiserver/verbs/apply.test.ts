@@ -22,7 +22,7 @@ const configMap = (data: object | undefined, metadata: object = {}) => ({
   metadata: { name: 'a', ...metadata },
   ...(data ? { data } : {}),
 })
-/** `me Apply`, `me Update status`: who owns what. */
+/** Managers with the fields they own: `me Apply`, `me Update status`. */
 const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
   Object.fromEntries(
     managedFields.map(({ manager, operation, subresource, fieldsV1 }: Json) => [
@@ -166,13 +166,7 @@ describe('apply', () => {
 
   it.each([
     ['without a manager', configMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
-    [
-      'with a field nobody knows',
-      { ...configMap({}), x: 1 },
-      'fieldManager=me',
-      400,
-      '.x: field not declared in schema',
-    ],
+    ['with an unknown field', { ...configMap({}), x: 1 }, 'fieldManager=me', 400, '.x: field not declared in schema'],
     ['with owners', configMap({}, { managedFields: [] }), 'fieldManager=me', 400, 'metadata.managedFields must be nil'],
     ['of another kind', { ...configMap({}), kind: 'Secret' }, 'fieldManager=me', 400, 'invalid object type'],
     ['without a kind', { metadata: { name: 'a' } }, 'fieldManager=me', 400, 'invalid object type'],

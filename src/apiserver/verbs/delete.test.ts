@@ -90,7 +90,7 @@ describe('finalizers', () => {
       metadata: { deletionTimestamp: '2026-01-01T00:00:05Z', deletionGracePeriodSeconds: 0 },
     })
     await api.clock.advance(5_000)
-    expect((await api.delete(`${MAPS}/a`)).json).toEqual(marked.json) // again: nothing new
+    expect((await api.delete(`${MAPS}/a`)).json).toEqual(marked.json) // a second delete changes nothing
     await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
     const last = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect(last.status).toBe(200)

@@ -100,7 +100,7 @@ describe('PATCH', () => {
     ['a kind', '{"kind":"Secret"}', 'merge', 400],
     ['a wrong type', '{"data":5}', 'merge', 422],
     ['a path that is not there', '[{"op":"remove","path":"/data/nowhere"}]', 'json', 422],
-    ['an operation nobody knows', '[{"op":"shake","path":"/data"}]', 'json', 400],
+    ['an unknown operation', '[{"op":"shake","path":"/data"}]', 'json', 400],
     ['an unknown directive', '{"data":{"$patch":"shake"}}', 'strategic-merge', 422],
     [
       'too many operations',

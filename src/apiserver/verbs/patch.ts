@@ -17,22 +17,18 @@ import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import { applyVerb, parseApplyBody } from './apply.ts'
 
-export const APPLY_MEDIA = 'application/apply-patch+yaml'
-
-export const PATCH_MEDIA = [
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
-] as const
+const APPLY_MEDIA = 'application/apply-patch+yaml'
 
 type PatchType = Patch['type']
 
 const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
+  [APPLY_MEDIA]: 'apply',
   'application/json-patch+json': 'json',
   'application/merge-patch+json': 'merge',
   'application/strategic-merge-patch+json': 'strategic',
-  [APPLY_MEDIA]: 'apply',
 }
+
+export const PATCH_MEDIA = Object.keys(PATCH_TYPES)
 
 /** A patch as it was sent: parsed, not yet checked against the kind. */
 export interface PatchBody {
@@ -45,7 +41,7 @@ export const isApply = (contentType: string | undefined): boolean => mediaType(c
 export async function parsePatch(bytes: Uint8Array, contentType: string | undefined): Promise<PatchBody> {
   const media = mediaType(contentType)
   const type = PATCH_TYPES[media]
-  if (!type) throw unsupportedMediaType(media, [APPLY_MEDIA, ...PATCH_MEDIA])
+  if (!type) throw unsupportedMediaType(media, PATCH_MEDIA)
   return { type, body: type === 'apply' ? await parseApplyBody(bytes) : parseJsonBody(bytes) }
 }
 

@@ -11,7 +11,7 @@ afterEach(() => api?.store.close())
 const create = async (name: string, labels: Record<string, string> = {}) =>
   (await api.post(MAPS, { metadata: { name, labels }, data: {} })).json
 const version = (object: Json): number => Number(object.metadata.resourceVersion)
-const told = (events: readonly { type: string; object: Json }[]) =>
+const summaryOf = (events: readonly { type: string; object: Json }[]) =>
   events.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`)
 
 describe('a watch', () => {
@@ -23,14 +23,14 @@ describe('a watch', () => {
     await api.delete(`${MAPS}/b`)
     const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${version(a)}`)
     await watch.until((events) => events.length === 3)
-    expect(told(watch.events)).toEqual([
+    expect(summaryOf(watch.events)).toEqual([
       `ADDED b ${version(b)}`,
       `MODIFIED a ${version(changed)}`,
       `DELETED b ${version(changed) + 1}`,
     ])
     const c = await create('c')
     await watch.until((events) => events.length === 4)
-    expect(told(watch.events).at(-1)).toBe(`ADDED c ${version(c)}`)
+    expect(summaryOf(watch.events).at(-1)).toBe(`ADDED c ${version(c)}`)
   })
 
   it('SYS-3 resumed at the last version seen shows neither a gap nor a repeat', async () => {
@@ -163,10 +163,10 @@ describe('a watch with a selector', () => {
     const blue = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'blue' } } })).json
     const still = (await api.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     const red = (await api.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'red' } } })).json
-    await api.delete(`${MAPS}/a`) // nobody saw it any more
+    await api.delete(`${MAPS}/a`) // it did not match any more
     const last = await create('b', { colour: 'blue' })
     await watch.until((events) => events.length === 4)
-    expect(told(watch.events)).toEqual([
+    expect(summaryOf(watch.events)).toEqual([
       `ADDED a ${version(blue)}`,
       `MODIFIED a ${version(still)}`,
       `DELETED a ${version(red)}`,
@@ -378,7 +378,7 @@ describe('a client that never reads', () => {
     const data = { blob: 'x'.repeat(900_000) }
     for (let i = 0; i < 25 && !ended; i++) {
       await post('/api/v1/namespaces/default/configmaps', { metadata: { name: `c${i}` }, data })
-      await new Promise((resolve) => setImmediate(resolve)) // the watch gets its turn
+      await new Promise((resolve) => setImmediate(resolve)) // lets the watch run
     }
     expect(ended).toBe('cut')
     expect(pendingBytes).toBeLessThan(18 * 1024 * 1024)
@@ -409,7 +409,7 @@ describe('a client that never reads', () => {
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Asks for a state of 22 MB by watch; nothing is taken from the stream until take() is called. */
+/** A watch with 22 MB of initial events; the client reads nothing until take() is called. */
 async function openState() {
   api = await createServerFixture()
   const data = { blob: 'x'.repeat(900_000) }

@@ -1,4 +1,4 @@
-// What the commands on sets of claims have in common: whom they work for, how they end, and what they ask at a time.
+// What the bulk commands (grow, migrate) share: their dependencies, exit code and concurrency.
 import type { Clock, Random } from '../../base/clock.ts'
 
 export interface BulkDeps {
@@ -6,12 +6,12 @@ export interface BulkDeps {
   readonly random: Random
   readonly signal: AbortSignal
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Absent: the output is not looked at as it comes. */
+  /** Absent: standard output is not a terminal. */
   readonly terminal: { columns(): number } | undefined
   write(text: string): void
 }
 
-/** The exit code of one that was interrupted. */
+/** Exit code of an interrupted command. */
 export const INTERRUPTED = 130
-/** Questions to the server at a time. */
+/** Concurrent requests to the API server. */
 export const CONCURRENT_REQUESTS = 8

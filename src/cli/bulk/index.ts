@@ -1,5 +1,5 @@
-// Operations on sets of claims: which claims, how many at once, how far each is, and what came of it.
-// What is done with a claim is the command's: grow.ts, migrate.ts.
+// Bulk operations on claims: selection, concurrency, progress and results. What happens to one claim is the command's:
+// commands/grow and commands/migrate.
 export { type BulkDeps, CONCURRENT_REQUESTS, INTERRUPTED } from './deps.ts'
 export { latestWarning } from './latest-warning.ts'
 export { mapConcurrently } from './map-concurrently.ts'

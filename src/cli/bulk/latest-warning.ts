@@ -1,4 +1,4 @@
-// What the system last complained about a claim: the newest of its Warning events.
+// The message of the newest Warning event of a claim.
 import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 

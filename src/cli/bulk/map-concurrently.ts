@@ -1,6 +1,6 @@
-// Something done with each of many things, so many of them at a time.
+// Maps a list with an async function, a bounded number of items at a time.
 
-/** Results in the order of what was given. The first failure is everyone's. */
+/** Results in the order of the items. Rejects with the first failure. */
 export async function mapConcurrently<T, R>(
   all: readonly T[],
   lanes: number,

@@ -19,8 +19,8 @@ function screen(columns = 80) {
   return { write, columns: () => columns, lines: () => lines.slice(0, -1) }
 }
 
-describe('progress of a set', () => {
-  it('PLUS-13 is a line for every change where nobody looks on', () => {
+describe('the progress of a bulk command', () => {
+  it('PLUS-13 is a line for every change without a terminal', () => {
     let out = ''
     const progress = plainProgress((text) => {
       out += text
@@ -31,7 +31,7 @@ describe('progress of a set', () => {
     expect(out).toBe('shop/a: asked for\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
   })
 
-  it('PLUS-13 changes in place on a terminal, and what has ended stays above', () => {
+  it('PLUS-13 is redrawn in place on a terminal, below finished claims', () => {
     const terminal = screen()
     const progress = terminalProgress(terminal, 3)
     progress.working('shop/a', 'asked for')
@@ -44,7 +44,7 @@ describe('progress of a set', () => {
     expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', 'shop/a: grown'])
   })
 
-  it('PLUS-13 never lets a line wrap in a narrow window', () => {
+  it('PLUS-13 truncates lines in a narrow terminal', () => {
     const terminal = screen(30)
     const progress = terminalProgress(terminal, 1)
     progress.working('shop/a', 'x'.repeat(200))
@@ -53,7 +53,7 @@ describe('progress of a set', () => {
     expect(terminal.lines()[0]).toMatch(/^ {2}shop\/a: y+…$/)
   })
 
-  it('PLUS-13 results are a table', () => {
+  it('PLUS-13 prints results as a table', () => {
     expect(
       tableOf([
         ['CLAIM', 'WHY'],

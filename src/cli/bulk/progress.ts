@@ -1,5 +1,5 @@
-// How far the claims of a set are, while it runs. On a terminal the claims at work stand in the last lines and change in
-// place; elsewhere every change is a line of its own.
+// Shows the progress of a bulk command. On a terminal the claims in progress are redrawn in the last lines; elsewhere every
+// change is a line.
 import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimResult } from './results.ts'
 
@@ -17,7 +17,7 @@ export const plainProgress = (write: (text: string) => void): Progress => ({
 
 export interface Terminal {
   write(text: string): void
-  /** Asked each time: windows change their size. */
+  /** Read for every draw: windows change their size. */
   columns(): number
 }
 
@@ -30,7 +30,7 @@ export function terminalProgress({ write, columns }: Terminal, total: number): P
     const lines = [...atWork].map(([key, message]) => `  ${key}: ${oneLine(message)}`)
     if (atWork.size > 0) lines.push(`  ${ended} of ${total} done`)
     const width = Math.max(columns(), COLUMNS_MIN)
-    const text = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a line that wraps cannot be taken back
+    const text = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a wrapped line cannot be redrawn
     write(`${shown > 0 ? `${UP(shown)}${CLEAR_BELOW}` : ''}${above}${text.map((line) => `${line}\n`).join('')}`)
     shown = text.length
   }
@@ -62,6 +62,6 @@ const SIGNS: Record<ClaimResult['is'], string> = {
 
 export const endLine = ({ key, is, message }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(message)}`
 
-/** What drivers and servers say may be anything. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+/** Messages of drivers and servers may contain control characters. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are removed
 export const oneLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()

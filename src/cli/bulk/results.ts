@@ -1,11 +1,11 @@
-// What came of each claim of a set, for people and for exit codes.
+// The result of each claim of a bulk command, and how results are counted and printed.
 import type { ObjectKey } from '../../client/index.ts'
 
 export interface ClaimResult {
   readonly key: ObjectKey
   /**
-   * `unfinished`: begun, and we were stopped before its end; it goes on by itself. `untouched`: not begun, because of
-   * failures before it or because we were stopped.
+   * `unfinished`: started, and the command was stopped first; the controllers continue. `untouched`: not started, because
+   * of earlier failures or because the command was stopped.
    */
   readonly is: 'done' | 'nothing' | 'failed' | 'unfinished' | 'untouched'
   readonly message: string
@@ -14,7 +14,7 @@ export interface ClaimResult {
 export const countOf = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>
   results.filter(({ is }) => kinds.includes(is)).length
 
-/** Columns as wide as they must be, two spaces apart. The last is as long as it is. */
+/** Columns two spaces apart, as wide as their content; the last one is not padded. */
 export function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>

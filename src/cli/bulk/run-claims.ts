@@ -1,5 +1,5 @@
-// Works through a set of claims: starts so many at a time, follows each by watch to its end, and stops starting more
-// when too many have failed or we are told to stop. What has begun is never undone: it goes on without us.
+// The engine of bulk commands: starts claims with bounded concurrency and rate, follows each by watch until it is done, and
+// starts no more after too many failures or on a stop. Started claims are not rolled back: the controllers finish them.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -18,26 +18,25 @@ export type ClaimStatus =
 export interface ClaimWork {
   readonly key: ObjectKey
   /**
-   * Gets it going, or sees that it is. Told again it goes on, never twice. Answers the version of the claim from which on
-   * it can be followed, or that there is nothing to follow. An ApiError is a failure, unless the server is only out of
-   * reach.
+   * Starts the change, or finds that it is started; safe to repeat. Returns the resourceVersion from which the claim can be
+   * followed, or a final status. An ApiError is a failure, unless the server is unreachable.
    */
   start(signal: AbortSignal): Promise<{ readonly version: string } | FinalStatus>
-  /** How far it is; undefined: the claim is gone. */
+  /** The status of the claim; `claim` is undefined if it was deleted. */
   check(claim: Claim | undefined): ClaimStatus | Promise<ClaimStatus>
-  /** Whatever else is known of why it takes so long. */
+  /** A reason why it takes so long, if one is known. */
   explain?(): Promise<string | undefined>
 }
 
 export interface RunOptions {
   readonly claims: Cache<PersistentVolumeClaim>
-  /** So many are at work at a time. */
+  /** Claims in progress at once. */
   readonly parallel: number
-  /** Between two starts, at least. */
+  /** Minimum time between two starts. */
   readonly intervalMs: number
-  /** A claim that takes longer has failed. */
+  /** A claim that takes longer counts as failed. */
   readonly timeoutMs: number
-  /** With more failures than these nothing new is started. */
+  /** After more failures no claim is started. */
   readonly failuresMax: number
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -60,7 +59,7 @@ export async function runClaims(works: readonly ClaimWork[], options: RunOptions
       const waitMs = nextStartMs - clock.monotonicMs()
       if (waitMs > 0) {
         await clock.sleep(waitMs, signal).catch(() => {})
-        continue // another may have taken the turn
+        continue // another lane may have started meanwhile
       }
       nextStartMs = clock.monotonicMs() + intervalMs
       const result = await runOne(works[begun++]!, { ...options, changes })
@@ -101,8 +100,8 @@ async function runOne(work: ClaimWork, options: Following): Promise<ClaimResult>
     if (standing) return { key, ...standing }
     if (signal.aborted) return { key, is: 'unfinished', message: `${latest}; it goes on without us` }
     const because = await work.explain?.().catch(() => undefined)
-    const told = because ? `${latest}; ${because}` : latest
-    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${told}); it goes on without us` }
+    const reason = because ? `${latest}; ${because}` : latest
+    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${reason}); it goes on without us` }
   } catch (error) {
     if (error instanceof ApiError) return { key, is: 'failed', message: error.message }
     throw error
@@ -116,7 +115,7 @@ export type FinalStatus = Exclude<ClaimStatus, { is: 'working' }>
 
 const isEnd = (standing: ClaimStatus): standing is FinalStatus => standing.is !== 'working'
 
-/** Nothing when it was over before. */
+/** Undefined if the signal fired first. */
 async function startAndFollow(
   work: ClaimWork,
   { claims, changes, clock }: Following,
@@ -147,7 +146,7 @@ async function startReachably(
       return await work.start(over)
     } catch (error) {
       if (over.aborted) break
-      if (!(error instanceof ApiError) || !isPassing(error)) throw error
+      if (!(error instanceof ApiError) || !isTransient(error)) throw error
       report(`the server cannot be asked just now (${error.message})`)
       await clock.sleep(UNREACHABLE_RETRY_MS, over).catch(() => {})
     }
@@ -155,19 +154,19 @@ async function startReachably(
   return undefined
 }
 
-const isPassing = ({ code }: ApiError): boolean => code === 429 || code >= 500
+const isTransient = ({ code }: ApiError): boolean => code === 429 || code >= 500
 
 interface Changes {
-  /** The next change of a claim, or the end of the signal. Asked for before one looks, so that nothing is missed. */
+  /** Resolves on the next change of the claim, or when the signal fires. Call it before reading, so that no change is missed. */
   next(key: ObjectKey, over: AbortSignal): Promise<void>
   stop(): void
 }
 
-/** One subscription for all: a cache tells each new one everything it has. */
+/** One subscription for all claims: a cache replays its content to every new subscriber. */
 function changesOf(claims: Cache<PersistentVolumeClaim>): Changes {
   const waiting = new Map<ObjectKey, () => void>()
-  const told = (claim: Claim) => waiting.get(keyOfObject(claim))?.()
-  const stop = claims.subscribe({ added: told, updated: told, deleted: told })
+  const notify = (claim: Claim) => waiting.get(keyOfObject(claim))?.()
+  const stop = claims.subscribe({ added: notify, updated: notify, deleted: notify })
   return {
     stop,
     next: (key, over) =>

@@ -1,9 +1,9 @@
-// The claims a command is about: those that were named, or all that a label selector finds. In the order of their
-// names, so that a set is worked through the same way each time (db-0, db-1, …, db-10).
+// Selects the claims of a command by name or label selector, in natural order of names (db-0, db-1, …, db-10), so that every
+// run processes them in the same order.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 
@@ -13,7 +13,7 @@ export interface Selection {
   readonly selector?: string
 }
 
-/** More than these are refused: a selector that finds so many was hardly meant. */
+/** A selector that matches more is rejected: it is probably a mistake. */
 const CLAIMS_MAX = 10_000
 
 export async function selectClaims(
@@ -25,7 +25,7 @@ export async function selectClaims(
   if (names.length === 0) throw new UsageError('Which claims? Name some, or give a --selector.')
   const found: Readonly<PersistentVolumeClaim>[] = []
   for (const name of new Set(names)) {
-    found.push(await client.get(persistentVolumeClaimKind, { namespace, name }).catch(unlessMissing(namespace, name)))
+    found.push(await client.get(persistentVolumeClaimKind, { namespace, name }).catch(orMissing(namespace, name)))
   }
   return inOrder(found)
 }
@@ -45,13 +45,13 @@ async function bySelector(client: Client, namespace: string, selector: string) {
   return inOrder(items)
 }
 
-const unlessMissing = (namespace: string, name: string) => (error: unknown) => {
-  if (error instanceof ApiError && error.code === 404)
+const orMissing = (namespace: string, name: string) => (error: unknown) => {
+  if (isNotFound(error))
     throw new Error(`There is no claim ${name} in namespace ${namespace}; kubectl get pvc -n ${namespace} lists them.`)
   throw error
 }
 
-const byNumbersToo = new Intl.Collator('en', { numeric: true })
+const naturalOrder = new Intl.Collator('en', { numeric: true })
 
 const inOrder = (claims: readonly Readonly<PersistentVolumeClaim>[]) =>
-  [...claims].sort((a, b) => byNumbersToo.compare(keyOfObject(a), keyOfObject(b)))
+  [...claims].sort((a, b) => naturalOrder.compare(keyOfObject(a), keyOfObject(b)))

@@ -1,4 +1,4 @@
-// What goes wrong between a client and a server, against servers that do it on purpose.
+// Failures between client and server, with servers that cause them on purpose.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 type Respond = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server of plain HTTP that behaves as told. */
+/** A plain HTTP server with the given behaviour. */
 async function aServer(respond: Respond, options: Partial<HttpClientOptions> = {}) {
   const requests: string[] = []
   const server: Server = createServer((request, response) => {
@@ -44,7 +44,7 @@ const json = (response: ServerResponse, status: number, body: unknown, headers =
   response.writeHead(status, { 'content-type': 'application/json', ...headers })
   response.end(JSON.stringify(body))
 }
-const status = (code: number, reason: string, message = 'as told') => ({ kind: 'Status', code, reason, message })
+const status = (code: number, reason: string, message = 'as configured') => ({ kind: 'Status', code, reason, message })
 const object = (name: string, resourceVersion = '5') => ({
   kind: 'ConfigMap',
   apiVersion: 'v1',

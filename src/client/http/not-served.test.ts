@@ -1,5 +1,5 @@
-// Kinds that the server switches off and on again: a cache waits, keeps what it knew, and goes on when the kind returns.
-// What a client does about versions is in http-failures.test.ts.
+// Kinds that are disabled and enabled again: a cache waits, keeps its objects, and resumes when the kind is served again.
+// http-failures.test.ts covers the choice of versions.
 import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -31,7 +31,7 @@ afterEach(async () => {
 })
 
 describe('a cache of a disabled kind', () => {
-  /** A server that can be exchanged under the client, as by a restart with other flags. */
+  /** A server that can be replaced while the client runs, as by a restart with other flags. */
   async function exchangeable(first: string) {
     const medium = memoryMedium()
     const clock = manualClock()

@@ -24,7 +24,7 @@ export const CAPACITIES = `/apis/storage.k8s.io/v1/namespaces/${NAMESPACE}/csist
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes'
 
-export interface CapacityTrialOptions {
+export interface CapacityFixtureOptions {
   readonly server?: ServerFixtureOptions
   readonly pools?: FakeSettings['pools']
   readonly settings?: Partial<FakeSettings>
@@ -39,7 +39,7 @@ export interface ProducerOptions {
   readonly around?: (client: Client) => Client
 }
 
-export interface CapacityTrial {
+export interface CapacityFixture {
   readonly server: ServerFixture
   readonly fake: FakeDriver
   readonly client: Client
@@ -66,7 +66,7 @@ export interface CapacityTrial {
   removeVolume(name: string): Promise<unknown>
 }
 
-export async function startCapacityTrial(given: CapacityTrialOptions = {}): Promise<CapacityTrial> {
+export async function createCapacityFixture(given: CapacityFixtureOptions = {}): Promise<CapacityFixture> {
   const server = await createServerFixture(given.server)
   const { clock } = server
   const pools = given.pools ?? [
@@ -81,7 +81,7 @@ export async function startCapacityTrial(given: CapacityTrialOptions = {}): Prom
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
-  const trial: CapacityTrial = {
+  const trial: CapacityFixture = {
     failures,
     server,
     fake,

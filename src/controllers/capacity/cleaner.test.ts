@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
-import { aCapacity, CAPACITIES, DRIVER, startCapacityTrial } from './capacity.fixture.ts'
+import { aCapacity, CAPACITIES, createCapacityFixture, DRIVER } from './capacity.fixture.ts'
 import { createCapacityCleaner } from './cleaner.ts'
 import { managedBy } from './managed-by.ts'
 
@@ -16,7 +16,7 @@ interface CleanerParts {
 }
 
 async function aTrial() {
-  const trial = await startCapacityTrial()
+  const trial = await createCapacityFixture()
   const names = async () => (await trial.objects()).map(({ metadata }) => metadata.name)
   const anObject = (name: string, label: string) =>
     trial.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
@@ -45,7 +45,7 @@ async function aTrial() {
 }
 
 describe('the cleaner', () => {
-  it('CAP-9 deletes the objects of nodes that lost the driver or are gone, after the set time and not before', async () => {
+  it('CAP-9 deletes objects of deleted nodes and nodes without the driver after the set time', async () => {
     const trial = await aTrial()
     for (const node of ['n1', 'n2', LONG]) {
       await trial.aNode(node, {})
@@ -63,7 +63,7 @@ describe('the cleaner', () => {
     await cleaner.stop()
   })
 
-  it('CAP-9 a driver that comes back in time keeps its objects, and the time is counted anew', async () => {
+  it('CAP-9 keeps the objects of a driver that returns in time, and restarts its timer', async () => {
     const trial = await aTrial()
     await trial.aNode('n1', {})
     await trial.anObject('of-n1', managedBy('n1'))
@@ -81,7 +81,7 @@ describe('the cleaner', () => {
     await cleaner.stop()
   })
 
-  it('CAP-9 after a restart the time is counted from when the new cleaner saw it', async () => {
+  it('CAP-9 restarts the timer when the cleaner restarts', async () => {
     const trial = await aTrial()
     await trial.anObject('of-gone', managedBy('gone'))
     const first = await trial.startCleaner()
@@ -95,7 +95,7 @@ describe('the cleaner', () => {
     await second.stop()
   })
 
-  it('CAP-9 objects of the central producer, of other drivers, and those made by hand are left alone', async () => {
+  it('CAP-9 leaves objects of a cluster-wide producer, of other drivers and manual ones alone', async () => {
     const trial = await aTrial()
     await trial.anObject('central', managedBy())
     await trial.anObject('by-hand', 'someone')
@@ -108,7 +108,7 @@ describe('the cleaner', () => {
     await cleaner.stop()
   })
 
-  it('CAP-9 without names it sees to every driver, each by itself: one that stays keeps its objects', async () => {
+  it('CAP-9 handles every driver separately when none is named', async () => {
     const trial = await aTrial()
     await trial.aNode('n1', {})
     const other = 'other.example'
@@ -128,7 +128,7 @@ describe('the cleaner', () => {
     await cleaner.stop()
   })
 
-  it.each(['n1', LONG])('CAP-9 asks the server before it deletes: its own view of %s may be old', async (node) => {
+  it.each(['n1', LONG])('CAP-9 reads %s from the server before it deletes', async (node) => {
     const trial = await aTrial()
     await trial.aNode(node, {})
     await trial.anObject('of-it', managedBy(node))

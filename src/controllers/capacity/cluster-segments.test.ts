@@ -56,7 +56,7 @@ function aCluster() {
 }
 
 describe('the segments of a cluster', () => {
-  it('CAP-4 nodes with the same labels are one segment, in whatever order the keys are named', () => {
+  it('CAP-4 groups nodes with equal labels into one segment, in any order of keys', () => {
     const { nodes, csiNodes, start } = aCluster()
     for (const [name, keys] of [
       ['n1', ['zone', 'rack']],
@@ -68,7 +68,7 @@ describe('the segments of a cluster', () => {
     expect(start().ids()).toEqual(['[["rack","1"],["zone","a"]]'])
   })
 
-  it('CAP-4 a node counts once Node, CSINode and all labels are there, in whatever order they come', () => {
+  it('CAP-4 includes a node once Node, CSINode and all labels exist, in any order', () => {
     const { nodes, csiNodes, start } = aCluster()
     const { ids, changes, segments } = start()
     csiNodes.put(aCsiNode('n1', ['zone']))
@@ -83,7 +83,7 @@ describe('the segments of a cluster', () => {
     expect(changes).toEqual(['+[["zone","a"]]', '+[["zone","b"]]', '-[["zone","a"]]', '-[["zone","b"]]'])
   })
 
-  it('CAP-4 a driver without keys has one segment, which is everywhere', () => {
+  it('CAP-4 has one segment for a driver without topology keys', () => {
     const { nodes, csiNodes, start } = aCluster()
     for (const name of ['n1', 'n2']) {
       nodes.put(aNode(name, { zone: name }))
@@ -92,7 +92,7 @@ describe('the segments of a cluster', () => {
     expect(start().ids()).toEqual(['[]'])
   })
 
-  it('CAP-4 following changes ends where a fresh look would, and every change is told', () => {
+  it('CAP-4 reports every change and ends with the same segments as a fresh start', () => {
     const name = fc.constantFrom('n1', 'n2', 'n3')
     const value = fc.constantFrom('a', 'b')
     const step = fc.oneof(

@@ -4,13 +4,13 @@ import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { flakyClient } from '../../runtime/flaky-client.fixture.ts'
 import { stubDriver } from '../provisioning/csi/stub-driver.fixture.ts'
-import { GI, startCapacityTrial } from './capacity.fixture.ts'
+import { createCapacityFixture, GI } from './capacity.fixture.ts'
 import { capacityKind } from './items.ts'
 import { askCapacity } from './report.ts'
 import { EVERYWHERE } from './segments.ts'
 
 async function twoZones(server = {}) {
-  const trial = await startCapacityTrial({ server })
+  const trial = await createCapacityFixture({ server })
   await trial.aNode('n1', { zone: 'a' })
   await trial.aNode('n2', { zone: 'b' })
   await trial.aClass('fast')
@@ -69,7 +69,7 @@ function switchable(client: Client) {
 }
 
 describe('a driver that fails', () => {
-  it('CAP-6 an error keeps the last object, and the driver is asked again later and later', async () => {
+  it('CAP-6 keeps its last object after an error and is retried with backoff', async () => {
     const trial = await twoZones()
     await trial.start({ options: { pollIntervalMs: 10_000_000 } })
     const before = await trial.objects()
@@ -92,8 +92,8 @@ describe('a driver that fails', () => {
     expect(await trial.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-6 one combination that fails does not hold up the others, and is not waited for longer than a poll', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-6 for one item does not delay the others, and is retried within a poll interval', async () => {
+    const trial = await createCapacityFixture()
     await trial.aNode('n1', { zone: 'a' })
     for (const name of ['broken', 'fine']) await trial.aClass(name)
     trial.fake.script.setRules([{ method: 'GetCapacity', nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } }])
@@ -103,7 +103,7 @@ describe('a driver that fails', () => {
     expect(await trial.summary()).toHaveLength(2)
   })
 
-  it('CAP-6 a negative answer is an error, not a size', async () => {
+  it('CAP-6 with a negative capacity counts as an error', async () => {
     const item = { key: 'fast []', segment: EVERYWHERE, storageClass: { metadata: { name: 'fast' }, provisioner: 'd' } }
     const options = { timeoutMs: 1, signal: new AbortController().signal }
     const answering = (reply: object) => stubDriver({ getCapacity: async () => reply })
@@ -116,8 +116,8 @@ describe('a driver that fails', () => {
 })
 
 describe('a server that fails', () => {
-  it('CAP-17 while it is away, few questions are asked; when it is back, everything is published without a restart', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-17 causes few calls while it is unreachable, and everything is published afterwards without a restart', async () => {
+    const trial = await createCapacityFixture()
     for (let i = 0; i < 30; i++)
       await trial.aNode(`n${i}`, { zone: i % 2 ? 'a' : 'b', host: `h${i}` }, ['zone', 'host'])
     await trial.aClass('fast')
@@ -137,8 +137,8 @@ describe('a server that fails', () => {
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([])
   })
 
-  it('CAP-17 writes that fail stop all work, later and later, and the first that succeeds starts it again', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-17 pauses all writes with backoff until one succeeds', async () => {
+    const trial = await createCapacityFixture()
     for (let i = 0; i < 30; i++) await trial.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await trial.aClass('fast')
     let isDown = true
@@ -162,7 +162,7 @@ describe('a server that fails', () => {
     expect(lines).toContain('info capacity objects can be written again')
   })
 
-  it('CAP-18 where capacity objects are not served, it waits, says so once, and is no error', async () => {
+  it('CAP-18 that does not serve capacity objects makes the producer wait, logged once', async () => {
     const trial = await twoZones({ runtimeConfig: 'storage.k8s.io/v1/csistoragecapacities=false' })
     const { log, lines } = keptLog()
     await trial.start({ log })
@@ -171,7 +171,7 @@ describe('a server that fails', () => {
     expect(trial.asked()).toBe(0)
   })
 
-  it('CAP-18 once they are served, it begins by itself', async () => {
+  it('CAP-18 that serves capacity objects later makes the producer start', async () => {
     const trial = await twoZones()
     let isServed = false
     const around = (client: Client): Client => ({
@@ -186,8 +186,8 @@ describe('a server that fails', () => {
     expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 writes keep to their rate, and what waits for its turn is written in the end', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-8 writes within the rate limit, and writes everything eventually', async () => {
+    const trial = await createCapacityFixture()
     for (let i = 0; i < 10; i++) await trial.aNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await trial.aClass('fast')
     await trial.start({ options: { writes: { perSecond: 1, burst: 5 } } })
@@ -198,8 +198,8 @@ describe('a server that fails', () => {
     expect(await trial.objects()).toHaveLength(10)
   })
 
-  it('CAP-8 an object the server refuses holds up no other', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-8 that rejects one object does not delay the others', async () => {
+    const trial = await createCapacityFixture()
     await trial.aNode('n1', { zone: 'a' })
     await trial.aNode('n2', { zone: 'b' })
     await trial.aClass('fast')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Client, WatchEvent } from '../../client/index.ts'
 import { SNAPSHOT_GROUP } from '../provisioning/csi/snapshot-kinds.ts'
-import { DRIVER, GI, startCapacityTrial } from './capacity.fixture.ts'
+import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
 
 /** A server that has snapshots beside what it has. */
 function withSnapshots() {
@@ -40,8 +40,8 @@ function withSnapshots() {
 }
 
 describe('snapshots, where they are served', () => {
-  it('CAP-8 one that is made, becomes ready or goes has the segment of its volume looked at, and no other', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-8 refresh only the segment of their volume when created, ready or deleted', async () => {
+    const trial = await createCapacityFixture()
     await trial.aNode('n1', { zone: 'a' })
     await trial.aNode('n2', { zone: 'b' })
     await trial.aClass('fast')

@@ -3,11 +3,11 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
-import { aCapacity, CAPACITIES, GI, startCapacityTrial } from './capacity.fixture.ts'
+import { aCapacity, CAPACITIES, createCapacityFixture, GI } from './capacity.fixture.ts'
 import { findOwner } from './owner.ts'
 
 async function oneZone() {
-  const trial = await startCapacityTrial()
+  const trial = await createCapacityFixture()
   await trial.aNode('n1', { zone: 'a' })
   await trial.aClass('fast')
   return trial
@@ -19,8 +19,8 @@ const aPod = (name: string, ownerReferences: OwnerReference[] = []) => ({
   spec: { containers: [{ name: 'c', image: 'i' }] },
 })
 
-describe('objects that are there already', () => {
-  it('CAP-20 a restart asks for everything and writes nothing', async () => {
+describe('existing objects', () => {
+  it('CAP-20 are not written by a restart', async () => {
     const trial = await oneZone()
     const first = await trial.start()
     const before = await trial.objects()
@@ -32,7 +32,7 @@ describe('objects that are there already', () => {
     expect(await trial.objects()).toEqual(before)
   })
 
-  it('CAP-20 objects of an external-provisioner that ran here before are taken over as they are', async () => {
+  it('CAP-20 of an earlier external-provisioner are adopted unchanged', async () => {
     const trial = await oneZone()
     const found = aCapacity('csisc-old', 'fast', 'a', { capacity: '10Gi', maximumVolumeSize: '10Gi' })
     const { json } = await trial.server.post(CAPACITIES, found)
@@ -41,7 +41,7 @@ describe('objects that are there already', () => {
     expect((await trial.objects()).map(({ metadata }) => metadata.uid)).toEqual([json.metadata.uid])
   })
 
-  it('CAP-8 obsolete ones go: of another segment or class, of no segment at all, and all but the oldest of several', async () => {
+  it('CAP-8 of another segment or class, of no segment, and all but the oldest duplicate are deleted', async () => {
     const trial = await oneZone()
     await trial.server.post(CAPACITIES, aCapacity('csisc-1', 'fast', 'a', { capacity: '10Gi' }))
     await trial.server.clock.advance(1_000)
@@ -60,7 +60,7 @@ describe('objects that are there already', () => {
     ['another producer', { 'csi.storage.k8s.io/managed-by': 'external-provisioner-n9' }],
     ['nobody', { 'csi.storage.k8s.io/managed-by': null }],
     ['another driver', { 'csi.storage.k8s.io/drivername': 'other.example' }],
-  ])('CAP-7 those of %s are left alone, and one of our own is made beside them', async (_, labels) => {
+  ])('CAP-7 of %s are left alone, and our own is created beside them', async (_, labels) => {
     const trial = await oneZone()
     await trial.server.post(CAPACITIES, aCapacity('theirs', 'fast', 'a'))
     await trial.server.post(CAPACITIES, aCapacity('theirs-too', 'gone', 'a'))
@@ -80,8 +80,8 @@ describe('objects that are there already', () => {
   })
 })
 
-describe('objects that others touch', () => {
-  it('CAP-8 one that is deleted is made again', async () => {
+describe('objects that other writers change', () => {
+  it('CAP-8 are recreated when deleted', async () => {
     const trial = await oneZone()
     await trial.start()
     const [object] = await trial.objects()
@@ -93,7 +93,7 @@ describe('objects that others touch', () => {
     expect(more).toEqual([])
   })
 
-  it('CAP-8 one that is made again with a wrong size is taken over and corrected', async () => {
+  it('CAP-8 are adopted and corrected when recreated with a wrong size', async () => {
     const trial = await oneZone()
     const first = await trial.start()
     const [object] = await trial.objects()
@@ -106,7 +106,7 @@ describe('objects that others touch', () => {
     ])
   })
 
-  it('CAP-8 one whose size is changed is corrected at once', async () => {
+  it('CAP-8 are corrected when their size is changed', async () => {
     const trial = await oneZone()
     await trial.start()
     const [object] = await trial.objects()
@@ -115,7 +115,7 @@ describe('objects that others touch', () => {
     expect(await trial.summary()).toEqual(['fast a 10Gi'])
   })
 
-  it('CAP-7 one whose labels are taken off is not ours any more: it stays, and a new one is made', async () => {
+  it('CAP-7 are left alone and replaced when their labels are removed', async () => {
     const trial = await oneZone()
     await trial.start()
     const [object] = await trial.objects()
@@ -128,7 +128,7 @@ describe('objects that others touch', () => {
     expect((await trial.objects()).map(({ metadata }) => metadata.uid)).toEqual([object!.metadata.uid])
   })
 
-  it('CAP-7 one that loses its labels between the look and the delete is not deleted', async () => {
+  it('CAP-7 are not deleted when their labels are removed before the delete', async () => {
     const trial = await oneZone()
     let strip: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
@@ -146,7 +146,7 @@ describe('objects that others touch', () => {
     expect(await trial.summary()).toEqual(['fast a 10Gi'])
   })
 
-  it('CAP-7 one that loses its labels between the look and the update is not changed', async () => {
+  it('CAP-7 are not updated when their labels are removed before the update', async () => {
     const trial = await oneZone()
     let strip: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
@@ -164,7 +164,7 @@ describe('objects that others touch', () => {
     expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
   })
 
-  it('CAP-8 two looks before the watch tells make one object, not two', async () => {
+  it('CAP-8 are created once by two reconciles before the watch event', async () => {
     const trial = await oneZone()
     let release = () => {}
     const held = new Promise<void>((resolve) => {
@@ -190,8 +190,8 @@ describe('objects that others touch', () => {
   })
 })
 
-describe('whom objects belong to', () => {
-  it('CAP-7 an owner that is configured later is added, and stays when none is configured any more', async () => {
+describe('the owner of objects', () => {
+  it('CAP-7 is added when configured later, and kept when no longer configured', async () => {
     const trial = await oneZone()
     const first = await trial.start()
     await first.stop()
@@ -205,7 +205,7 @@ describe('whom objects belong to', () => {
     expect(trial.writes).toEqual(['create', 'patch'])
   })
 
-  it('CAP-20 the next pod of an upgrade is added beside the one before, which stays the controller', async () => {
+  it('CAP-20 of an upgraded pod is added, and the previous owner stays the controller', async () => {
     const trial = await oneZone()
     await trial.server.post(PODS, aPod('old'))
     await trial.server.post(PODS, aPod('new'))
@@ -240,16 +240,16 @@ describe('whom objects belong to', () => {
     [0, 'Pod', cluster(['pods', 'p', [daemonSet]])],
     [1, 'DaemonSet', cluster(['pods', 'p', [stranger, daemonSet]])],
     [2, 'Deployment', cluster(['pods', 'p', [replicaSet]], ['replicasets', 'rs', [deployment]])],
-  ])('CAP-7 level %i is the %s, and nothing is read that need not be', async (level, kind, client) => {
+  ])('CAP-7 at level %i is the %s, without unneeded reads', async (level, kind, client) => {
     expect(await findOwner(client, search(level))).toMatchObject({ kind, controller: true })
   })
 
-  it('CAP-7 a level that is not there is refused with the level that is', async () => {
+  it('CAP-7 at a missing level is rejected with the highest existing level', async () => {
     const client = cluster([podKind.plural, 'p', [daemonSet]], ['daemonsets', 'ds', []])
     await expect(findOwner(client, search(2))).rejects.toThrow(/DaemonSet ds has no controller. Lower .* to 1/)
   })
 
-  it('CAP-7 a pod that is not there ends the producer: the deployment must be corrected', async () => {
+  it('CAP-7 ends the producer with an error if the pod does not exist', async () => {
     const trial = await oneZone()
     await trial.start({ options: { owner: { podName: 'missing', level: 0 } } })
     expect(String(trial.failures)).toMatch(/the pod kube-system\/missing is not there. Set \$POD_NAME/)

@@ -13,11 +13,11 @@ describe('the managed-by label', () => {
     ['the longest that is still spelled out', node(52), `e-53f40b57-${node(52)}`],
     ['one character more than that', node(53), 'external-provisioner-a3607ff1'],
     ['a very long name', node(67), 'external-provisioner-df38e37f'],
-  ])('CAP-7 is the one of external-provisioner for %s', (_, name, label) => {
+  ])('CAP-7 equals that of external-provisioner for %s', (_, name, label) => {
     expect(managedBy(name)).toBe(label)
   })
 
-  it('CAP-7 always fits into a label', () => {
+  it('CAP-7 is always a valid label value', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?$/), (name) => {
         expect(managedBy(name)).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/)
@@ -25,7 +25,7 @@ describe('the managed-by label', () => {
     )
   })
 
-  it('CAP-9 names the node again, unless the name was too long', () => {
+  it('CAP-9 contains the node name unless it is too long', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,60}[a-z0-9])?$/), (name) => {
         const named = nodeNamedBy(managedBy(name))

@@ -10,11 +10,11 @@ describe('--enable-capacity', () => {
     ['True', false, 'central'],
     ['central', true, 'central'],
     ['local', false, 'local'],
-  ])('CAP-20 takes %s (on every node: %s) as %s', (text, nodeDeployment, mode) => {
+  ])('CAP-20 parses %s (per node: %s) as %s', (text, nodeDeployment, mode) => {
     expect(parseEnableCapacity(text, { nodeDeployment })).toBe(mode)
   })
 
-  it('CAP-20 refuses anything else by name', () => {
+  it('CAP-20 rejects any other value by name', () => {
     expect(() => parseEnableCapacity('yes', { nodeDeployment: false })).toThrow(
       'expected false, true, central or local, not "yes"',
     )
@@ -22,7 +22,7 @@ describe('--enable-capacity', () => {
 })
 
 describe('the settings of a producer', () => {
-  it('CAP-8 are those of external-provisioner unless told otherwise', () => {
+  it('CAP-8 default to those of external-provisioner', () => {
     expect(settingsOf({ namespace: 'kube-system' })).toMatchObject({
       pollIntervalMs: 60_000,
       workers: 1,
@@ -32,7 +32,7 @@ describe('the settings of a producer', () => {
     })
   })
 
-  it('CAP-7 need a namespace', () => {
+  it('CAP-7 require a namespace', () => {
     expect(() => settingsOf({ namespace: '' })).toThrow(/Set \$NAMESPACE/)
   })
 })

@@ -15,14 +15,14 @@ const is = (key: string, ...values: string[]) => ({ key, operator: 'In' as const
 const ids = (...terms: Term[]) =>
   placesOf(aVolume(...terms)).map((place) => (place.is === 'segment' ? place.id : place))
 
-describe('where a volume lies', () => {
-  it('CAP-8 is the segment of each of its terms, whatever the order of keys', () => {
+describe('the items that a volume affects', () => {
+  it('CAP-8 are the segments of its terms, in any order of keys', () => {
     expect(
       ids({ matchExpressions: [is('zone', 'a'), is('rack', '1')] }, { matchExpressions: [is('zone', 'b')] }),
     ).toEqual(['[["rack","1"],["zone","a"]]', '[["zone","b"]]'])
   })
 
-  it('CAP-8 a term that says less than a segment is not that segment', () => {
+  it('CAP-8 exclude a segment with more labels than the term', () => {
     expect(ids({ matchExpressions: [is('zone', 'a')] })).not.toContain('[["rack","1"],["zone","a"]]')
   })
 
@@ -31,11 +31,11 @@ describe('where a volume lies', () => {
     ['two values', { matchExpressions: [is('zone', 'a', 'b')] }],
     ['fields', { matchExpressions: [is('zone', 'a')], matchFields: [is('metadata.name', 'n1')] }],
     ['nothing', {}],
-  ])('CAP-8 a term with %s is no segment, and the next term counts', (_, term) => {
+  ])('CAP-8 skip a term with %s', (_, term) => {
     expect(ids(term, { matchExpressions: [is('zone', 'b')] })).toEqual(['[["zone","b"]]'])
   })
 
-  it('CAP-8 without affinity it is everywhere, and its class is looked at', () => {
+  it('CAP-8 are those of its class in all segments without affinity', () => {
     const volume = { metadata: {}, spec: { storageClassName: 'fast' } } as never
     expect(placesOf(volume)).toEqual([
       { is: 'segment', id: '[]' },

@@ -1,20 +1,20 @@
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { DRIVER, GI, startCapacityTrial } from './capacity.fixture.ts'
+import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
 import { createCapacityMetrics } from './metrics.ts'
 
 const OWNED = { 'csi.storage.k8s.io/drivername': DRIVER }
 
 async function twoZones() {
-  const trial = await startCapacityTrial()
+  const trial = await createCapacityFixture()
   await trial.aNode('n1', { zone: 'a' })
   await trial.aNode('n2', { zone: 'b' })
   return trial
 }
 
-describe('what is published', () => {
-  it('CAP-4 there is nothing without a class, and nothing without a node', async () => {
-    const trial = await startCapacityTrial()
+describe('published objects', () => {
+  it('CAP-4 publishes nothing without a class or without a node', async () => {
+    const trial = await createCapacityFixture()
     await trial.start()
     await trial.aClass('fast')
     await trial.settle()
@@ -26,7 +26,7 @@ describe('what is published', () => {
     expect(trial.asked()).toBe(0)
   })
 
-  it('CAP-4 one object per segment and class, and classes that cost more show less', async () => {
+  it('CAP-4 publishes one object per segment and class', async () => {
     const trial = await twoZones()
     await trial.aNode('n3', { zone: 'b', rack: '7' })
     await trial.aClass('striped')
@@ -36,7 +36,7 @@ describe('what is published', () => {
     expect(trial.writes).toEqual(['create', 'create', 'create', 'create'])
   })
 
-  it('CAP-7 an object carries both labels, a generated name, the maximum size and only the labels of its segment', async () => {
+  it('CAP-7 sets both labels, a generated name, the maximum volume size and the labels of the segment', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -47,7 +47,7 @@ describe('what is published', () => {
     expect(object).toMatchObject({ nodeTopology: { matchLabels: { zone: 'a' } }, maximumVolumeSize: '10Gi' })
   })
 
-  it('CAP-6 the driver is asked with the parameters as they are, reserved ones too, in the segment, with no capabilities', async () => {
+  it('CAP-6 calls GetCapacity with all parameters and the segment, without capabilities', async () => {
     const trial = await twoZones()
     const parameters = { copies: '2', 'csi.storage.k8s.io/fstype': 'xfs' }
     await trial.aClass('fast', parameters)
@@ -59,8 +59,8 @@ describe('what is published', () => {
     ])
   })
 
-  it('CAP-4 a driver without topology has one object that selects all nodes', async () => {
-    const trial = await startCapacityTrial({ pools: [{ name: 'p', capacityBytes: 7 * GI }] })
+  it('CAP-4 publishes one object for all nodes for a driver without topology', async () => {
+    const trial = await createCapacityFixture({ pools: [{ name: 'p', capacityBytes: 7 * GI }] })
     await trial.aNode('n1', {}, [])
     await trial.aNode('n2', {}, [])
     await trial.aClass('fast')
@@ -70,7 +70,7 @@ describe('what is published', () => {
     ])
   })
 
-  it('CAP-4 a class that binds at once is skipped and the next one is not; with the option both have objects', async () => {
+  it('CAP-4 skips classes with immediate binding unless the option is set', async () => {
     const trial = await twoZones()
     await trial.aClass('at-once', {}, { volumeBindingMode: 'Immediate' })
     await trial.aClass('delayed')
@@ -81,8 +81,8 @@ describe('what is published', () => {
     expect(await trial.summary()).toHaveLength(4)
   })
 
-  it('CAP-5 a local producer publishes its own node only, under a label of its own', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-5 publishes only its own node, with its own label, as a per-node producer', async () => {
+    const trial = await createCapacityFixture()
     await trial.aClass('fast')
     await trial.start({ mode: { is: 'local', node: 'n1' } })
     const objects = await trial.objects()
@@ -90,7 +90,7 @@ describe('what is published', () => {
     expect(objects[0]!.metadata.labels).toMatchObject({ 'csi.storage.k8s.io/managed-by': 'external-provisioner-n1' })
   })
 
-  it('CAP-6 a combination of which the driver has nothing gets no object; one that had room says zero', async () => {
+  it('CAP-6 publishes no object without capacity, and zero for an existing object', async () => {
     const trial = await twoZones()
     await trial.aClass('only-a', { pool: 'a' })
     await trial.start()
@@ -100,14 +100,14 @@ describe('what is published', () => {
     expect(await trial.summary()).toEqual(['only-a a 0'])
   })
 
-  it('CAP-10 a driver that cannot tell its capacity is refused with what to do', async () => {
-    const trial = await startCapacityTrial({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
+  it('CAP-10 rejects a driver without GET_CAPACITY and explains what to do', async () => {
+    const trial = await createCapacityFixture({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     await expect(trial.start()).rejects.toThrow(
       /does not report the controller capability GET_CAPACITY. Run it without/,
     )
   })
 
-  it('CAP-10 the gauges count goal, current and obsolete objects per driver, and per node for a local producer', async () => {
+  it('CAP-10 counts goal, current and obsolete objects per driver, and per node for a per-node producer', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.aClass('only-a', { pool: 'a' })
@@ -132,8 +132,8 @@ describe('what is published', () => {
   })
 })
 
-describe('what follows changes', () => {
-  it('CAP-8 a class or segment that comes later gets objects, and one that goes takes them along', async () => {
+describe('changes', () => {
+  it('CAP-8 creates and deletes objects with classes and segments', async () => {
     const trial = await twoZones()
     await trial.start()
     await trial.aClass('fast')
@@ -147,8 +147,8 @@ describe('what follows changes', () => {
     expect(await trial.summary()).toEqual([])
   })
 
-  it('CAP-8 a segment stays while one of its nodes does', async () => {
-    const trial = await startCapacityTrial()
+  it('CAP-8 keeps a segment while one of its nodes exists', async () => {
+    const trial = await createCapacityFixture()
     await trial.aNode('n1', { zone: 'a' })
     await trial.aNode('n2', { zone: 'a' })
     await trial.aClass('fast')
@@ -162,7 +162,7 @@ describe('what follows changes', () => {
     expect(await trial.objects()).toEqual([])
   })
 
-  it('CAP-8 nothing is written when nothing changed: a poll asks, and leaves the version as it was', async () => {
+  it('CAP-8 polls without writing when nothing changed', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -174,7 +174,7 @@ describe('what follows changes', () => {
     expect(await trial.objects()).toEqual(before)
   })
 
-  it('CAP-8 a poll finds what changed in the storage, and writes it into the same object, once', async () => {
+  it('CAP-8 updates the same object once when a poll finds a change', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -186,7 +186,7 @@ describe('what follows changes', () => {
     expect(trial.writes).toEqual(['create', 'create', 'patch'])
   })
 
-  it('CAP-8 SYS-16 a batch of volumes is one question and one write per object it concerns, and no other object is asked about', async () => {
+  it('CAP-8 SYS-16 calls and writes once per affected object for a batch of volumes', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.aClass('mirrored', { copies: '2' })
@@ -203,7 +203,7 @@ describe('what follows changes', () => {
     expect(trial.asked()).toBe(asked + 2)
   })
 
-  it('CAP-8 volumes that were there before are no change', async () => {
+  it('CAP-8 ignores volumes that existed before the start', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.aVolume('v', GI, 'a')
@@ -213,7 +213,7 @@ describe('what follows changes', () => {
     expect(await trial.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 changes that never pause are still written every second', async () => {
+  it('CAP-8 writes every second during uninterrupted changes', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -225,7 +225,7 @@ describe('what follows changes', () => {
     expect(trial.writes).toEqual(['patch', 'patch'])
   })
 
-  it('CAP-8 a deleted volume gives its room back', async () => {
+  it('CAP-8 publishes the capacity freed by a deleted volume', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -237,7 +237,7 @@ describe('what follows changes', () => {
     expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 a volume that can be reached from everywhere has its class looked at, in all segments', async () => {
+  it('CAP-8 refreshes the class in all segments for a volume without affinity', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.aClass('other')
@@ -252,7 +252,7 @@ describe('what follows changes', () => {
   it.each([
     ['expanded', { capacity: { storage: String(2 * GI) } }],
     ['modified', { volumeAttributesClassName: 'gold' }],
-  ])('CAP-8 a volume that is %s has its segment looked at; a label on it concerns nobody', async (_, spec) => {
+  ])('CAP-8 refreshes the segment of a volume that is %s, but not for a label', async (_, spec) => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()
@@ -268,7 +268,7 @@ describe('what follows changes', () => {
     expect(trial.asked()).toBe(asked + 1)
   })
 
-  it('CAP-8 a claim whose expansion is done, and one that gives its node back, have their segments looked at', async () => {
+  it('CAP-8 refreshes the segment when a claim is expanded or its selected node is cleared', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.start()

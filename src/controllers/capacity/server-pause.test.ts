@@ -34,13 +34,13 @@ describe('a pause', () => {
     expect(await waitMs()).toBe(1_000)
   })
 
-  it('CAP-17 many who fail together count as one', async () => {
+  it('CAP-17 counts concurrent failures once', async () => {
     const { pause, waitMs } = aPause()
     for (let i = 0; i < 10; i++) pause.failed('down')
     expect(await waitMs()).toBe(1_000)
   })
 
-  it('CAP-17 there is none while all is well, and who is told to stop does not wait', async () => {
+  it('CAP-17 does not occur without failures, and ends when the signal fires', async () => {
     const { pause, waitMs } = aPause()
     expect(await waitMs()).toBe(0)
     pause.failed('down')

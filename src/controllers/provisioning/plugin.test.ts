@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { defineProvisioner } from './plugin/check-plugin.ts'
-import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
+import type { AnyProvisionerPlugin, MadeVolume } from './plugin/contract.ts'
 import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
 import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
@@ -11,10 +11,10 @@ const GI = 1024n ** 3n
 const NFS = { nfs: { server: 'filer', path: '/x' } }
 
 /** A plugin that remembers what it was asked and says what it is told to say. */
-function aPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
+function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const asked: any[] = []
   const deleted: any[] = []
-  const plugin: ProvisionerPlugin<any, any> = {
+  const plugin: AnyProvisionerPlugin = {
     name: 'example.com/tiers',
     async provision(request) {
       asked.push(request)
@@ -147,7 +147,7 @@ describe('provisionerOf', () => {
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b does that' })
   })
 
-  const REFUSED: [string, RequestParts, Partial<ProvisionerPlugin<any, any>>, RegExp][] = [
+  const REFUSED: [string, RequestParts, Partial<AnyProvisionerPlugin>, RegExp][] = [
     [
       'parameters it did not declare',
       { parameters: { teir: 'fast', colour: 'red' } },

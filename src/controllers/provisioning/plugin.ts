@@ -6,7 +6,7 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
 import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-result.ts'
-import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
+import type { AnyProvisionerPlugin, MadeVolume } from './plugin/contract.ts'
 import type { Meaning } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
 import { CallFailed, timedCalls, type Wait } from './plugin/timed-call.ts'
@@ -21,7 +21,7 @@ export interface PluginOptions {
 
 const CALL_TIMEOUT_MS = 600_000
 
-export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: PluginOptions): Provisioner {
+export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptions): Provisioner {
   checkPlugin(plugin)
   const { clock, callTimeoutMs = CALL_TIMEOUT_MS } = options
   const timed = timedCalls({ clock, timeoutMs: callTimeoutMs, name: plugin.name })

@@ -837,7 +837,10 @@ describe('two provisioners for one claim', () => {
     expect(messages('ProvisioningFailed').at(-1)).toBe(asked(`its class "fast" now names the provisioner ${OTHERS}`))
     expect(await intentOn('data')).toBe(true)
     await world.client.delete(storageClassKind, { name: 'fast' })
-    await world.until(() => messages('ProvisioningFailed').at(-1) === asked('its class "fast" is gone'), 'the reason')
+    await world.until(
+      () => messages('ProvisioningFailed').at(-1) === asked('its class "fast" does not exist'),
+      'the reason',
+    )
     await world.aClass('fast')
     await world.until(async () => (await world.volumes()).length === 1, 'the volume, once the class is restored')
   })

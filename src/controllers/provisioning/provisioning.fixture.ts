@@ -1,5 +1,5 @@
-// For tests: a server, a storage, and provisioning processes on them that can be stopped, or killed at any call they
-// make. Binding and protection are done by hand, by `housekeeping`, the way their controllers do it.
+// An API server, a storage, and provisioning processes that can be stopped, or crash at any call. `housekeeping` does what
+// the binding and protection controllers would do.
 import type { KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -21,7 +21,7 @@ import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.fi
 
 export const DISKS = 'disks.example.com'
 
-export interface Told extends EventDetails {
+export interface RecordedEvent extends EventDetails {
   readonly about: string
 }
 
@@ -30,9 +30,9 @@ export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election
   readonly options?: ProvisioningOptions
   /** Default true. */
   readonly isAtomic?: boolean
-  /** Stands before every call to the server; what it throws is the answer. */
+  /** Runs before every call to the server; an error it throws is the result of the call. */
   readonly intercept?: (verb: string, args: readonly any[]) => void | Promise<void>
-  /** The process is killed at its n-th call, from 0: before it has any effect, or when its answer would come. */
+  /** The process crashes at its n-th call, from 0: before the call takes effect, or before its reply arrives. */
   readonly killAt?: { readonly call: number; readonly when: 'before' | 'after' }
 }
 
@@ -47,7 +47,7 @@ export interface World {
   readonly trial: ServerFixture
   readonly client: Client
   readonly storage: ScriptedStorage
-  readonly told: Told[]
+  readonly told: RecordedEvent[]
   reasons(): string[]
   start(options?: ProcessOptions): Process
   aClass(name: string, more?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
@@ -56,7 +56,7 @@ export interface World {
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
   release(volumeName: string): Promise<void>
-  /** Binds, releases and lets go, once each. */
+  /** Binds, releases and removes protection finalizers, once each. */
   housekeeping(): Promise<void>
   until(condition: () => unknown, what: string, doing?: () => Promise<void>): Promise<void>
   /** Lets everything that is ready happen, without time passing. */
@@ -76,7 +76,7 @@ export async function aWorld(): Promise<World> {
   const trial = await createServerFixture()
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const storage = scriptedStorage()
-  const told: Told[] = []
+  const told: RecordedEvent[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(options: ProcessOptions = {}): Process {

@@ -1,14 +1,14 @@
-// A cgroup for each pod whose commands run here, named so that drivers find it by the pod's uid and can hold its IO to
-// what the volume is provisioned for. Where cgroups cannot be made the commands run without one.
+// A cgroup per pod whose commands run on this machine, named by the pod's uid so that drivers can limit its IO. Where
+// cgroups cannot be created, commands run without one.
 import { constants } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findLimits, type LimitsFound } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
-  /** Files to which a process writes its number to be in the pod's cgroup; none if there are no cgroups. */
+  /** The cgroup.procs files to which a process writes its pid; empty without cgroups. */
   make(uid: string): Promise<string[]>
-  /** Every process in it. */
+  /** The pids in the cgroup. */
   processes(uid: string): Promise<number[]>
   remove(uid: string): Promise<void>
 }
@@ -42,7 +42,7 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly because?
   }
 }
 
-/** Memory too: without it the kernel does not know whose write-back it is. */
+/** Includes memory: without it the kernel cannot attribute write-back IO. */
 async function enableControllers(cgroup: string): Promise<void> {
   const flag = constants.O_WRONLY
   await writeFile(join(cgroup, 'cgroup.subtree_control'), '+io +memory', { flag }).catch(() => {})

@@ -1,9 +1,9 @@
-// The containers of a pod, as the pod's reconcile sees them. This file has the usual kind, of which nothing runs: a pod
-// is there to have its volumes. Real processes, where the operator allows them, are host-containers.ts.
+// The interface to a pod's containers, and the default implementation, which runs no process: a pod only gets its volumes
+// mounted. Real processes are host-containers.ts.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { everyContainer, type PodView } from '../pods/pod-status.ts'
 
-/** Where a pod's volumes are on the node, by their name in the pod. */
+/** Paths of a pod's volumes on the node, by volume name. */
 export type VolumePaths = ReadonlyMap<string, VolumePath>
 
 export interface VolumePath {
@@ -13,15 +13,15 @@ export interface VolumePath {
 }
 
 export interface Containers {
-  /** Moves the containers on, and says how they stand. Called again when they call `onChange`. */
+  /** Starts or restarts containers as due and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Pod>, volumes: VolumePaths): Promise<PodView>
-  /** True once nothing of the pod runs any more; called again when they call `onChange`. */
+  /** True once no process of the pod runs; called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
-  /** How they stand after `stop`. */
+  /** Their state after `stop`. */
   ended(pod: Readonly<Pod>): Promise<PodView>
-  /** Removes what is left of them, logs included. */
+  /** Removes their records and logs. */
   forget(uid: string): Promise<void>
-  /** The pod whose containers are to be looked at again. */
+  /** Called with the uid of a pod whose containers have changed. */
   onChange(run: (uid: string) => void): void
 }
 
@@ -34,8 +34,8 @@ export const noContainers = (): Containers => ({
 })
 
 /**
- * The same where processes were allowed before: none is started any more, and those that run still end with their pod.
- * Left alone they would keep its volumes mounted, and write to them beside the next pod.
+ * For an agent that ran commands before: starts no process, but stops running ones with their pod. Otherwise they would
+ * keep its volumes mounted and write to them beside the next pod.
  */
 export const noMoreContainers = (before: Containers): Containers => ({
   ...before,

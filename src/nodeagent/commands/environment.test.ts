@@ -4,7 +4,7 @@ import { ConfigError, commandOf, environmentOf, expanded } from './environment.t
 
 const pod = { metadata: { name: 'p', namespace: 'n', uid: 'u', labels: { app: 'shop' } } }
 
-it('SYS-7 known names are replaced, unknown ones stay, and $$ is a dollar sign', () => {
+it('SYS-7 expands known names, keeps unknown ones, and unescapes $$', () => {
   const env = { A: '1', B: '$(A)' }
   expect(expanded('$(A)-$(B)-$(C)-$$(A)-$A-$', env)).toBe('1-$(A)-$(C)-$(A)-$A-$')
   fc.assert(
@@ -15,7 +15,7 @@ it('SYS-7 known names are replaced, unknown ones stay, and $$ is a dollar sign',
   )
 })
 
-it('SYS-7 variables see those before them, and fields of the pod', () => {
+it('SYS-7 resolves earlier variables and pod fields', () => {
   const container = {
     name: 'c',
     env: [
@@ -32,7 +32,7 @@ it('SYS-7 variables see those before them, and fields of the pod', () => {
   expect(commandOf(container as never, env)).toEqual(['echo', 'p/shop/$(LATER)', 'x'])
 })
 
-it('SYS-7 what is not provided is refused by name', () => {
+it('SYS-7 rejects unsupported sources by name', () => {
   const of = (more: object) => () => environmentOf(pod, { name: 'c', ...more } as never)
   expect(of({ envFrom: [{ secretRef: { name: 's' } }] })).toThrow(ConfigError)
   expect(of({ env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })).toThrow(/env X/)

@@ -1,5 +1,5 @@
-// A container's environment and command with $(NAME) replaced, as Kubernetes does it: unknown names stay as they are, and
-// $$ is a dollar sign. Pure; throws a sentence about what is not provided here.
+// Expands $(NAME) in a container's environment and command, as Kubernetes does: unknown names stay, $$ is a dollar sign.
+// Pure; throws an error that names an unsupported source.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
@@ -21,7 +21,7 @@ export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>
   return env
 }
 
-/** The command and its arguments; nothing for a container that names none and would need its image to know. */
+/** Command and arguments; empty for a container without a command, which only its image defines. */
 export function commandOf({ command = [], args = [] }: Readonly<Container>, env: Environment): string[] {
   return command.length === 0 ? [] : [...command, ...args].map((word) => expanded(word, env))
 }

@@ -1,4 +1,4 @@
-// Real processes, on a machine where mounts can be made. Each test has a root of its own.
+// Runs real processes; needs permission to mount. Each test has its own root.
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,7 +62,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
       ...spec,
     },
   })
-  /** How the container ended; its log. */
+  /** The final state of the container, and its log. */
   async function untilEnded(pod: Pod, paths = volumes()) {
     for (;;) {
       const waiting = changed()
@@ -75,7 +75,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     }
   }
 
-  it('SYS-7 a command finds its volume at the mount path, and leaves nothing on the machine but in the volume', async () => {
+  it('SYS-7 mounts the volume at its mount path and leaves no files outside it', async () => {
     const script = 'echo hello > /data/inner/greeting; echo lost > /stowage-lost; pwd; exit 3'
     const { view, log } = await untilEnded(aPod(['sh', '-c', script], { workingDir: '/data' }))
     expect(view).toMatchObject({ is: 'ended', code: 3, reason: 'Error', restarts: 0 })
@@ -86,7 +86,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await disk.mountsUnder(root)).toEqual([])
   })
 
-  it('SYS-7 a read-only mount cannot be written to', async () => {
+  it('SYS-7 rejects writes to a read-only mount', async () => {
     const pod = aPod(['sh', '-c', 'echo x > /data/inner/f'], {
       volumeMounts: [{ name: 'data', mountPath: '/data/inner', readOnly: true }],
     })
@@ -96,7 +96,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await disk.list(volume)).toEqual([])
   })
 
-  it('SYS-7 a subPath is mounted by itself, and one that leads out of its volume is refused', async () => {
+  it('SYS-7 mounts a subPath and rejects one that leaves its volume', async () => {
     const at = (subPath: string) => ({ volumeMounts: [{ name: 'data', mountPath: '/part', subPath }] })
     await untilEnded(aPod(['sh', '-c', 'echo x > /part/f'], at('a/b')))
     expect(await readFile(join(volume, 'a', 'b', 'f'), 'utf8')).toBe('x\n')
@@ -104,7 +104,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     await expect(disk.bindSubPath(volume, 'link', join(root, 'never'))).rejects.toThrow(/link/)
   })
 
-  it('SYS-7 the environment and $(NAME) reach the command', async () => {
+  it('SYS-7 passes the environment and expands $(NAME)', async () => {
     const env = [
       { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
       { name: 'GREETING', value: 'hello $(POD)' },
@@ -113,7 +113,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(log).toBe('hello p, p, $(POD)\n')
   })
 
-  it('SYS-7 a command that runs is found again by the next agent, and its end too', async () => {
+  it('SYS-7 finds a running command and its exit after a restart of the agent', async () => {
     const pod = aPod(['sh', '-c', 'while [ ! -e /data/inner/go ]; do sleep 0.05; done; exit 7'])
     await containers.advance(pod, volumes())
     containers = await open()
@@ -122,7 +122,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect((await untilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
   })
 
-  it('SYS-7 a command is asked to end, and killed with all it started when its grace is over', async () => {
+  it('SYS-7 sends SIGTERM, and kills the process tree after the grace period', async () => {
     const script = 'trap "" TERM; (trap "" TERM; sleep 1000) & touch /data/inner/up; while :; do sleep 1; done'
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
@@ -132,7 +132,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 137 })
   })
 
-  it('SYS-7 a command that runs ends with its pod also where commands are not allowed any more', async () => {
+  it('SYS-7 stops a running command with its pod after commands were disabled', async () => {
     const pod = aPod(['sh', '-c', 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
@@ -147,7 +147,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await disk.list(volume)).toEqual(['up'])
   })
 
-  it('SYS-7 a command that ends when asked says so by its own exit code', async () => {
+  it('SYS-7 reports the exit code of a command that exits on SIGTERM', async () => {
     const script = 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
@@ -156,7 +156,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
   })
 
-  it('SYS-7 init containers run one after the other, before the others', async () => {
+  it('SYS-7 runs init containers in order, before the others', async () => {
     const say = (name: string) => ({
       name,
       command: ['sh', '-c', `echo ${name} >> /d/order`],
@@ -172,14 +172,14 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
-  it('SYS-7 a command that fails again and again says how it ended, and where what it printed is', async () => {
+  it('SYS-7 reports the exit code and log path of a crashing command', async () => {
     const { view } = await untilEnded(aPod(['sh', '-c', 'echo why; exit 3'], {}, { restartPolicy: 'Always' }))
     expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
     const log = /What it printed is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
     expect(await readFile(log, 'utf8')).toBe('why\n')
   })
 
-  it('SYS-7 on a machine that does not let it have mounts of its own, a command has failed and its pod can go', async () => {
+  it('SYS-7 fails a command without permission to mount, and its pod can be deleted', async () => {
     const bin = join(root, 'bin')
     await mkdir(bin)
     await writeFile(join(bin, 'unshare'), '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n')
@@ -196,7 +196,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     }
   })
 
-  it('SYS-7 a volume that would take the place of the whole root is refused', async () => {
+  it('SYS-7 rejects a volume mounted at /', async () => {
     const pod = aPod(['true'], { volumeMounts: [{ name: 'data', mountPath: '//.' }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
       is: 'waiting',
@@ -205,7 +205,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     })
   })
 
-  it('SYS-7 what cannot be provided is refused by name, before anything runs', async () => {
+  it('SYS-7 rejects unsupported fields by name before any process runs', async () => {
     const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
       is: 'waiting',

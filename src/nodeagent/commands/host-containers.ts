@@ -1,6 +1,6 @@
-// Containers as processes of this machine, where the operator turned it on. One process a container, started again as the
-// pod's restart policy says, in the pod's own cgroup; it outlives the agent and is found again by its records.
-// How a process is started is launch.ts; what of it is kept, records.ts.
+// Runs containers as processes of this machine, if the operator enabled it: one process per container, restarted by the
+// pod's restartPolicy, in the pod's cgroup. A process survives a restart of the agent and is found by its records.
+// Starting a process is launch.ts, its records are records.ts.
 import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -25,16 +25,16 @@ export interface HostContainersDeps {
 }
 
 const DIRECTORY_MODE = 0o750
-const LOOK_MS = 1_000 // at processes of an earlier life of the agent, which tell nobody when they end
+const LOOK_MS = 1_000 // polls processes of an earlier run of the agent, whose exit is not reported
 const FIRST_RESTART_MS = 10_000
 const LAST_RESTART_MS = 300_000
 const KILL_LOOK_MS = 200
 
 interface Latest {
-  /** Counted from 0. */
+  /** Starts at 0. */
   readonly run: number
   readonly state: RunState
-  /** How the run before it ended. */
+  /** How the previous run ended. */
   readonly last?: EndedRun
 }
 
@@ -42,8 +42,8 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   const { paths, disk, clock, log } = deps
   const isRoot = process.getuid?.() === 0
   const cgroups: PodCgroups & { because?: string } = deps.cgroups ?? (await openPodCgroups())
-  if (cgroups.because) log.warn({ because: cgroups.because }, 'commands run without a cgroup of their own')
-  const ours = new Set<number>() // processes whose end we are told of
+  if (cgroups.because) log.warn({ because: cgroups.because }, 'commands run without a cgroup')
+  const ours = new Set<number>() // child processes, whose exit is reported
   const timers = new Map<string, () => void>()
   const deadlines = new Map<string, number>()
   let changed: (uid: string) => void = () => {}
@@ -125,11 +125,11 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       const volume = volumes.get(name)
       if (volume) mounts.push({ from: volume.path, to: devicePath, readOnly: false })
     }
-    // A path inside another comes after it, or it would be hidden.
+    // Sorted: a mount path inside another must be mounted after it.
     return mounts.sort((a, b) => a.to.length - b.to.length)
   }
 
-  /** One container, moved on: started, left running, or started again when its time has come. */
+  /** Starts a container, or restarts it when its backoff has passed. */
   async function step(
     pod: Readonly<Pod>,
     container: Readonly<Container>,
@@ -245,10 +245,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   }
 }
 
-/** Only its image knows what it would run, and images are not used here: it is as if it ran. */
+/** A container without a command: its image would define it, but images are not supported; it counts as running. */
 const isEmpty = ({ command = [] }: Readonly<Container>) => command.length === 0
 
-/** Ten seconds after the first start, then twice as long each time, up to five minutes. */
+/** 10 s after the first run, doubling up to 5 min. */
 export const restartDelayMs = (run: number): number => Math.min(FIRST_RESTART_MS * 2 ** run, LAST_RESTART_MS)
 
 function viewOf({ run: restarts, state, last }: Latest): ContainerView {
@@ -261,14 +261,14 @@ function endedRun({ code, startedMs, isLost }: Extract<RunState, { is: 'ended' }
   return { code, reason: isLost ? 'ContainerStatusUnknown' : code === 0 ? 'Completed' : 'Error', startedMs }
 }
 
-/** With the user and groups the pod names; the machine has no other confinement to offer. */
+/** Applies user and groups of the security context. */
 function asUser(pod: Readonly<Pod>, container: Readonly<Container>, command: string[], isRoot: boolean): string[] {
   const ofPod = pod.spec?.securityContext ?? {}
   const user = container.securityContext?.runAsUser ?? ofPod.runAsUser
   const group = container.securityContext?.runAsGroup ?? ofPod.runAsGroup
   const mustNotBeRoot = container.securityContext?.runAsNonRoot ?? ofPod.runAsNonRoot ?? false
   if (mustNotBeRoot && (user === 0 || (user === undefined && isRoot))) {
-    throw new ConfigError('container has runAsNonRoot and would run as root: name a runAsUser')
+    throw new ConfigError('container has runAsNonRoot and would run as root: set runAsUser')
   }
   if (user === undefined && group === undefined && ofPod.fsGroup === undefined) return command
   if (!isRoot) {
@@ -280,7 +280,7 @@ function asUser(pod: Readonly<Pod>, container: Readonly<Container>, command: str
   return ['setpriv', '--reuid', String(user ?? 0), '--regid', String(group ?? 0), ...extra, '--', ...command]
 }
 
-/** A process that is gone already is as good as ended. */
+/** Ignores a process that has exited already. */
 function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)

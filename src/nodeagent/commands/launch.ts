@@ -1,7 +1,7 @@
-// Starts one command as a process of the machine, with the pod's volumes at their mount paths. The process gets a mount
-// namespace of its own, whose root is a throw-away layer over the machine's root: it sees the machine's files, what it
-// writes outside volumes goes with it, and mounting a volume at a path makes nothing on the machine.
-// It is no sandbox: the process has the agent's user, network and processes.
+// Starts one command as a process of the machine, with the pod's volumes at their mount paths, in its own mount namespace.
+// The namespace's root is a temporary overlay over the machine's root: the process sees the machine's files, writes
+// outside volumes are discarded, and mount points are not created on the machine.
+// Not a sandbox: the process shares the agent's user, network and pid namespace.
 import { spawn } from 'node:child_process'
 import { type FileHandle, open } from 'node:fs/promises'
 import { searchPath } from '../../host/run.ts'
@@ -18,21 +18,21 @@ export interface Launch {
   readonly env: Readonly<Record<string, string>>
   readonly workingDir: string
   readonly mounts: readonly LaunchMount[]
-  /** Where the process writes its number before anything else. */
+  /** cgroup.procs files to which the process writes its pid first. */
   readonly cgroupFiles: readonly string[]
   readonly logFile: string
-  /** Where it says which process it is, in case the agent does not live to do so. */
+  /** The process writes its pid here, in case the agent crashes before it can. */
   readonly pidFile: string
-  /** Where its exit code is written when it has ended; empty until then. */
+  /** Receives the exit code; empty until then. */
   readonly exitFile: string
-  /** An empty directory that stays empty: the layer is mounted there, in the namespace alone. */
+  /** An empty directory: the overlay is mounted there, in the namespace only. */
   readonly scratch: string
 }
 
-// Without root the machine's root cannot be layered as a whole: then each directory in it is, or is shown as it is.
-// Each argument list ends with an empty word, so that a path may hold anything. Whatever of it fails, the command is not
-// started, and the log says why. In the end nothing of the machine's mounts is left in the namespace: a volume of another
-// pod that were, would stay mounted for as long as this process runs.
+// Without root the machine's root cannot be overlaid as a whole: each top-level directory is overlaid, or bound as it is.
+// Each argument list ends with an empty word, so that a path may contain anything. If a step fails, the command is not
+// started and the log has the error. Finally all other mounts of the machine are removed from the namespace: a volume of
+// another pod would otherwise stay mounted for as long as this process runs.
 const SCRIPT = `
 pid_file=$1 exit_file=$2 scratch=$3 working_dir=$4; shift 4
 ticks() { shift 19; echo "$1"; }

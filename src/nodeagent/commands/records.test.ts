@@ -14,20 +14,20 @@ describe('a run of a command', () => {
   }
   const lost = { is: 'ended', code: 137, startedMs: 1_000, isLost: true }
 
-  it('SYS-7 goes on while there is the process it says it is', async () => {
+  it('SYS-7 is running while its process exists', async () => {
     const pid = formatPid(process.pid, await startTicksOf(process.pid))
     expect(await read({ pid, exit: '' })).toEqual({ is: 'running', pid: process.pid, startedMs: 1_000 })
     expect(await read({ pid, exit: '3\n' })).toEqual({ is: 'ended', code: 3, startedMs: 1_000, isLost: false })
   })
 
-  it('SYS-7 is over when its number belongs to another process, or to none, or when it never had one', async () => {
+  it('SYS-7 has ended if its pid is reused, unused or missing', async () => {
     expect(await read({ pid: formatPid(process.pid, '1') })).toEqual(lost)
     expect(await read({ pid: formatPid(2 ** 30, '1') })).toEqual(lost)
     expect(await read({})).toEqual(lost)
     expect(await read({ pid: '{"pid":' })).toEqual(lost)
   })
 
-  it('SYS-7 is over when it had ended before anyone could see when it was started', async () => {
+  it('SYS-7 has ended if its start time could not be read', async () => {
     expect(await startTicksOf(2 ** 30)).toBe('')
     expect(await read({ pid: formatPid(2 ** 30, '') })).toEqual(lost)
   })

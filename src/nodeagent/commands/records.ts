@@ -1,9 +1,9 @@
-// One run of a container's command, as files in the pod's directory: the process outlives the agent, so what is known of
-// it must too. The process itself writes how it ended.
-//   containers/<name>/<run>/started  when it was about to be started, by the wall clock
-//   containers/<name>/<run>/pid      its number and start time, so that a number used again is not taken for it
-//   containers/<name>/<run>/exit     its exit code, once it has ended
-//   containers/<name>/<run>/log      what it printed
+// The records of one run of a container's command, as files in the pod's directory, because the process may outlive the
+// agent. The process itself writes its exit code.
+//   containers/<name>/<run>/started  wall-clock time before the start
+//   containers/<name>/<run>/pid      pid and start time, so that a reused pid is recognised
+//   containers/<name>/<run>/exit     exit code
+//   containers/<name>/<run>/log      stdout and stderr
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeDisk } from '../disk/disk.ts'
@@ -28,10 +28,10 @@ export type RunState =
   | { readonly is: 'running'; readonly pid: number; readonly startedMs: number }
   | { readonly is: 'ended'; readonly code: number; readonly startedMs: number; readonly isLost: boolean }
 
-/** Killed with its machine, or before it could say how it ended: the code of a process ended by SIGKILL. */
+/** The exit code of SIGKILL, for a process that ended without writing its exit code. */
 const LOST_CODE = 137
 
-/** Undefined: it was not started, and nobody was about to. */
+/** Undefined: never started. */
 export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState | undefined> {
   const started = await disk.readText(files.started)
   if (started === undefined) return undefined
@@ -40,7 +40,7 @@ export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState
   const exit = await disk.readText(files.exit)
   const code = exit === undefined ? Number.NaN : Number.parseInt(exit, 10) // empty while it runs
   if (!Number.isNaN(code)) return { is: 'ended', code, startedMs, isLost: false }
-  // Without a start time it had ended before anyone could look: there are machines where nothing may be launched at all.
+  // Without a start time the process ended before it could be read.
   if (pid > 0 && startTicks !== '' && (await startTicksOf(pid)) === startTicks) return { is: 'running', pid, startedMs }
   return { is: 'ended', code: LOST_CODE, startedMs, isLost: true }
 }
@@ -55,7 +55,7 @@ function parse(text: string): { pid?: number; startTicks?: string } {
   }
 }
 
-/** When the process was started, in the kernel's count; '' if there is no such process any more. */
+/** The process's start time in clock ticks since boot; '' if it does not exist. */
 export async function startTicksOf(pid: number): Promise<string> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the name before may hold anything

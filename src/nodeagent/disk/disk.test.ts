@@ -1,4 +1,4 @@
-// One contract, both disks: the modelled one can be trusted where they agree. Mounts are tested where mounts can be made.
+// One contract for both implementations of NodeDisk. Mounts are tested only with permission to mount.
 import { chmod, lstat, mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ for (const [name, open] of Object.entries(DISKS)) {
     })
     const at = (...parts: string[]) => join(root, ...parts)
 
-    it('SYS-7 what is not there is nothing, and nothing can be removed', async () => {
+    it('SYS-7 reports missing paths as absent and removes them without error', async () => {
       expect(await disk.kindOf(at('x'))).toBeUndefined()
       expect(await disk.list(at('x'))).toEqual([])
       expect(await disk.readText(at('x'))).toBeUndefined()
@@ -42,7 +42,7 @@ for (const [name, open] of Object.entries(DISKS)) {
       expect(await disk.removeEmptyDirectory(at('x'))).toBe(true)
     })
 
-    it('SYS-7 directories are made with their parents, and go only when empty', async () => {
+    it('SYS-7 creates directories with parents and removes only empty ones', async () => {
       await disk.makeDirectory(at('a', 'b'), 0o750)
       await disk.makeDirectory(at('a', 'b'), 0o750)
       await disk.writeText(at('a', 'b', 'f'), 'text')
@@ -54,7 +54,7 @@ for (const [name, open] of Object.entries(DISKS)) {
       expect(await disk.kindOf(at('a', 'b'))).toBeUndefined()
     })
 
-    it('SYS-7 a text needs its directory, and is replaced whole', async () => {
+    it('SYS-7 replaces a file atomically, in an existing directory', async () => {
       await expect(disk.writeText(at('no', 'f'), 'x')).rejects.toMatchObject({ code: 'ENOENT' })
       await disk.writeText(at('f'), 'one')
       await disk.writeText(at('f'), 'two')
@@ -62,7 +62,7 @@ for (const [name, open] of Object.entries(DISKS)) {
       expect(await disk.list(root)).toEqual(['f'])
     })
 
-    it('SYS-7 a link is seen as one, replaced by another, and removed without what it leads to', async () => {
+    it('SYS-7 replaces and removes a link without its target', async () => {
       await disk.makeDirectory(at('d'), 0o755)
       await disk.link(at('nowhere'), at('l'))
       await disk.link(at('d'), at('l'))
@@ -72,14 +72,14 @@ for (const [name, open] of Object.entries(DISKS)) {
       expect(await disk.kindOf(at('d'))).toBe('directory')
     })
 
-    it('SYS-7 scratch trees go whole', async () => {
+    it('SYS-7 removes scratch trees recursively', async () => {
       await disk.makeDirectory(at('s', 'deep'), 0o755)
       await disk.writeText(at('s', 'deep', 'f'), 'x')
       await disk.removeScratch(at('s'))
       expect(await disk.kindOf(at('s'))).toBeUndefined()
     })
 
-    it('SYS-7 a subPath is made where it is missing, and refused where it leaves', async () => {
+    it('SYS-7 creates a missing subPath and rejects one that leaves its volume', async () => {
       expect(await disk.makeSubPath(root, 'a/b')).toBe(at('a', 'b'))
       expect(await disk.makeSubPath(root, 'a//b/')).toBe(at('a', 'b'))
       await disk.link('/etc', at('a', 'out'))
@@ -104,7 +104,7 @@ for (const [name, open] of Object.entries(DISKS)) {
 }
 
 describe('subPaths on a real disk', () => {
-  it('SYS-7 none ever leads out of its volume, whatever links lie in it', async () => {
+  it('SYS-7 never leave their volume, whatever links it contains', async () => {
     const top = await realpath(await mkdtemp(join(tmpdir(), 'stowage-sub-')))
     const volume = join(top, 'volume')
     await mkdir(join(volume, 'dir', 'inner'), { recursive: true })
@@ -127,7 +127,7 @@ describe('subPaths on a real disk', () => {
     await rm(top, { recursive: true, force: true })
   })
 
-  it('SYS-7 one that is made can be written to by whoever may write to its volume', async () => {
+  it('SYS-7 inherit owner and mode of their volume', async () => {
     const volume = await realpath(await mkdtemp(join(tmpdir(), 'stowage-sub-')))
     await chmod(volume, 0o2775)
     await mkdir(join(volume, 'there'))
@@ -141,7 +141,7 @@ describe('subPaths on a real disk', () => {
     await rm(volume, { recursive: true })
   })
 
-  it('SYS-7 the parts of a subPath hold no way up', () => {
+  it('SYS-7 contain no .. part', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         try {
@@ -155,7 +155,7 @@ describe('subPaths on a real disk', () => {
 })
 
 describe.skipIf(skipped)(`groups on a real disk${skipped ? ` (${skipped})` : ''}`, () => {
-  it('SYS-7 every file gets the group and its rights, links are not followed, and a finished tree is left alone', async () => {
+  it('SYS-7 applies group and mode to every file without following links, and skips a finished tree', async () => {
     const root = await mkdtemp(join(tmpdir(), 'stowage-group-'))
     await mkdir(join(root, 'd'), { mode: 0o700 })
     await writeFile(join(root, 'd', 'f'), 'x', { mode: 0o600 })

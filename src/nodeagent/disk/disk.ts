@@ -1,30 +1,30 @@
-// What the agent does to its node's files and mounts, as a contract: host-disk.ts is the machine, memory-disk.ts a model
-// of it for tests. Everything may be repeated. Nothing here removes what a volume holds: directories go only when they
-// are empty, and `removeScratch` refuses to cross a mount.
+// NodeDisk: the agent's operations on files and mounts. host-disk.ts is the machine, memory-disk.ts a model for tests.
+// All operations are idempotent. None removes a volume's contents: only empty directories are removed, and `removeScratch`
+// does not cross mounts.
 
 export type PathKind = 'directory' | 'file' | 'link' | 'socket' | 'block device' | 'character device' | 'other'
 
 export interface NodeDisk {
-  /** With its parents, each with the mode if it is new. */
+  /** Creates missing parents too, with the same mode. */
   makeDirectory(path: string, mode: number): Promise<void>
-  /** A link is not followed. Nothing: there is no such path. */
+  /** Does not follow links. Undefined: no such path. */
   kindOf(path: string): Promise<PathKind | undefined>
   /** Follows links. */
   kindBehind(path: string): Promise<PathKind | undefined>
-  /** Names in a directory, sorted; none if it is not there. */
+  /** Names in a directory, sorted; empty if it does not exist. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
-  /** Whole or not at all, however the agent ends. Through a loss of power it may be missing or empty. */
+  /** Atomic if the agent crashes. After a power loss the file may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
   makeEmptyFile(path: string, mode: number): Promise<void>
-  /** A file or link; nothing if it is gone. */
+  /** Removes a file or link, if it exists. */
   removeFile(path: string): Promise<void>
-  /** True if it is gone afterwards; false if something lies in it or is mounted there. */
+  /** True if the directory no longer exists; false if it is not empty or a mount point. */
   removeEmptyDirectory(path: string): Promise<boolean>
-  /** A tree that belongs to the agent or lives as long as its pod. Refused while anything is mounted in it. */
+  /** Removes a tree of the agent or of an emptyDir. Throws while anything is mounted in it. */
   removeScratch(path: string): Promise<void>
   setMode(path: string, mode: number): Promise<void>
-  /** A link that replaces one with another target. */
+  /** Creates a link, replacing one with another target. */
   link(target: string, path: string): Promise<void>
 
   isMountPoint(path: string): Promise<boolean>
@@ -33,22 +33,22 @@ export interface NodeDisk {
   mountMemory(path: string, sizeBytes?: number): Promise<void>
   unmount(path: string): Promise<void>
 
-  /** Gives a volume to a group. */
+  /** Applies fsGroup to a volume. */
   giveToGroup(root: string, options: GroupOptions): Promise<void>
-  /** The path under `root`, its missing directories made. Throws SubPathError where a link, or `..`, leads elsewhere. */
+  /** Returns the path under `root`, creating missing directories. Throws SubPathError for a link or `..`. */
   makeSubPath(root: string, subPath: string): Promise<string>
-  /** Binds what `makeSubPath` finds, itself and not its name: nobody can swap it for a link in between. */
+  /** Bind-mounts the opened subPath, not its name, so that it cannot be swapped for a link in between. */
   bindSubPath(root: string, subPath: string, to: string): Promise<void>
 }
 
 export interface GroupOptions {
   readonly group: number
   readonly readOnly: boolean
-  /** Nothing is done if the root has the group and its rights already. */
+  /** Skip if the root already has group and mode. */
   readonly onlyOnRootMismatch: boolean
 }
 
-/** The subPath of a mount cannot be used; the message names the part that is wrong. */
+/** An invalid subPath; the message names the wrong part. */
 export class SubPathError extends Error {
   override readonly name = 'SubPathError'
 }

@@ -1,5 +1,5 @@
-// Gives the files of a volume to a pod's group: every file gets the group and the rights that go with it, directories
-// also the bit that hands the group on to new files. Links are given away themselves, never what they point to.
+// Applies fsGroup to a volume: every file gets the group and group permissions, directories also setgid. Links themselves
+// are changed, never their targets.
 import { chmod, lchown, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { GroupOptions } from './disk.ts'
@@ -11,7 +11,7 @@ const SET_GROUP = 0o2000
 
 export async function giveToGroup(root: string, { group, readOnly, onlyOnRootMismatch }: GroupOptions): Promise<void> {
   if (onlyOnRootMismatch && (await isGiven(root, group, readOnly))) return
-  // The root comes last: if this is cut short, the next time it still shows that there is work to do.
+  // The root is changed last: after an interruption it still shows that work is left (OnRootMismatch).
   const pending = [root]
   const directories: string[] = []
   for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
@@ -42,7 +42,7 @@ async function give(path: string, group: number, readOnly: boolean): Promise<voi
 const rightsOf = (isDirectory: boolean, readOnly: boolean): number =>
   (readOnly ? READ_ONLY : READ_WRITE) | (isDirectory ? EXECUTE | SET_GROUP : 0)
 
-/** Files come and go under a volume that others use. */
+/** Files may be deleted concurrently. */
 function ifGone(error: NodeJS.ErrnoException): undefined {
   if (error.code === 'ENOENT') return undefined
   throw error

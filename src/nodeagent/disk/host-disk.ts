@@ -1,5 +1,5 @@
-// The machine's own files and mounts. Without root nothing can be mounted here; then only what needs a mount fails, with
-// a message that says so. Nothing is flushed: records are about mounts, and no mount survives a loss of power either.
+// NodeDisk on the machine's files and mounts. Without root only operations that mount fail, with a clear message. Writes
+// are not flushed: the records describe mounts, which do not survive a power loss either.
 
 import type { Stats } from 'node:fs'
 import {
@@ -105,14 +105,14 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await withSubPath(root, subPath, async (opened) => {
         const from = `/proc/${process.pid}/fd/${opened.fd}`
         await makeBindTarget(from, to)
-        // Its name is not to be looked up again, which is what mount does with links unless told not to.
+        // mount must not resolve the path again.
         await run('mount', ['--no-canonicalize', '--bind', from, to])
       })
     },
   }
 }
 
-/** A directory is bound on a directory, everything else on a file. */
+/** Bind mounts need a directory for a directory and a file for anything else. */
 async function makeBindTarget(from: string, to: string): Promise<void> {
   if (await lstat(to).catch(ifAbsent)) return
   if ((await stat(from)).isDirectory()) await mkdir(to, { recursive: true, mode: 0o750 })

@@ -1,12 +1,12 @@
-// A node's files and mounts as a model, for tests and the simulator. Files survive `reboot`, mounts do not. What a driver
-// would do to the node is done through `mountAt` and `put`.
+// A model of a node's files and mounts, for tests and the simulator. Files survive `reboot`, mounts do not. Drivers act on
+// it through `mountAt` and `put`.
 import { dirname, join } from 'node:path'
 import type { GroupOptions, NodeDisk, PathKind } from './disk.ts'
 import { SubPathError } from './disk.ts'
 import { partsOf } from './sub-path.ts'
 
 export interface MemoryDisk extends NodeDisk {
-  /** Every path with what it is, sorted: `pods/a` is `directory`, a file is its text, a link `-> target`. */
+  /** Every path with its content, sorted: `directory`, a file's text, or `-> target` for a link. */
   show(): Record<string, string>
   readonly mounted: ReadonlySet<string>
   readonly groups: ReadonlyMap<string, GroupOptions>
@@ -15,7 +15,7 @@ export interface MemoryDisk extends NodeDisk {
   mountAt(path: string): void
   unmountAt(path: string): void
   reboot(): void
-  /** Called before every write, with its name and path; what it throws fails the write. */
+  /** Called before every write, with operation and path; an error it throws fails the write. */
   beforeWrite?: (write: string, path: string) => void
 }
 
@@ -159,7 +159,7 @@ export function createMemoryDisk(): MemoryDisk {
   return disk
 }
 
-/** What a driver's node service does to the node with a call that it answers well. */
+/** The effect of a successful node service call on the disk. */
 export function mountAsAsked(
   disk: MemoryDisk,
   method: string,

@@ -1,18 +1,18 @@
-// A path inside a volume, found without ever leaving it. Whoever writes to the volume may plant links, so each part is
-// opened by itself, through the directory opened before it, and a link is refused wherever it points.
+// Opens a path inside a volume without leaving it. Writers of the volume may plant links, so each part is opened relative
+// to the directory opened before it, and links are rejected.
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SubPathError } from './disk.ts'
 
-/** What a directory that is made takes over from its volume, so that whoever may write to the one may to the other. */
+/** Owner and mode that a created directory inherits from its volume. */
 const MODE_BITS = 0o2777
 const OPEN_PART = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 export const makeSubPath = (root: string, subPath: string): Promise<string> =>
   withSubPath(root, subPath, async (_opened, path) => path)
 
-/** Runs with the subPath opened: `/proc/<pid>/fd/<fd>` is the thing itself, whatever becomes of its name. */
+/** Runs with the subPath opened: `/proc/<pid>/fd/<fd>` refers to it even if it is renamed. */
 export async function withSubPath<T>(
   root: string,
   subPath: string,
@@ -48,7 +48,7 @@ async function openPart(
   part: string,
   { subPath, mode, isLast }: { readonly subPath: string; readonly mode: number; readonly isLast: boolean },
 ): Promise<FileHandle> {
-  // Names the opened directory itself, wherever it has been moved to since.
+  // Refers to the opened directory, even if it was moved.
   const path = join('/proc/self/fd', String(directory.fd), part)
   const flags = isLast ? OPEN_PART : OPEN_PART | constants.O_DIRECTORY
   try {
@@ -78,7 +78,7 @@ function refusal(error: NodeJS.ErrnoException, part: string, subPath: string): E
     return new SubPathError(`subPath ${quote(subPath)} leads through the link ${quote(part)}, which is not followed`)
   }
   if (error.code === 'ENOTDIR') {
-    // With O_DIRECTORY a link is told as "not a directory".
+    // With O_DIRECTORY, opening a link fails with ENOTDIR.
     return new SubPathError(`subPath ${quote(subPath)} leads through ${quote(part)}, which is not a directory`)
   }
   return error

@@ -3,7 +3,7 @@ import { manualClock } from '../../base/manual-clock.ts'
 import { failedMount, waitingFor } from '../volume-problem.ts'
 import { createAttempts } from './attempts.ts'
 
-it('SYS-7 a volume that fails is tried again later and later, from half a second to about two minutes', async () => {
+it('SYS-7 backs off from 0.5 s to about 2 min', async () => {
   const clock = manualClock()
   const attempts = createAttempts({ clock })
   const waits: number[] = []
@@ -17,7 +17,7 @@ it('SYS-7 a volume that fails is tried again later and later, from half a second
   expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000])
 })
 
-it('SYS-7 what is only waited for may be looked at any time, and does not make failures grow', () => {
+it('SYS-7 has no backoff for waits', () => {
   const attempts = createAttempts({ clock: manualClock() })
   attempts.failed('u', 'data', waitingFor('not bound'))
   expect(attempts.pending('u', 'data')).toBeUndefined()
@@ -25,7 +25,7 @@ it('SYS-7 what is only waited for may be looked at any time, and does not make f
   expect(attempts.dueInMs('u')).toBe(500)
 })
 
-it('SYS-7 one volume of a pod does not slow another, and success forgets', () => {
+it('SYS-7 backs off per volume and resets on success', () => {
   const attempts = createAttempts({ clock: manualClock() })
   attempts.failed('u', 'bad', failedMount('no'))
   expect(attempts.pending('u', 'good')).toBeUndefined()

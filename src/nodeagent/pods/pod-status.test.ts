@@ -31,7 +31,7 @@ describe('phase', () => {
     })
   }
 
-  it('SYS-7 an init container that failed for good is the end of the pod', () => {
+  it('SYS-7 a failed init container fails the pod', () => {
     const view = { init: [ended(1)], main: [creating, creating] }
     expect(phaseOf(aPod('Never'), view)).toBe('Failed')
     expect(phaseOf(aPod('Always'), view)).toBe('Pending')
@@ -39,7 +39,7 @@ describe('phase', () => {
 })
 
 describe('status', () => {
-  it('SYS-7 the same state twice is no patch, and times do not move', () => {
+  it('SYS-7 creates no patch for an unchanged state', () => {
     const pod = aPod('Always')
     const first = statusOf(pod, everyContainer(pod, running), NOW)
     const later = statusOf({ ...pod, status: first }, everyContainer(pod, running), NOW + 60_000)
@@ -48,7 +48,7 @@ describe('status', () => {
     expect(later.containerStatuses?.[0]?.state?.running?.startedAt).toBe('2026-01-01T00:00:00Z')
   })
 
-  it('SYS-7 a condition that comes true loses its reason, and the moment it changed is told', () => {
+  it('SYS-7 removes the reason of a condition that becomes true, and sets its transition time', () => {
     const pod = aPod('Always')
     const before = statusOf(pod, everyContainer(pod, creating), NOW)
     expect(before.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
@@ -68,7 +68,7 @@ describe('status', () => {
     expect(patch.conditions).not.toContainEqual(expect.objectContaining({ type: 'PodScheduled' }))
   })
 
-  it('SYS-7 how a container ended is remembered while it waits to start again', () => {
+  it('SYS-7 keeps the last termination while a container waits to restart', () => {
     const pod = aPod('Always')
     const failed = statusOf(pod, everyContainer(pod, ended(3)), NOW)
     const waiting = statusOf({ ...pod, status: failed }, everyContainer(pod, crashed), NOW + 1_000)
@@ -79,7 +79,7 @@ describe('status', () => {
     })
   })
 
-  it('SYS-7 how the run before ended is told also when nobody saw it end, and its time does not move', () => {
+  it('SYS-7 reports an unobserved termination with a stable time', () => {
     const pod = aPod('Always')
     const last = { code: 127, reason: 'Error', startedMs: NOW }
     const lastState = {
@@ -97,7 +97,7 @@ describe('status', () => {
     expect(again.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 
-  it('SYS-7 a pod that is taken down has ended, whatever its policy', () => {
+  it('SYS-7 a stopped pod has terminated, whatever its restart policy', () => {
     const pod = aPod('Always')
     const status = statusOf(pod, everyContainer(pod, ended(0)), NOW, { isOver: true })
     expect(status.phase).toBe('Succeeded')

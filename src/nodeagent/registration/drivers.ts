@@ -1,5 +1,5 @@
-// The drivers of this node: who is registered, how to reach each, and what it can do here. Registering asks the driver
-// about the node and tells the cluster; only then can volumes of it be used.
+// The registered drivers of this node, with their connections and capabilities. Registration calls NodeGetInfo and writes
+// CSINode and labels (../node/csi-node-writer.ts) before volumes of the driver can be used.
 
 import type { Logger } from '../../base/log.ts'
 import {
@@ -17,24 +17,24 @@ export interface RegisteredDriver {
   readonly endpoint: string
   readonly version: Version
   readonly csi: CsiDriver
-  /** What its node service can do. */
+  /** Capabilities of its node service. */
   readonly can: ReadonlySet<NodeCapability>
 }
 
 export interface Drivers {
   get(name: string): RegisteredDriver | undefined
-  /** Why a driver of this name was not registered when it last asked for it. */
+  /** Why the last registration of this name failed. */
   refusalOf(name: string): string | undefined
   list(): RegisteredDriver[]
   register(
     driver: { readonly name: string; readonly endpoint: string; readonly version: Version },
     signal?: AbortSignal,
   ): Promise<void>
-  /** Nothing if another driver has taken the name since. */
+  /** No effect if another endpoint is registered under the name. */
   unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
-  /** Called after a driver came or went, and once all that were there at the start have been asked. */
+  /** Called after a driver was registered or unregistered, and once after the first scan. */
   onChange(run: () => void): void
-  /** All drivers that were there at the start have been asked: one that is missing now is not just late. */
+  /** The first scan is complete: a missing driver is not just late. */
   readonly isSettled: boolean
   settle(): void
   close(): void
@@ -48,7 +48,7 @@ export interface DriversDeps {
 }
 
 const NODE_GET_INFO_MS = 120_000
-/** As the API server demands of names in CSINode. */
+/** The API server's rule for driver names in CSINode. */
 const DRIVER_NAME = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 
 interface Known extends RegisteredDriver {
@@ -57,7 +57,7 @@ interface Known extends RegisteredDriver {
 
 export function createDrivers({ connect, announce, withdraw, log }: DriversDeps): Drivers {
   const known = new Map<string, Known>()
-  const refusals = new Map<string, string>() // at most one for each socket's driver
+  const refusals = new Map<string, string>() // at most one per driver
   const listeners: (() => void)[] = []
   let isSettled = false
 

@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import { Registration } from '../../csi/gen/registration_pb.js'
-import { DRIVER, NODE, ROOT, startAgentTrial } from '../agent.fixture.ts'
+import { createAgentFixture, DRIVER, NODE, ROOT } from '../agent.fixture.ts'
 import { createPluginCalls } from './plugin-calls.ts'
 import { createPluginDirectory } from './plugin-directory.ts'
 import { bestVersion, compareVersions, parseVersion } from './versions.ts'
@@ -18,10 +18,10 @@ const CSI_NODE = `/apis/storage.k8s.io/v1/csinodes/${NODE}`
 const segments = { 'example.com/zone': 'a', 'example.com/node': NODE }
 const settings = { nodes: [{ id: NODE, segments, maxVolumes: 7 }] }
 
-describe('what the cluster learns', () => {
-  it('CAP-3 topology becomes labels and sorted keys, with the node id and the limit of volumes', async () => {
-    const { trial, notified } = await startAgentTrial({ settings })
-    const node = (await trial.get(NODE_URL)).json
+describe('registration of a driver', () => {
+  it('CAP-3 writes topology labels, sorted keys, node ID and volume limit', async () => {
+    const { server, notified } = await createAgentFixture({ settings })
+    const node = (await server.get(NODE_URL)).json
     expect(node.metadata.labels).toMatchObject({
       ...segments,
       'kubernetes.io/hostname': NODE,
@@ -29,7 +29,7 @@ describe('what the cluster learns', () => {
       'kubernetes.io/arch': 'amd64',
     })
     expect(JSON.parse(node.metadata.annotations['csi.volume.kubernetes.io/nodeid'])).toEqual({ [DRIVER]: NODE })
-    const csiNode = (await trial.get(CSI_NODE)).json
+    const csiNode = (await server.get(CSI_NODE)).json
     expect(csiNode.spec.drivers).toEqual([
       { name: DRIVER, nodeID: NODE, topologyKeys: ['example.com/node', 'example.com/zone'], allocatable: { count: 7 } },
     ])
@@ -37,62 +37,62 @@ describe('what the cluster learns', () => {
     expect(notified).toEqual([''])
   })
 
-  it('CAP-3 a label that says otherwise makes registration fail, with both values, until it is gone', async () => {
-    const world = await startAgentTrial({ settings, starts: false })
-    await world.trial.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+  it('CAP-3 fails with both values while a label contradicts the topology', async () => {
+    const world = await createAgentFixture({ settings, starts: false })
+    await world.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     world.start()
-    await world.until(() => world.notified.length > 0, 'the driver to be told')
+    await world.until(() => world.notified.length > 0, 'the notification')
     expect(world.notified[0]).toMatch(/example.com\/zone=b, but driver "fake.stowage.example" reports a/)
     expect(world.agent.drivers().registered).toEqual([])
     expect(Object.values(world.agent.drivers().problems)[0]).toContain('example.com/zone=b')
-    expect((await world.trial.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
-    await world.trial.patch(NODE_URL, { metadata: { labels: { 'example.com/zone': null } } }, 'merge')
+    expect((await world.server.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
+    await world.server.patch(NODE_URL, { metadata: { labels: { 'example.com/zone': null } } }, 'merge')
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     expect(world.notified.at(-1)).toBe('')
   })
 
-  it('CAP-3 a driver whose socket goes leaves CSINode and the node ids; its labels stay', async () => {
-    const world = await startAgentTrial({ settings })
+  it('CAP-3 removes a driver from CSINode when its socket is removed, and keeps labels', async () => {
+    const world = await createAgentFixture({ settings })
     world.sockets.splice(0)
     await world.until(() => world.agent.drivers().registered.length === 0, 'the driver to be unregistered')
-    expect((await world.trial.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
-    const { metadata } = (await world.trial.get(NODE_URL)).json
+    expect((await world.server.get(CSI_NODE)).json.spec.drivers ?? []).toEqual([])
+    const { metadata } = (await world.server.get(NODE_URL)).json
     expect(metadata.annotations?.['csi.volume.kubernetes.io/nodeid']).toBeUndefined()
     expect(metadata.labels).toMatchObject(segments)
   })
 
-  it('CAP-3 a socket that was made anew is registered anew', async () => {
-    const world = await startAgentTrial({ settings })
+  it('CAP-3 registers a recreated socket again', async () => {
+    const world = await createAgentFixture({ settings })
     world.sockets.splice(0, 1, { path: world.sockets[0]!.path, id: 'another' })
-    await world.until(() => world.notified.length === 2, 'the driver to be told again')
+    await world.until(() => world.notified.length === 2, 'the second notification')
     expect(world.agent.drivers().registered).toEqual([DRIVER])
   })
 
   it('CAP-3 the CSINode of an earlier node of the same name is replaced', async () => {
-    const world = await startAgentTrial({ settings, starts: false })
+    const world = await createAgentFixture({ settings, starts: false })
     const owner = { apiVersion: 'v1', kind: 'Node', name: NODE, uid: 'somebody-else' }
-    await world.trial.post('/apis/storage.k8s.io/v1/csinodes', {
+    await world.server.post('/apis/storage.k8s.io/v1/csinodes', {
       metadata: { name: NODE, ownerReferences: [owner] },
       spec: { drivers: [{ name: 'old.example.com', nodeID: 'x', topologyKeys: [] }] },
     })
     world.start()
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
-    const { metadata, spec } = (await world.trial.get(CSI_NODE)).json
-    expect(spec.drivers.map(({ name }: any) => name)).toEqual([DRIVER])
+    const { metadata, spec } = (await world.server.get(CSI_NODE)).json
+    expect(spec.drivers.map(({ name }: { name: string }) => name)).toEqual([DRIVER])
     expect(metadata.ownerReferences[0].uid).not.toBe('somebody-else')
   })
 
-  it('CAP-3 an entry whose topology changed is written anew, though its fields cannot change', async () => {
-    const world = await startAgentTrial({ settings })
+  it('CAP-3 replaces the CSINode entry when the topology has changed', async () => {
+    const world = await createAgentFixture({ settings })
     await world.stop()
     ;(world.fake.settings.nodes as any[])[0] = { id: NODE, segments: { 'example.com/zone': 'a' } }
     world.start()
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
-    expect((await world.trial.get(CSI_NODE)).json.spec.drivers[0].topologyKeys).toEqual(['example.com/zone'])
+    expect((await world.server.get(CSI_NODE)).json.spec.drivers[0].topologyKeys).toEqual(['example.com/zone'])
   })
 
-  it('CAP-3 a driver without a registrar is registered by its socket, when it comes', async () => {
-    const world = await startAgentTrial({ starts: false })
+  it('CAP-3 registers a driver without a registrar by its socket', async () => {
+    const world = await createAgentFixture({ starts: false })
     world.sockets.splice(0)
     world.driverGoes()
     world.start({ driverSockets: ['/run/csi.sock'] })
@@ -103,31 +103,31 @@ describe('what the cluster learns', () => {
     expect(world.notified).toEqual([])
   })
 
-  it('SYS-7 the same driver twice is refused, and the first stays', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 rejects a second driver of the same name', async () => {
+    const world = await createAgentFixture()
     world.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
-    await world.until(() => world.notified.length > 1, 'the second to be told')
+    await world.until(() => world.notified.length > 1, 'the second notification')
     expect(world.notified[1]).toContain('registered on this node already')
     expect(world.agent.drivers().registered).toEqual([DRIVER])
   })
 })
 
 describe('the node', () => {
-  it('SYS-7 is Ready once it takes pods, with its size, and renews its lease', async () => {
-    const world = await startAgentTrial()
-    const { status } = (await world.trial.get(NODE_URL)).json
-    expect(status.conditions.find(({ type }: any) => type === 'Ready')).toMatchObject({ status: 'True' })
+  it('SYS-7 becomes Ready with its size and renews its lease', async () => {
+    const world = await createAgentFixture()
+    const { status } = (await world.server.get(NODE_URL)).json
+    expect(status.conditions.find(({ type }: { type: string }) => type === 'Ready')).toMatchObject({ status: 'True' })
     expect(status.capacity).toMatchObject({ cpu: '4', memory: '8Gi', pods: '110' })
     const lease = async () =>
-      (await world.trial.get(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`)).json.spec
+      (await world.server.get(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`)).json.spec
     const { renewTime, leaseDurationSeconds } = await lease()
     expect(leaseDurationSeconds).toBe(40)
     await world.until(async () => (await lease()).renewTime > renewTime, 'the lease to be renewed')
   })
 
-  it('SYS-7 a name that a living agent has is refused at once, and says whose it is', async () => {
-    const first = await startAgentTrial()
-    const before = (await first.trial.get(NODE_URL)).json.metadata.resourceVersion
+  it('SYS-7 rejects the name of a running agent and names its holder', async () => {
+    const first = await createAgentFixture()
+    const before = (await first.server.get(NODE_URL)).json.metadata.resourceVersion
     await first.stop()
     first.start({ identity: 'another' })
     const error = await first.ended
@@ -135,21 +135,21 @@ describe('the node', () => {
     expect(error?.message).toMatch(
       /"node-1" is used by another agent \(agent-1\), which renewed its lease \d+ s ago\. Choose/,
     )
-    expect((await first.trial.get(NODE_URL)).json.metadata.resourceVersion).toBe(before)
+    expect((await first.server.get(NODE_URL)).json.metadata.resourceVersion).toBe(before)
   })
 
-  it('SYS-7 the name of an agent that has been silent for long enough is free, and the old one gives up', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 takes over an expired name, and the old agent stops', async () => {
+    const world = await createAgentFixture()
     await world.stop()
-    await world.trial.clock.advance(41_000)
+    await world.server.clock.advance(41_000)
     world.start({ identity: 'another' })
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the second agent to start')
     const second = world.ended
     const path = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`
-    const { spec } = (await world.trial.get(path)).json
+    const { spec } = (await world.server.get(path)).json
     expect(spec.holderIdentity).toBe('another')
-    const renewTime = new Date(world.trial.clock.nowMs() + 60_000).toISOString().replace('Z', '000Z')
-    await world.trial.patch(path, { spec: { holderIdentity: 'a third', renewTime } }, 'merge')
+    const renewTime = new Date(world.server.clock.nowMs() + 60_000).toISOString().replace('Z', '000Z')
+    await world.server.patch(path, { spec: { holderIdentity: 'a third', renewTime } }, 'merge')
     let ended: Error | undefined
     void second.then((error) => {
       ended = error
@@ -158,8 +158,8 @@ describe('the node', () => {
     expect(ended?.name).toBe('NodeNameTakenError')
   })
 
-  it('SYS-7 an agent that comes back has its name at once', async () => {
-    const world = await startAgentTrial()
+  it('SYS-7 a restarted agent keeps its name', async () => {
+    const world = await createAgentFixture()
     world.kill()
     world.start()
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
@@ -167,14 +167,14 @@ describe('the node', () => {
 })
 
 describe('versions', () => {
-  it('SYS-7 the highest 1.x is used, and none means refused', () => {
+  it('SYS-7 uses the highest 1.x and rejects others', () => {
     expect(bestVersion(['1.0.0', '1.2', 'v1.10.0-rc1', '2.0.0'])).toEqual([1, 10, 0])
     expect(bestVersion([])).toMatch(/reports no protocol version/)
     expect(bestVersion(['0.3', '2.0'])).toMatch(/it supports 0.3, 2.0/)
     expect(bestVersion(['1.0.0', 'latest'])).toMatch(/"latest"/)
   })
 
-  it('SYS-7 versions are ordered as numbers', () => {
+  it('SYS-7 orders versions numerically', () => {
     const version = fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99))
     fc.assert(
       fc.property(version, version, (a, b) => {
@@ -187,13 +187,13 @@ describe('versions', () => {
 })
 
 describe('over real sockets', () => {
-  it('SYS-7 finds a registrar, asks it and tells it, as the kubelet does', async () => {
+  it('SYS-7 registers a plugin over real sockets, as the kubelet does', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-registry-'))
     const path = join(dir, 'deep', 'driver-reg.sock')
     const directory = createPluginDirectory({ path: dir, log: silentLog })
     expect(await directory.list()).toEqual([])
-    const told: object[] = []
-    const stop = await serveRegistrar(path, told)
+    const notifications: object[] = []
+    const stop = await serveRegistrar(path, notifications)
     onTestFinished(async () => {
       stop()
       await rm(dir, { recursive: true, force: true })
@@ -204,7 +204,7 @@ describe('over real sockets', () => {
     expect(await calls.getInfo(path)).toMatchObject({ type: 'CSIPlugin', name: 'x.example.com', endpoint: '/csi.sock' })
     await calls.notify(path)
     await calls.notify(path, 'no')
-    expect(told).toMatchObject([
+    expect(notifications).toMatchObject([
       { pluginRegistered: true, error: '' },
       { pluginRegistered: false, error: 'no' },
     ])
@@ -212,7 +212,7 @@ describe('over real sockets', () => {
   })
 })
 
-async function serveRegistrar(path: string, told: object[]): Promise<() => void> {
+async function serveRegistrar(path: string, notifications: object[]): Promise<() => void> {
   const { mkdir } = await import('node:fs/promises')
   await mkdir(join(path, '..'), { recursive: true })
   const server = new Server()
@@ -240,7 +240,7 @@ async function serveRegistrar(path: string, told: object[]): Promise<() => void>
           }),
         ),
       notify: (call: any, answer: any) => {
-        told.push(call.request)
+        notifications.push(call.request)
         answer(null, create(notifyRegistrationStatus.output))
       },
     },

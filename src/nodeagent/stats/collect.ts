@@ -1,5 +1,5 @@
-// Asks drivers about once a minute how full each mounted volume is, and the machine how much it is used, and shows both as
-// metrics. Each pod has its own rhythm with chance in it, so that the drivers of a large node are not asked all at once.
+// Collects usage (NodeGetVolumeStats) and IO rates of each mounted volume about once a minute, as metrics. Each pod has its
+// own interval with jitter, so that drivers are not called for all volumes at once.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
@@ -16,25 +16,25 @@ export interface StatsDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Whether pods are being brought up or taken down. */
+  /** Whether pod reconciles are running. */
   isBusy(): boolean
-  /** What the volume at this path does; undefined where its device is not its own. */
+  /** IO rates of the volume at this path; undefined if it has no device of its own. */
   ratesAt(path: string): Promise<IoRates | undefined>
-  /** What it may do, each way; undefined for what is not limited. */
+  /** The provisioned IO; undefined values are not limited. */
   provisioned(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>
 }
 
 export interface StatsCollector {
-  /** The pod's volumes are mounted, or gone. */
+  /** The pod's volumes were mounted or unmounted. */
   look(uid: string): void
   run(signal: AbortSignal): Promise<void>
 }
 
 const PERIOD_MS = 60_000
 const FIRST_LOOK_MS = 1_000
-/** A burst of pods is not slowed down by questions about those that run already, but not for longer than this. */
+/** Collection pauses while pods are reconciled, but at most this long. */
 const FIRST_LOOK_MS_MAX = 10_000
-/** Rates need two looks: the second comes soon after the first. */
+/** A rate needs two samples: the second follows soon after the first. */
 const SECOND_LOOK_MS = 2_000
 const STATS_TIMEOUT_MS = 120_000
 const WORKERS = 4
@@ -76,7 +76,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const isShownElsewhere = (uid: string, label: VolumeLabels) =>
     [...shown].some(([other, labels]) => other !== uid && labels.some((one) => isSame(one, label)))
 
-  /** Undefined if the driver did not say: what was shown before stays. */
+  /** Undefined if the call failed: the previous values stay. */
   async function statsOf(volume: MountedVolume): Promise<VolumeStats | undefined> {
     const { publication, csi } = volume
     const driver = drivers.get(publication!.driver)
@@ -90,7 +90,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       const [bytes, inodes] = [of(Unit.BYTES), of(Unit.INODES)]
       return {
         ...(bytes ? { capacityBytes: Number(bytes.total) } : {}),
-        // Of a raw device nobody knows how much is used.
+        // The usage of a raw device is not known.
         ...(bytes && csi!.mode === 'Filesystem'
           ? { availableBytes: Number(bytes.available), usedBytes: Number(bytes.used) }
           : {}),

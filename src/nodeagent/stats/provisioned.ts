@@ -1,4 +1,4 @@
-// How much IO a volume is provisioned for: what its PV or claim reports now, else what its attributes class says.
+// The provisioned IO of a volume: from its PV or claim, else from its VolumeAttributesClass.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { normalizeThroughput } from '../../api/throughput.ts'
@@ -21,7 +21,7 @@ export async function provisionedIo({ pv, claim }: CsiVolume, client: Client): P
   if ((iops !== undefined && throughput !== undefined) || !className) return known(iops, throughput)
   const attributes = await client.get(volumeAttributesClassKind, { name: className }).catch(() => undefined)
   const { parameters = {} } = attributes ?? {}
-  const mibPerSecond = countOf(parameters.throughput) // drivers are told whole MiB/s
+  const mibPerSecond = countOf(parameters.throughput) // drivers use whole MiB/s
   return known(
     iops ?? countOf(parameters.iops),
     throughput ?? (mibPerSecond === undefined ? undefined : mibPerSecond * MIB),

@@ -1,4 +1,4 @@
-// The flags and help of `stowage grow`. What it does is grow.ts, loaded when it is asked for.
+// `stowage grow`: flags and help. What runs is run.ts.
 import { canonicalQuantity, isQuantity, quantitySign } from '../../../api/quantity.ts'
 import { parseDuration } from '../../../base/duration.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -9,21 +9,21 @@ import type { GrowRequest } from './run.ts'
 export const addGrow: AddCommand = (program, deps) => {
   program
     .command('grow')
-    .summary('grow claims, one or a whole set, and follow them until they have grown')
+    .summary('expand claims, one or many, and wait until they have grown')
     .description(
-      'Raises the size of claims and follows each until its volume has it, one after the other unless told otherwise. Stops at the first ' +
-        'failure. Whatever happens, running the same command again goes on where it stopped, and grows nothing twice.',
+      'Raises the requested size of claims and waits for each until its volume has it, one at a time by default. Stops at the ' +
+        'first failure. Run the same command again to continue where it stopped; no claim grows twice.',
     )
     .argument('[claims...]', 'names of claims')
     .option('-l, --selector <labels>', 'all claims with these labels, such as app=db, instead of names')
-    .option('-n, --namespace <name>', 'where they are (default: the namespace of the kubeconfig)')
-    .option('--to <size>', 'the size each is to have, such as 20Gi')
-    .option('--by <size>', 'or how much each is to get on top of what it has')
-    .option('--parallel <number>', 'how many grow at a time', '1')
-    .option('--interval <duration>', 'at least this long between two starts', '0s')
-    .option('--timeout <duration>', 'a claim that takes longer has failed', '10m')
-    .option('--max-failures <number>', 'go on as long as no more than these have failed', '0')
-    .option('--dry-run', 'ask the server and say what would happen, and change nothing')
+    .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
+    .option('--to <size>', 'new size of each claim, such as 20Gi')
+    .option('--by <size>', 'or how much to add to each claim')
+    .option('--parallel <number>', 'claims to expand at once', '1')
+    .option('--interval <duration>', 'minimum time between two starts', '0s')
+    .option('--timeout <duration>', 'a claim that takes longer counts as failed', '10m')
+    .option('--max-failures <number>', 'stop after more failures than this', '0')
+    .option('--dry-run', 'validate on the server and print the plan, without changes')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(

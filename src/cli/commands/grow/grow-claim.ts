@@ -1,25 +1,24 @@
-// The growth of one claim: asks for the size, on condition that the claim is as it was seen, and follows it.
-// What to ask for and what an answer means is grow-plan.ts.
+// Expands one claim: writes the size with the resourceVersion that was read, and reports its status. The plan and the meaning
+// of a status are plan.ts.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { eventKind } from '../../../api/kinds/event/event.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../../../client/index.ts'
 import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
-import type { ClaimStatus, ClaimWork, FinalStatus } from '../../bulk/index.ts'
+import { type ClaimStatus, type ClaimWork, type FinalStatus, latestWarning } from '../../bulk/index.ts'
 import { checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
 import { GROW_RECORD, recordOf, textOfRecord } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
 const WRITER = 'stowage-grow'
-/** Somebody else changes the claim all the time, and we must not go by what is no longer so. */
+/** Conflicts before giving up on a claim that another client keeps changing. */
 const CONFLICTS_MAX = 10
 
 export interface GrowingClaim extends ClaimWork {
-  /** As it was when the command began. */
+  /** The plan when the command started. */
   readonly plan: GrowPlan
 }
 
@@ -36,7 +35,7 @@ export function growingClaim(claim: Claim, wish: GrowTarget, client: Client): Gr
       for (let conflicts = 0; ; conflicts++) {
         const now = await client.get(persistentVolumeClaimKind, ref, { signal })
         const { uid, resourceVersion: version = '' } = now.metadata
-        if (uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and made anew' }
+        if (uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
         const next = planGrowth(now, wish)
         if ('to' in next) to = next.to
         switch (next.do) {
@@ -67,7 +66,7 @@ export const hasAlready = ({ from }: { readonly from: string }): FinalStatus => 
   message: `has ${from} already`,
 })
 
-/** Whether the server would take it, without doing it. */
+/** A dry run on the server. */
 export const tryGrowth = (client: Client, claim: Claim, plan: Extract<GrowPlan, { do: 'grow' }>): Promise<Claim> =>
   ask(client, claim, plan, { dryRun: true })
 
@@ -86,7 +85,7 @@ function ask(
   return client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { fieldManager: WRITER, ...options })
 }
 
-/** The whole set has grown: what a later run does is something new. */
+/** All claims have grown: a later run starts a new operation. */
 export async function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
   const claim = await client.get(persistentVolumeClaimKind, ref)
   const record = recordOf(claim)
@@ -122,13 +121,3 @@ async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): 
 /** A growth before this one is half done, and only a pod can end it. */
 const afterThisOne = (size: string, to: string): string =>
   `the storage was grown to ${size} before, and ${to} follows when a pod has used the volume and its file system has ${size}; it goes on without us`
-
-async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {
-  const fieldSelector = `involvedObject.name=${name},type=Warning`
-  const { items } = await client.list(eventKind, { namespace, fieldSelector })
-  const latest = items.reduce<(typeof items)[number] | undefined>(
-    (best, one) => (!best || (one.lastTimestamp ?? '') >= (best.lastTimestamp ?? '') ? one : best),
-    undefined,
-  )
-  return latest?.message
-}

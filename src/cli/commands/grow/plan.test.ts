@@ -65,7 +65,7 @@ describe('growing a claim to a size', () => {
     )
   })
 
-  it('PLUS-13 takes away what an interrupted --by had on record, whatever it is', () => {
+  it('PLUS-13 removes any record of an interrupted --by', () => {
     expect(planGrowth(aClaim({ record: { run: 'x', by: '1Gi', to: '11Gi' } }), { to: '20Gi' })).toMatchObject({
       record: null,
     })
@@ -85,7 +85,7 @@ describe('growing a claim by a size', () => {
     expect(planGrowth(aClaim(given), by(size))).toMatchObject({ do: 'grow', to, record: { run: 'now', by: size, to } })
   })
 
-  it('PLUS-13 an interrupted run goes on to the size on record', () => {
+  it('PLUS-13 resumes an interrupted run with the recorded size', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
     const plan = (given: Given) => planGrowth(aClaim({ ...given, record }), by('5Gi', 'before'))
     expect(plan({ request: '15Gi' })).toMatchObject({ do: 'follow', to: '15Gi' })
@@ -93,14 +93,14 @@ describe('growing a claim by a size', () => {
     expect(plan({ request: '10Gi' }), 'taken back by its user').toMatchObject({ do: 'grow', to: '15Gi', record })
   })
 
-  it('PLUS-13 a claim of which the interrupted run had closed the record already is not grown again', () => {
+  it('PLUS-13 does not grow a claim whose record is closed again', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi', closed: true } as const
     const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
     expect(planGrowth(grown, by('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
     expect(planGrowth(grown, by('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
   })
 
-  it('PLUS-13 does not count from a size that was refused, and does from one that is on its way', () => {
+  it('PLUS-13 adds to a size in progress, not to an infeasible one', () => {
     const wanted = { request: '60Gi', tried: '60Gi' }
     expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
       do: 'refuse',
@@ -112,7 +112,7 @@ describe('growing a claim by a size', () => {
     })
   })
 
-  it('PLUS-13 refuses another size while a run is interrupted, and a record that is none', () => {
+  it('PLUS-13 rejects another size while a run is interrupted, and an unreadable record', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
     expect(planGrowth(aClaim({ record }), by('6Gi', 'before'))).toMatchObject({
       because: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
@@ -122,7 +122,7 @@ describe('growing a claim by a size', () => {
     }
   })
 
-  it('PLUS-13 never asks for less than there is, whatever the claim is like', () => {
+  it('PLUS-13 never requests less than the current size, for any claim', () => {
     const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
     const wish = fc.oneof(
       size.map((to) => ({ to })),
@@ -142,7 +142,7 @@ describe('growing a claim by a size', () => {
   })
 })
 
-describe('how far a claim is', () => {
+describe('the status of a claim', () => {
   const failed = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
   it.each<[string, Given, object]>([
     ['nobody has begun', {}, { is: 'working', message: 'asked for' }],
@@ -194,7 +194,7 @@ describe('how far a claim is', () => {
     expect(checkGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(standing)
   })
 
-  it('PLUS-13 tells when it is gone', () => {
+  it('PLUS-13 fails if the claim was deleted', () => {
     expect(checkGrowth(undefined, '20Gi')).toEqual({ is: 'failed', message: 'it was deleted' })
   })
 })

@@ -1,6 +1,5 @@
-// What `stowage grow --by` remembers on a claim: by how much, up to which size, and in which run. It is written together
-// with the size and closed only when the whole set has grown, so that a run that was interrupted goes on when it is run
-// again, and no claim grows twice.
+// The record of `stowage grow --by`, an annotation on the claim: amount, target size and run. It is written together with the
+// size and closed when all claims have grown, so that an interrupted run can be resumed and no claim grows twice.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { isQuantity } from '../../../api/quantity.ts'
@@ -8,15 +7,15 @@ import { isQuantity } from '../../../api/quantity.ts'
 export const GROW_RECORD = 'grow.stowage.dev/by'
 
 export interface GrowRecord {
-  /** The same for all claims of a set. */
+  /** The same for all claims of a run. */
   readonly run: string
   readonly by: string
   readonly to: string
-  /** The whole set has grown. */
+  /** All claims of the run have grown. */
   readonly closed?: true
 }
 
-/** `unreadable`: somebody has written something else there. */
+/** `unreadable`: the annotation has other content. */
 export function recordOf({ metadata }: Readonly<PersistentVolumeClaim>): GrowRecord | 'unreadable' | undefined {
   const text = metadata.annotations?.[GROW_RECORD]
   if (text === undefined) return undefined
@@ -32,7 +31,7 @@ export function recordOf({ metadata }: Readonly<PersistentVolumeClaim>): GrowRec
 export const textOfRecord = ({ run, by, to, closed }: GrowRecord): string =>
   JSON.stringify({ run, by, to, ...(closed ? { closed } : {}) })
 
-/** The runs of a set that were interrupted: their claims have the size they are to get on record. */
+/** The interrupted runs of these claims. */
 export const openRuns = (claims: readonly Readonly<PersistentVolumeClaim>[]): string[] => [
   ...new Set(
     claims.map(recordOf).flatMap((record) => (record && record !== 'unreadable' && !record.closed ? [record.run] : [])),

@@ -1,4 +1,4 @@
-// Growing sets of claims against the real API server without a socket; the test plays the controller.
+// Runs against the real API server without a socket; the test acts as the controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
@@ -110,7 +110,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('stowage grow', () => {
-  it('PLUS-13 grows one claim to a size and message how it goes', async () => {
+  it('PLUS-13 expands one claim and prints its progress', async () => {
     await aClaim('orders')
     const { code, out } = await grow({ names: ['orders'], to: '20Gi' })
     expect(code).toBe(0)
@@ -119,7 +119,7 @@ describe('stowage grow', () => {
     expect(out).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the size that was asked for.\n')
   })
 
-  it('PLUS-13 grows all claims with a label, in the order of their numbers, one at a time', async () => {
+  it('PLUS-13 expands all claims with a label in natural order, one at a time', async () => {
     for (const name of ['db-10', 'db-2', 'db-1']) await aClaim(name)
     await aClaim('other', { labels: { app: 'web' } })
     const order: string[] = []
@@ -132,7 +132,7 @@ describe('stowage grow', () => {
     expect(await requestOf('other')).toBe('10Gi')
   })
 
-  it('PLUS-13 --parallel grows so many at a time, never more', async () => {
+  it('PLUS-13 --parallel limits how many claims expand at once', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     for (const name of names) await aClaim(name)
     controller = () => undefined
@@ -150,7 +150,7 @@ describe('stowage grow', () => {
     expect(await growing()).toEqual(names)
   })
 
-  it('PLUS-13 --interval leaves time between two starts', async () => {
+  it('PLUS-13 --interval separates two starts', async () => {
     for (const name of ['a', 'b']) await aClaim(name)
     const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
     await until(async () => (await requestOf('a')) === '20Gi')
@@ -161,7 +161,7 @@ describe('stowage grow', () => {
     expect(await requestOf('b')).toBe('20Gi')
   })
 
-  it('PLUS-13 stops at the first failure, message why, and goes on when it is run again', async () => {
+  it('PLUS-13 stops at the first failure with the reason, and continues when it is run again', async () => {
     for (const name of ['a', 'b', 'c']) await aClaim(name)
     const infeasible = (storage: string) => ({
       allocatedResources: { storage },
@@ -185,7 +185,7 @@ describe('stowage grow', () => {
     expect(await requestOf('c')).toBe('20Gi')
   })
 
-  it('PLUS-13 --max-failures goes on past so many', async () => {
+  it('PLUS-13 --max-failures tolerates that many failures', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await aClaim(name)
     controller = (name, storage) =>
       'ac'.includes(name)
@@ -197,7 +197,7 @@ describe('stowage grow', () => {
     expect(out).toContain('the node cannot make it 20Gi')
   })
 
-  it('PLUS-13 changes nothing where the server would refuse one of them', async () => {
+  it('PLUS-13 changes nothing if the server would reject one claim', async () => {
     await aClaim('a')
     await aClaim('b', { className: 'fixed' })
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
@@ -209,7 +209,7 @@ describe('stowage grow', () => {
     expect(await requestOf('a')).toBe('20Gi')
   })
 
-  it('PLUS-13 --dry-run asks the server and changes nothing', async () => {
+  it('PLUS-13 --dry-run validates on the server and changes nothing', async () => {
     await aClaim('a')
     await aClaim('b', { size: '30Gi' })
     const before = trial.store.revision
@@ -227,7 +227,7 @@ describe('stowage grow', () => {
     expect(await requestOf('a')).toBe('10Gi')
   })
 
-  it('PLUS-13 --output json is one document', async () => {
+  it('PLUS-13 --output json prints one document', async () => {
     await aClaim('a')
     const { out } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
     expect(JSON.parse(out)).toEqual({
@@ -238,7 +238,7 @@ describe('stowage grow', () => {
     })
   })
 
-  it('PLUS-13 a claim that takes too long has failed, with the last warning there was', async () => {
+  it('PLUS-13 fails a claim after --timeout with its latest warning', async () => {
     await aClaim('a')
     controller = () => undefined
     const { uid } = (await claim('a')).metadata
@@ -256,7 +256,7 @@ describe('stowage grow', () => {
     expect(out).toContain('FAILED: not done within 300 s (asked for; the driver is not there); it goes on without us')
   })
 
-  it('PLUS-13 does not wait for a node where no pod uses the claim, and does where one does', async () => {
+  it('PLUS-13 waits for a node only if a pod uses the claim', async () => {
     await aClaim('idle')
     await aClaim('busy')
     controller = (_name, storage) => ({
@@ -287,7 +287,7 @@ describe('stowage grow', () => {
     expect((await busy).out).toContain('default/busy: node n1 is to grow its file system\ndefault/busy: grown to 20Gi')
   })
 
-  it('PLUS-13 does not take a growth that a pod has yet to end for the one it asked for', async () => {
+  it('PLUS-13 tells a pending node expansion from the requested one', async () => {
     await aClaim('idle')
     controller = () => ({
       allocatedResources: { storage: '15Gi' },
@@ -300,11 +300,11 @@ describe('stowage grow', () => {
     )
   })
 
-  it('PLUS-13 waits for a server that is out of reach, and asks once', async () => {
+  it('PLUS-13 waits for an unreachable server and writes once', async () => {
     await aClaim('a')
     let refusals = 0
     let patches = 0
-    // The first time the answer is lost after the write, the second time nobody is there.
+    // The first response is lost after the write, then the server is unreachable.
     const through: Client = {
       ...client,
       get: async (kind, ref, options) => {
@@ -329,7 +329,7 @@ describe('stowage grow', () => {
     expect(out).toContain('the server cannot be asked just now (the connection broke)')
   })
 
-  it('PLUS-13 does not overwrite what somebody else asks for at the same moment', async () => {
+  it('PLUS-13 does not overwrite a concurrent change', async () => {
     await aClaim('a')
     let isFirst = true
     const through: Client = {
@@ -347,7 +347,7 @@ describe('stowage grow', () => {
     expect(out).toMatch(/unchanged|asks for 30Gi already/)
   })
 
-  it('PLUS-13 a claim that is deleted, or made anew, has failed', async () => {
+  it('PLUS-13 fails a claim that is deleted or recreated', async () => {
     await aClaim('a')
     controller = () => undefined
     const running = grow({ names: ['a'], to: '20Gi' })
@@ -395,13 +395,13 @@ describe('stowage grow --by', () => {
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '20Gi'])
   })
 
-  it('PLUS-13 interrupted at any write and run again, every claim has grown exactly once', async () => {
+  it('PLUS-13 grows every claim exactly once after an interruption at any write', async () => {
     const names = ['a', 'b', 'c']
     for (let point = 1; ; point++) {
       for (const name of names) await aClaim(`${name}-${point}`, { labels: { app: `db-${point}` } })
       const stop = new AbortController()
       let writes = 0
-      // The command dies right after this write: it sees no answer and does nothing more.
+      // The command crashes right after this write.
       const through: Client = {
         ...client,
         patch: async (kind, ref, patch, options) => {
@@ -437,7 +437,7 @@ describe('stowage grow --by', () => {
     }
   })
 
-  it('PLUS-13 after a failure that its user took back, the same command asks for the same size again', async () => {
+  it('PLUS-13 requests the same size again after the user lowered a failed request', async () => {
     for (const name of ['a', 'b']) await aClaim(name)
     controller = (name, storage) =>
       name === 'b'
@@ -452,7 +452,7 @@ describe('stowage grow --by', () => {
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
   })
 
-  it('PLUS-13 refuses another amount while a run is interrupted; --to settles it', async () => {
+  it('PLUS-13 rejects another amount while a run is interrupted; --to resolves it', async () => {
     await aClaim('a')
     controller = () => undefined
     const stop = new AbortController()
@@ -470,7 +470,7 @@ describe('stowage grow --by', () => {
     expect(await recordOf('a')).toBeNull()
   })
 
-  it('PLUS-13 --to settles a run that was interrupted after the claim had grown', async () => {
+  it('PLUS-13 --to resolves a run that was interrupted after the claim had grown', async () => {
     await aClaim('a')
     controller = () => undefined
     const stop = new AbortController()

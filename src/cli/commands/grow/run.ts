@@ -1,5 +1,5 @@
-// `stowage grow`: asks the server about every claim first, then grows them and follows each to its end, and message what came
-// of it. Nothing is written where too many would be refused.
+// Runs `stowage grow`: plans every claim and validates it on the server, then expands the claims and prints the results. Nothing
+// is written if too many would be rejected.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -30,7 +30,7 @@ import { openRuns } from './record.ts'
 export interface GrowRequest {
   readonly names: readonly string[]
   readonly selector?: string
-  /** Absent: the one of the kubeconfig. */
+  /** Default: that of the kubeconfig. */
   readonly namespace?: string
   readonly kubeconfig?: string
   readonly size: { readonly to: string } | { readonly by: string }
@@ -54,7 +54,7 @@ export async function runGrow(request: GrowRequest, deps: BulkDeps): Promise<voi
 
 type Request = GrowRequest & { readonly namespace: string }
 
-/** Throws ExitError where not all of them have grown. */
+/** Throws ExitError unless all claims have grown. */
 export async function growClaims(client: Client, request: Request, deps: BulkDeps): Promise<void> {
   const claims = await selectClaims(client, request)
   const goesOn = openRuns(claims)
@@ -71,7 +71,7 @@ export async function growClaims(client: Client, request: Request, deps: BulkDep
       : await growAll(client, works, refusals, request, deps)
   const isWhole = countOf(results, 'done', 'nothing') === results.length
   deps.write(request.output === 'json' ? jsonOf(works, results, request) : textOf(works, results, request))
-  // After it was said: whoever saw nothing of it may run the same again without growing anything twice.
+  // After the output: if it was lost, the same command can run again without growing a claim twice.
   if (isWhole && ('by' in wish || goesOn.length > 0) && !request.isDryRun)
     await closeRecords(client, results, deps.clock)
   if (deps.signal.aborted && !isWhole) throw new ExitError(INTERRUPTED)
@@ -84,7 +84,7 @@ function wishOf({ size }: Request, interrupted: readonly string[], random: Rando
   return { ...size, run, goesOn: [...interrupted, run] }
 }
 
-/** What would fail at once, found out before anything is changed. */
+/** Claims that cannot grow, found before anything is changed. */
 async function refusalsOf(
   client: Client,
   works: readonly GrowingClaim[],
@@ -101,7 +101,7 @@ async function refusalsOf(
         return undefined
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        if (error.code === 409) return undefined // it has changed since; it is looked at again when it is its turn
+        if (error.code === 409) return undefined // changed since; read again when it is started
         if (error.code === 429 || error.code >= 500) throw error
         return { key, is: 'failed', message: error.message }
       }
@@ -129,7 +129,7 @@ async function growAll(
   const refused = new Map(refusals.map((one) => [one.key, one]))
   const progress = progressOf(request, deps, works.length)
   for (const refusal of refusals) progress.ended(refusal)
-  // Not by selector: a claim that loses its labels must not look deleted.
+  // Without the selector: a claim that loses its labels must not appear deleted.
   const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
   const over = new AbortController()
   const watching = claims.run(over.signal)
@@ -153,7 +153,7 @@ function progressOf({ output }: Request, { terminal, write }: BulkDeps, total: n
 const CLOSE_TRIES_MAX = 5
 const CLOSE_RETRY_MS = 1_000
 
-/** The whole set has grown: what a later run does is something new. */
+/** All claims have grown: a later run starts a new operation. */
 async function closeRecords(client: Client, results: readonly ClaimResult[], clock: Clock): Promise<void> {
   const close = async ({ key }: ClaimResult) => {
     for (let tries = 1; ; tries++) {

@@ -1,4 +1,4 @@
-// The flags and help of `stowage migrate`. What it does is migrate.ts, loaded when it is asked for.
+// `stowage migrate`: flags and help. What runs is run.ts.
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { parseLabelSelector } from '../../../api/selectors.ts'
 import { parseDuration } from '../../../base/duration.ts'
@@ -10,24 +10,24 @@ import type { MigrateRequest } from './run.ts'
 export const addMigrate: AddCommand = (program, deps) => {
   program
     .command('migrate')
-    .summary('move claims to another attributes class, so many a second, and back')
+    .summary('move claims to another VolumeAttributesClass at a limited rate, and back')
     .description(
-      'Gives all claims of one VolumeAttributesClass another one and follows each until its volume has the new attributes. Pauses when ' +
-        'too many fail. Running the same command again goes on where it stopped, from any machine; --undo brings back ' +
-        'those claims that were moved, and no others.',
+      'Moves all claims of one VolumeAttributesClass to another and waits for each until its volume has the new attributes. ' +
+        'Pauses after too many failures. Run the same command again, on any machine, to continue where it stopped; --undo ' +
+        'moves back exactly the claims that were moved.',
     )
-    .option('--from <class>', 'the class they have; "" for claims without one')
-    .option('--to <class>', 'the class they get')
-    .option('--undo', 'bring back what an operation has moved')
-    .option('--operation <id>', 'which one, where there are several to undo')
-    .option('-n, --namespace <name>', 'where they are (default: the namespace of the kubeconfig)')
+    .option('--from <class>', 'current class; "" for claims without one')
+    .option('--to <class>', 'new class')
+    .option('--undo', 'move the claims of an operation back')
+    .option('--operation <id>', 'operation to undo, if there are several')
+    .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('-A, --all-namespaces', 'in all namespaces')
     .option('-l, --selector <labels>', 'only claims with these labels, such as app=db')
-    .option('--rate <count/time>', 'how many are begun in a time, such as 5/s or 100/m', '5/s')
-    .option('--parallel <number>', 'how many may be on their way at a time', '50')
-    .option('--max-failures <number>', 'pause when more than these have failed', '3')
-    .option('--timeout <duration>', 'a claim that takes longer has failed', '10m')
-    .option('--dry-run', 'ask the server and say what would happen, and change nothing')
+    .option('--rate <count/time>', 'claims to start in a time, such as 5/s or 100/m', '5/s')
+    .option('--parallel <number>', 'claims in progress at once', '50')
+    .option('--max-failures <number>', 'pause after more failures than this', '3')
+    .option('--timeout <duration>', 'a claim that takes longer counts as failed', '10m')
+    .option('--dry-run', 'validate on the server and print the plan, without changes')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(

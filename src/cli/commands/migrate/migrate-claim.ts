@@ -1,5 +1,5 @@
-// The move of one claim to another class: writes it, on condition that the claim is as it was seen, and follows it.
-// What to write and what its status means is migrate-plan.ts.
+// Moves one claim to another class: writes it with the resourceVersion that was read, and reports its status. The plan and
+// the meaning of a status are plan.ts.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -11,7 +11,7 @@ import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './re
 type Claim = Readonly<PersistentVolumeClaim>
 
 const WRITER = 'stowage-migrate'
-/** Somebody else changes the claim all the time, and we must not go by what is no longer so. */
+/** Conflicts before giving up on a claim that another client keeps changing. */
 const CONFLICTS_MAX = 10
 
 export interface MovingClaim extends ClaimWork {
@@ -27,7 +27,7 @@ export function movingClaim(claim: Claim, operation: Operation, client: Client):
     async start(signal) {
       for (let conflicts = 0; ; conflicts++) {
         const now = await client.get(persistentVolumeClaimKind, ref, { signal })
-        if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and made anew' }
+        if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
         const plan = planMove(now, operation)
         const ended = endOf(plan)
         if (ended) return ended
@@ -51,7 +51,7 @@ export function endOf(plan: MovePlan): FinalStatus | undefined {
 
 type Move = Extract<MovePlan, { do: 'move' }>
 
-/** A server whose gate is off takes the write and drops the class. */
+/** A server with the gate disabled accepts the write and drops the class. */
 function taken(claim: Claim, { to }: Move): { readonly version: string } | FinalStatus {
   if (classOf(claim) === to) return { version: claim.metadata.resourceVersion ?? '' }
   return {
@@ -60,14 +60,14 @@ function taken(claim: Claim, { to }: Move): { readonly version: string } | Final
   }
 }
 
-/** Whether the server would take it, without doing it; nothing is what is wrong with it. */
+/** A dry run on the server; undefined if it succeeds. */
 export async function tryMove(client: Client, claim: Claim, move: Move): Promise<FinalStatus | undefined> {
   try {
     const answer = taken(await write(client, claim, move, { dryRun: true }), move)
     return 'is' in answer ? answer : undefined
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === 429 || error.code >= 500) throw error
-    return error.code === 409 ? undefined : { is: 'failed', message: error.message } // changed since: looked at when it is its turn
+    return error.code === 409 ? undefined : { is: 'failed', message: error.message } // changed since; read again when it is started
   }
 }
 
@@ -85,12 +85,12 @@ function write(
   return patch(client, claim, body, options)
 }
 
-/** The whole operation has ended well: what a later run does is something new. */
+/** All claims have moved: a later run starts a new operation. */
 export async function closeRecord(client: Client, key: ObjectRef, { id }: Operation): Promise<void> {
   await changeRecord(client, key, id, (record) => (record.closed ? undefined : { ...record, closed: true }))
 }
 
-/** Nothing is left to go back to, or nobody wants to. */
+/** Removes the record: the claim is back in its old class. */
 export async function dropRecord(client: Client, key: ObjectRef, { id }: Operation): Promise<void> {
   await changeRecord(client, key, id, () => null)
 }

@@ -30,11 +30,11 @@ const FORWARD: Operation = { ...RECORD, isUndo: false }
 const UNDO: Operation = { ...RECORD, isUndo: true }
 
 describe('the plan for a claim of a migration', () => {
-  it('PLUS-4 a claim of the class it is about is moved, and remembers where it came from', () => {
+  it('PLUS-4 moves a claim of the class and records its old class', () => {
     expect(planMove(aClaim({ className: 'silver' }), FORWARD)).toEqual({ do: 'move', to: 'gold', record: RECORD })
   })
 
-  it('PLUS-4 one that this operation has moved is followed, and one that somebody else has changed is left alone', () => {
+  it('PLUS-4 follows a claim the operation moved, and leaves one that another client changed', () => {
     expect(planMove(aClaim({ className: 'gold', record: RECORD }), FORWARD)).toEqual({ do: 'follow', to: 'gold' })
     expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
@@ -43,7 +43,7 @@ describe('the plan for a claim of a migration', () => {
     })
   })
 
-  it('PLUS-4 undo brings back what the operation has moved, and nothing else', () => {
+  it('PLUS-4 undo moves back exactly the claims of the operation', () => {
     expect(planMove(aClaim({ className: 'gold', record: RECORD }), UNDO)).toEqual({
       do: 'move',
       to: 'silver',
@@ -61,7 +61,7 @@ describe('the plan for a claim of a migration', () => {
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
   })
 
-  it('PLUS-4 a claim without a volume, or on its way out, is refused', () => {
+  it('PLUS-4 rejects a claim without a volume or being deleted', () => {
     expect(planMove(aClaim({ className: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
       do: 'refuse',
       because: expect.stringContaining('it is Pending'),
@@ -71,7 +71,7 @@ describe('the plan for a claim of a migration', () => {
   })
 })
 
-describe('how far a claim is', () => {
+describe('the status of a claim', () => {
   const modify = (status: string, target = 'gold') => ({
     modifyVolumeStatus: { status, targetVolumeAttributesClassName: target },
   })
@@ -109,12 +109,12 @@ describe('how far a claim is', () => {
     expect(look(status)).toEqual({ is, message })
   })
 
-  it('PLUS-4 back at no class it has arrived as soon as nothing is being tried', () => {
+  it('PLUS-4 is done without a class as soon as nothing is in progress', () => {
     expect(look(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
     expect(look(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
   })
 
-  it('PLUS-4 a claim that went, or went another way, has failed', () => {
+  it('PLUS-4 fails a claim that was deleted or changed by another client', () => {
     expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'it was deleted' })
     expect(look({}, 'bronze')).toMatchObject({
       is: 'failed',
@@ -126,13 +126,13 @@ describe('how far a claim is', () => {
 describe('the claims of an operation', () => {
   const names = (choice: { claims: readonly any[] } | undefined) => choice?.claims.map(({ metadata }) => metadata.name)
 
-  it('PLUS-4 are all that have the class, in the order of their numbers', () => {
+  it('PLUS-4 are all claims of the class in natural order', () => {
     const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, className: 'silver' }))
     const choice = selectForward([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
     expect([names(choice), choice.operation.id, choice.goesOn]).toEqual([['db-2', 'db-10'], 'm-9', false])
   })
 
-  it('PLUS-4 an operation that was interrupted goes on under its id; one that ended well does not', () => {
+  it('PLUS-4 resume an interrupted operation under its id, not a completed one', () => {
     const rest = aClaim({ name: 'b', className: 'silver' })
     const begun = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), rest]
     const open = selectForward(begun(RECORD), { ...RECORD, newId: 'm-9' })
@@ -141,12 +141,12 @@ describe('the claims of an operation', () => {
     expect([names(closed), closed.operation.id, closed.goesOn]).toEqual([['b'], 'm-9', false])
   })
 
-  it('PLUS-4 no class and the empty one are the same', () => {
+  it('PLUS-4 treat no class and an empty class the same', () => {
     const claims = [aClaim({ name: 'a' }), aClaim({ name: 'b', className: '' }), aClaim({ name: 'c', className: 'x' })]
     expect(names(selectForward(claims, { from: '', to: 'gold', newId: 'm-9' }))).toEqual(['a', 'b'])
   })
 
-  it('PLUS-4 to undo are those with its record; where several operations could be meant, all are named', () => {
+  it('PLUS-4 for undo are those with its record; an ambiguous undo lists all operations', () => {
     const claims = [
       aClaim({ name: 'a', className: 'gold', record: { ...RECORD, closed: true } }),
       aClaim({ name: 'b', className: 'gold' }),
@@ -162,7 +162,7 @@ describe('the claims of an operation', () => {
 })
 
 describe('the record on a claim', () => {
-  it('PLUS-4 is read as it was written; anything else there is none', () => {
+  it('PLUS-4 round-trips; other content is ignored', () => {
     const text = fc.string()
     const record = fc
       .record({ id: text, from: text, to: text })
@@ -174,7 +174,7 @@ describe('the record on a claim', () => {
     }
   })
 
-  it('PLUS-4 however often an operation is interrupted and run again, forward and back, every claim is where it began, without a record', () => {
+  it('PLUS-4 returns every claim to its class without a record after any interruptions of migrate and undo', () => {
     const CLASSES = ['silver', 'gold', 'bronze']
     fc.assert(
       fc.property(

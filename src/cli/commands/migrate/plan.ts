@@ -1,5 +1,4 @@
-// What `stowage migrate` does with one claim, and how far that is. Pure: the claim as it is goes in.
-// Which claims those are is migrate-select.ts, writing the class is migrate-claim.ts.
+// The plan and the status of one claim of `stowage migrate`. Pure. Selection is select.ts, writing is migrate-claim.ts.
 //   forward   its class is FROM: write TO      TO, by this operation: follow      another: not ours any more
 //   undo      its class is TO: write FROM      FROM: follow                       another: not ours any more
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -8,21 +7,21 @@ import { type MigrateRecord, recordOf } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-/** An operation: all claims it has moved carry its id. */
+/** All claims an operation moved carry its id. */
 export interface Operation {
   readonly id: string
-  /** '' is no class. */
+  /** '' means no class. */
   readonly from: string
   readonly to: string
   readonly isUndo: boolean
 }
 
 export type MovePlan =
-  /** Give it this class, and this record of it. */
+  /** Write this class and record. */
   | { readonly do: 'move'; readonly to: string; readonly record: MigrateRecord }
-  /** It has been given that class before. */
+  /** The class is written already. */
   | { readonly do: 'follow'; readonly to: string }
-  /** Somebody else has decided otherwise, and that stays. */
+  /** Another client changed the class; it stays. */
   | { readonly do: 'leave'; readonly because: string }
   | { readonly do: 'refuse'; readonly because: string }
 
@@ -44,7 +43,7 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
   return { do: 'leave', because: `its class is ${shown(className)} by now; left alone` }
 }
 
-/** How far a claim is on its way to a class. */
+/** The status of a claim that moves to a class. */
 export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (!claim) return { is: 'failed', message: 'it was deleted' }
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
@@ -55,7 +54,7 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
   const said = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
   const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
-  // Some controllers leave behind what was once tried where no class is wanted any more.
+  // Some controllers leave the last attempt in the status when no class is requested any more.
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
   if (current === to && isIdle) return { is: 'done', message: `${shown(to)} is in effect` }
   if (target === to && status === 'Infeasible') {
@@ -70,5 +69,5 @@ export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassN
 
 export const shown = (className: string): string => className || 'no class'
 
-/** A driver's sentence, to go on after it. */
+/** So that the sentence can continue. */
 const withoutStop = (text: string): string => text.replace(/\.$/, '')

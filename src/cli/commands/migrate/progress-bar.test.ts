@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { barLine, barProgress, inWords } from './progress-bar.ts'
 
 describe('the bar of a migration', () => {
-  it('PLUS-4 shows how much has ended, what failed, and how long it will take', () => {
+  it('PLUS-4 shows progress, failures and the remaining time', () => {
     expect(barLine({ total: 500, ended: 250, failed: 2, atWork: 31, elapsedMs: 50_000 }, 100)).toBe(
       `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 at work, about 50 s left`,
     )
@@ -12,7 +12,7 @@ describe('the bar of a migration', () => {
     )
   })
 
-  it('PLUS-4 never fills a line, however narrow the terminal', () => {
+  it('PLUS-4 fits into any terminal width', () => {
     const counts = fc.record({
       total: fc.nat(100_000),
       ended: fc.nat(100_000),
@@ -28,7 +28,7 @@ describe('the bar of a migration', () => {
     )
   })
 
-  it('PLUS-4 stands below the claims that have ended, and is drawn ten times a second at most', () => {
+  it('PLUS-4 is drawn below finished claims, at most ten times a second', () => {
     let nowMs = 0
     let text = ''
     const bar = barProgress({ write: (part) => (text += part), columns: () => 80 }, 3, { monotonicMs: () => nowMs })
@@ -46,7 +46,7 @@ describe('the bar of a migration', () => {
     expect(text.endsWith('\n')).toBe(true)
   })
 
-  it('PLUS-4 message times in words', () => {
+  it('PLUS-4 prints durations in words', () => {
     expect([900, 89_000, 100_000, 3_600_000, 7_800_000].map(inWords)).toEqual([
       '1 s',
       '89 s',

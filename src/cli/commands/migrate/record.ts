@@ -1,6 +1,6 @@
-// What `stowage migrate` remembers on a claim: which operation moved it, from which class to which. It is written together
-// with the class, so that the command can go on or go back from any machine, and is taken away when the claim is back. When
-// all claims of an operation have arrived it is closed: then only going back still reads it.
+// The record of `stowage migrate`, an annotation on the claim: operation, old and new class. It is written together with the
+// class, so that any machine can resume or undo the operation, and removed when the claim is back. When all claims have moved
+// it is closed; after that only --undo reads it.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 
 export const MIGRATE_RECORD = 'migrate.stowage.dev/operation'
@@ -8,16 +8,16 @@ export const MIGRATE_RECORD = 'migrate.stowage.dev/operation'
 export interface MigrateRecord {
   /** The same for all claims of an operation. */
   readonly id: string
-  /** '' is no class. */
+  /** '' means no class. */
   readonly from: string
   readonly to: string
-  /** It is on its way back. */
+  /** Being undone. */
   readonly undo?: true
-  /** The whole operation has ended well. */
+  /** All claims of the operation have moved. */
   readonly closed?: true
 }
 
-/** Nothing also where somebody has written something else there: then it is none of ours. */
+/** Undefined also if the annotation has other content. */
 export function recordOf({ metadata }: Readonly<PersistentVolumeClaim>): MigrateRecord | undefined {
   const text = metadata.annotations?.[MIGRATE_RECORD]
   if (text === undefined) return undefined

@@ -1,4 +1,4 @@
-// What `stowage migrate` message before it begins and when it has ended: for people, and as JSON for scripts.
+// The output of `stowage migrate`: text, and JSON for scripts.
 import { refOfKey } from '../../../client/index.ts'
 import { type ClaimResult, countOf, oneLine, tableOf } from '../../bulk/index.ts'
 import type { MovingClaim } from './migrate-claim.ts'
@@ -10,9 +10,9 @@ export interface Migration {
   readonly works: readonly MovingClaim[]
   readonly results: readonly ClaimResult[]
   readonly request: MigrateRequest
-  /** An earlier run of it was interrupted. */
+  /** Resumes an interrupted run. */
   readonly goesOn: boolean
-  /** Some claim carries its record: there is something to go back from. */
+  /** A claim carries the record, so that --undo has something to do. */
   readonly hasMoved: boolean
 }
 
@@ -55,7 +55,7 @@ function nameOf({ is }: ClaimResult, { isDryRun }: MigrateRequest): string {
   return isDryRun && is === 'failed' ? 'refused' : RESULT_NAMES[is]
 }
 
-/** All claims of a dry run; else those that did not arrive, for the others have had their line. */
+/** Lists all claims of a dry run, otherwise those that did not move: the others were printed as progress. */
 export function textOf(migration: Migration): string {
   const { results, request } = migration
   const listed = results
@@ -69,7 +69,7 @@ export function textOf(migration: Migration): string {
   return `${listed.length > 0 ? `\n${table}${more}\n` : ''}${sentenceOf(migration)}`
 }
 
-/** What a screen holds, with some scrolling. Failures stand first. */
+/** Rows printed; failures come first. */
 const ROWS_MAX = 100
 
 function sentenceOf({ operation, results, request, hasMoved }: Migration): string {

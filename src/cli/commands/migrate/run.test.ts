@@ -1,4 +1,4 @@
-// Moving claims between attributes classes against the real API server without a socket; the test plays the controller.
+// Runs against the real API server without a socket; the test acts as the controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { unavailable } from '../../../api/status-error.ts'
@@ -146,7 +146,7 @@ async function migrate(
 const FORWARD = { from: 'silver', to: 'gold' }
 
 describe('stowage migrate', () => {
-  it('PLUS-4 moves all claims of a class and follows each until the new one is in effect', async () => {
+  it('PLUS-4 moves all claims of a class and waits until the new one is in effect', async () => {
     await someClaims(3)
     await aClaim('other', { className: 'bronze' })
     const { code, out } = await migrate(FORWARD)
@@ -157,7 +157,7 @@ describe('stowage migrate', () => {
     expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo go back: stowage migrate --undo --operation m-/)
   })
 
-  it('PLUS-4 offers the way back only where something was moved', async () => {
+  it('PLUS-4 offers --undo only if a claim was moved', async () => {
     await someClaims(2)
     for (const name of ['db-0', 'db-1']) await setStatus(name, { phase: 'Lost' })
     const none = await migrate({ ...FORWARD, maxFailures: '5' })
@@ -174,7 +174,7 @@ describe('stowage migrate', () => {
     expect(refused.out).toMatch(/or go back:\n {2}stowage migrate --undo --operation m-/)
   })
 
-  it('PLUS-4 by labels, and in all namespaces', async () => {
+  it('PLUS-4 selects by label and in all namespaces', async () => {
     await someClaims(1)
     await aClaim('web', { labels: { app: 'web' } })
     expect((await migrate({ ...FORWARD, selector: 'app=db' })).code).toBe(0)
@@ -196,7 +196,7 @@ describe('stowage migrate', () => {
     for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(490)
   })
 
-  it('PLUS-4 pauses when too many fail, message of each why, and goes on when it is run again', async () => {
+  it('PLUS-4 pauses after too many failures with their reasons, and continues when it is run again', async () => {
     await someClaims(10)
     controller = (name, wanted) =>
       ['db-1', 'db-2'].includes(name) ? refuses(wanted, 'iops too high') : settled(wanted)
@@ -209,7 +209,7 @@ describe('stowage migrate', () => {
     expect(paused.out).toMatch(/default\/db-9 {2}not begun {2}stopped after failures before it/)
     expect(await classes(10)).toEqual(['gold', 'gold', 'gold', ...Array(7).fill('silver')])
 
-    await setStatus('db-1', settled('gold')) // the driver has been taught better
+    await setStatus('db-1', settled('gold')) // the driver accepts the class now
     await setStatus('db-2', settled('gold'))
     const again = await migrate({ ...FORWARD, maxFailures: '1' })
     expect(again.code, again.out).toBe(0)
@@ -219,7 +219,7 @@ describe('stowage migrate', () => {
     expect(ids.size).toBe(1)
   })
 
-  it('PLUS-4 undo brings back what it moved, refused or not, and no claim that was there before; then no record is left', async () => {
+  it('PLUS-4 undo moves back what it moved, infeasible or not, and no other claim, and leaves no record', async () => {
     await someClaims(4)
     await aClaim('rich', { className: 'gold' })
     controller = (name, wanted) => (name === 'db-2' && wanted === 'gold' ? refuses(wanted, 'no') : settled(wanted))
@@ -236,7 +236,7 @@ describe('stowage migrate', () => {
     await expect(migrate({ undo: true })).rejects.toThrow('there is nothing to undo')
   })
 
-  it('PLUS-4 undo works after the operation has ended well, and leaves alone what was changed since', async () => {
+  it('PLUS-4 undo works after a completed operation, and skips claims changed since', async () => {
     await someClaims(3)
     await migrate(FORWARD)
     expect((await recordOf('db-0')).closed).toBe(true)
@@ -248,7 +248,7 @@ describe('stowage migrate', () => {
     expect(await recordOf('db-1')).toBeNull()
   })
 
-  it('PLUS-4 interrupted it message how far it came; run again it goes on, also from another machine; interrupted undo as well', async () => {
+  it('PLUS-4 prints its progress when interrupted and resumes on any machine, undo included', async () => {
     await someClaims(6)
     for (const [flags, wanted] of [
       [FORWARD, 'gold'],
@@ -274,7 +274,7 @@ describe('stowage migrate', () => {
     for (let index = 0; index < 6; index++) expect(await recordOf(`db-${index}`)).toBeNull()
   })
 
-  it('PLUS-4 a claim that takes too long has failed, with what was last said of it', async () => {
+  it('PLUS-4 fails a claim after --timeout with its latest message', async () => {
     await someClaims(1)
     controller = (_, wanted) => ({
       modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: wanted },
@@ -294,7 +294,7 @@ describe('stowage migrate', () => {
     ])
   })
 
-  it('PLUS-4 a write whose answer was lost is not made twice', async () => {
+  it('PLUS-4 does not repeat a write whose response was lost', async () => {
     await someClaims(3)
     let lost = 0
     const through: Client = {
@@ -311,7 +311,7 @@ describe('stowage migrate', () => {
     expect(await classes(3)).toEqual(['gold', 'gold', 'gold'])
   })
 
-  it('PLUS-4 changes nothing where more cannot be moved than may fail: other drivers, claims without volumes', async () => {
+  it('PLUS-4 changes nothing if more claims than --max-failures cannot be moved', async () => {
     await someClaims(2)
     await aClaim('foreign', { driver: 'other.example.com' })
     const { code, out } = await migrate({ ...FORWARD, maxFailures: '0' })
@@ -323,7 +323,7 @@ describe('stowage migrate', () => {
     expect([most.code, await classes(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
   })
 
-  it('PLUS-4 --dry-run asks the server and changes nothing', async () => {
+  it('PLUS-4 --dry-run validates on the server and changes nothing', async () => {
     await someClaims(2)
     const hard = { persistentvolumeclaims: '0' }
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
@@ -345,7 +345,7 @@ describe('stowage migrate', () => {
     expect(await classes(2)).toEqual(['silver', 'silver'])
   })
 
-  it('PLUS-4 --output json is one document', async () => {
+  it('PLUS-4 --output json prints one document', async () => {
     await someClaims(2)
     controller = (name, wanted) => (name === 'db-1' ? refuses(wanted, 'no') : settled(wanted))
     const { code, out } = await migrate({ ...FORWARD, output: 'json' })
@@ -364,14 +364,14 @@ describe('stowage migrate', () => {
     expect([none.code, JSON.parse(none.out).claims]).toEqual([0, []])
   })
 
-  it('PLUS-4 on a terminal a bar stands below what has ended', async () => {
+  it('PLUS-4 draws a progress bar below finished claims on a terminal', async () => {
     await someClaims(3)
     const { out } = await migrate(FORWARD, { terminal: { columns: () => 80 } })
     expect(out).toContain('default/db-2: gold is in effect\n')
     expect(out).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
   })
 
-  it('PLUS-4 message what is missing: the class, the API, the gate', async () => {
+  it('PLUS-4 names what is missing: the class, the API, the gate', async () => {
     await someClaims(1)
     await expect(migrate({ from: 'silver', to: 'platinum' })).rejects.toThrow(
       'There is no VolumeAttributesClass platinum',
@@ -409,7 +409,7 @@ describe('stowage migrate', () => {
 describe('the flags of stowage migrate', () => {
   const read = (flags: Partial<MigrateFlags>) => readRequest({ ...DEFAULTS, ...flags })
 
-  it('PLUS-4 a rate is so many in a second, minute or hour', () => {
+  it('PLUS-4 --rate is a count per second, minute or hour', () => {
     const interval = (rate: string) => read({ ...FORWARD, rate }).intervalMs
     expect(['5/s', '100/m', '0.5/s', '60/h'].map(interval)).toEqual([200, 600, 2_000, 60_000])
   })

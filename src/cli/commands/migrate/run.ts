@@ -1,11 +1,11 @@
-// `stowage migrate`: moves the claims of one attributes class to another, so many a second, follows each to its end, pauses
-// when too many fail, and goes back on request. The state is on the claims (migrate-record.ts): any machine can go on.
+// Runs `stowage migrate`: moves the claims of one VolumeAttributesClass to another at a limited rate, pauses after too many
+// failures, and moves them back with --undo. The state is on the claims (record.ts), so any machine can resume.
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
-import { ApiError, isNotServed } from '../../../api/status-error.ts'
+import { ApiError, isForbidden, isNotFound, isNotServed } from '../../../api/status-error.ts'
 import type { Random } from '../../../base/clock.ts'
 import { randomUuid } from '../../../base/identifiers.ts'
 import { findServer } from '../../../client/connection/find-server.ts'
@@ -36,13 +36,13 @@ export interface MigrateRequest {
   readonly direction:
     | { readonly is: 'forward'; readonly from: string; readonly to: string }
     | { readonly is: 'undo'; readonly id?: string; readonly from?: string; readonly to?: string }
-  /** Absent: the one of the kubeconfig. */
+  /** Default: that of the kubeconfig. */
   readonly namespace?: string
   readonly inAllNamespaces: boolean
   readonly selector?: string
   readonly kubeconfig?: string
   readonly parallel: number
-  /** As it was written, such as 5/s. */
+  /** The flag, such as 5/s. */
   readonly rate: string
   readonly intervalMs: number
   readonly timeoutMs: number
@@ -64,7 +64,7 @@ export async function runMigrate(request: MigrateRequest, deps: BulkDeps): Promi
   }
 }
 
-/** Throws ExitError where not all of them have arrived. */
+/** Throws ExitError unless all claims have moved. */
 export async function migrateClaims(
   client: Client,
   request: MigrateRequest,
@@ -73,7 +73,7 @@ export async function migrateClaims(
 ): Promise<void> {
   const { clock, random, signal } = deps
   if (request.direction.is === 'forward')
-    await readClass(client, request.direction.to) // before anything else can go wrong
+    await readClass(client, request.direction.to) // a missing class fails first
   else await client.list(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), limit: 1 })
   const claims = createCache({
     client,
@@ -153,7 +153,7 @@ const notBegun = (key: ObjectKey, { isDryRun }: MigrateRequest): ClaimResult => 
   message: isDryRun ? '' : 'nothing was changed, because others cannot be moved',
 })
 
-/** Claims of which it is known before the start how they end: they have arrived, are not ours, or cannot be moved. */
+/** Claims whose result is known before the start: moved already, changed by others, or not movable. */
 async function knownEnds(
   client: Client,
   works: readonly MovingClaim[],
@@ -183,7 +183,7 @@ async function knownEnds(
   return new Map(ends.flatMap((end) => (end ? [[end.key, end]] : [])))
 }
 
-/** In an earlier run. */
+/** Moved by an earlier run. */
 function arrived(claim: Readonly<PersistentVolumeClaim>, wanted: string): FinalStatus | undefined {
   const standing = checkMove(claim, wanted)
   return standing.is === 'done' ? { is: 'nothing', message: `${standing.message} already` } : undefined
@@ -196,25 +196,25 @@ async function readClass(client: Client, name: string): Promise<Readonly<VolumeA
     if (isNotServed(error)) {
       throw new Error('The server does not serve VolumeAttributesClasses; switch them on there (--runtime-config).')
     }
-    if (error instanceof ApiError && error.code === 404) {
+    if (isNotFound(error)) {
       throw new Error(`There is no VolumeAttributesClass ${name}; create it first (kubectl get vac lists them).`)
     }
     throw error
   }
 }
 
-/** By the name of the volume; nothing where it is not known. Without the right to see volumes their controllers decide. */
+/** The driver by volume name. Without permission to list volumes it is unknown, and the controllers decide. */
 async function driversOfVolumes(client: Client): Promise<(volumeName: string) => string | undefined> {
   const drivers = new Map<string, string>()
   try {
     for (let continueToken: string | undefined; ; ) {
       const page = await client.list(persistentVolumeKind, { limit: VOLUMES_PAGE, continueToken })
-      for (const { metadata, spec } of page.items) if (spec?.csi) drivers.set(metadata.name ?? '', spec.csi.driver)
+      for (const { metadata, spec } of page.items) if (spec?.csi) drivers.set(metadata.name, spec.csi.driver)
       continueToken = page.continueToken
       if (!continueToken) break
     }
   } catch (error) {
-    if (!(error instanceof ApiError && error.code === 403)) throw error
+    if (!isForbidden(error)) throw error
   }
   return (volumeName) => drivers.get(volumeName)
 }
@@ -242,8 +242,7 @@ async function moveAll(
 }
 
 /**
- * Back: the record goes with each claim. Forward: all are closed once all have arrived, and until then none is. Answers what
- * went wrong, if anything.
+ * Undo removes the record of each claim. Forward closes all records when all claims have moved. Returns the error, if any.
  */
 async function settleRecords(
   client: Client,

@@ -1,6 +1,5 @@
-// Which claims an operation of `stowage migrate` is about, and which operation it is: one that was interrupted goes on under
-// its id, and going back means those claims that an operation has moved, not whoever has that class.
-
+// Selects the claims and the operation of `stowage migrate`: an interrupted operation is resumed under its id, and --undo
+// selects the claims with the record of an operation, not all claims of the class.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { matchesLabels, parseLabelSelector } from '../../../api/selectors.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -13,17 +12,17 @@ type Claim = Readonly<PersistentVolumeClaim>
 export interface Choice {
   readonly operation: Operation
   readonly claims: readonly Claim[]
-  /** Claims that have arrived in an earlier run of this operation. */
+  /** Resumes an interrupted run. */
   readonly goesOn: boolean
 }
 
-/** More than these are refused: so many are moved in parts, by --selector or --namespace. */
+/** More claims are rejected: move them in parts, by --selector or --namespace. */
 const CLAIMS_MAX = 50_000
 
 export interface Forward {
   readonly from: string
   readonly to: string
-  /** For an operation that begins now. */
+  /** The id of a new operation. */
   readonly newId: string
 }
 

@@ -9,8 +9,8 @@ const none = { iops: undefined, throughput: undefined }
 const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
   ({ metadata: {}, spec: { resources: { requests }, volumeAttributesClassName } }) as never
 
-describe('the attributes a claim wants', () => {
-  it('VAC-3 are its class and its own requests, throughput in bytes/s', () => {
+describe('requested attributes', () => {
+  it('VAC-3 are the attributes class and the requests of the claim, throughput in bytes/s', () => {
     expect(wantedAttributes(aClaim({ storage: '1Gi', iops: '3k', throughput: '100' }, 'gold'), allGatesOn)).toEqual({
       className: 'gold',
       iops: '3k',
@@ -19,7 +19,7 @@ describe('the attributes a claim wants', () => {
     expect(wantedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({ className: undefined, ...none })
   })
 
-  it('VAC-12 do not count while their gate is off', () => {
+  it('VAC-12 are ignored while their gate is disabled', () => {
     const claim = aClaim({ iops: '100' }, 'gold')
     const withoutClass = wantedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
     expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
@@ -28,7 +28,7 @@ describe('the attributes a claim wants', () => {
   })
 })
 
-describe('the class of a claim', () => {
+describe('the attributes class of a claim', () => {
   const gold = (iops: string, metadata: object = {}): any => ({
     metadata: { name: 'gold', ...metadata },
     driverName: 'disk.example.com',
@@ -52,31 +52,31 @@ describe('the class of a claim', () => {
     return { parameters, reads }
   }
 
-  it('SYS-16 is not read where it is watched', async () => {
+  it('SYS-16 comes from the cache where it is watched', async () => {
     expect(await told({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 
-  it('VAC-3 is read where it has not been seen yet', async () => {
+  it('VAC-3 is read from the server if the cache does not have it', async () => {
     expect(await told({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['that one was going', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
     ['nothing has been heard of classes for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
-  ])('VAC-3 is read where another may have its name by now: %s', async (_, watched) => {
+  ])('VAC-3 is read from the server if it may have been recreated: %s', async (_, watched) => {
     expect(await told(watched, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['nobody has made it', {}],
     ['the server no longer serves classes', { get: () => gold('1'), isServed: false }],
-  ])('VAC-3 is waited for where %s', async (_, watched) => {
+  ])('VAC-3 is awaited where %s', async (_, watched) => {
     await expect(told(watched)).rejects.toMatchObject({ how: 'noChange', message: expect.stringContaining('"gold"') })
   })
 })
 
 describe('mutable parameters', () => {
-  it('PIO-1 a class’s as they are, iops as a count, throughput as whole MiB/s rounded up', () => {
+  it('PIO-1 contain class parameters unchanged, iops as a count, throughput as MiB/s rounded up', () => {
     expect(composed({ tier: 'gold' }, { iops: '3k', throughput: '1000M' })).toEqual({
       tier: 'gold',
       iops: '3000',
@@ -96,21 +96,21 @@ describe('mutable parameters', () => {
     [{ iops: '5000' }, { ...none, iops: '3k' }, /requests 3k iops, but its VolumeAttributesClass says iops "5000"/],
     [{ iops: 'many' }, { ...none, iops: '3k' }, /says iops "many"/],
     [{ throughput: '50MiB/s' }, { ...none, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
-  ])('PIO-1 %j and %j are a conflict that names both values', (ofClass, wanted, message) => {
+  ])('PIO-1 reject %j and %j, naming both values', (ofClass, wanted, message) => {
     expect(() => composed(ofClass as never, wanted)).toThrowError(
       expect.objectContaining({ how: 'infeasible', message: expect.stringMatching(message) }),
     )
   })
 
-  it.each(['0', '-5', '100m', 'x'])('PIO-5 iops of %j cannot be sent', (iops) => {
+  it.each(['0', '-5', '100m', 'x'])('PIO-5 reject iops of %j', (iops) => {
     expect(() => composed({}, { ...none, iops })).toThrowError(expect.objectContaining({ how: 'infeasible' }))
   })
 
-  it('VAC-3 more than the protocol takes is not sent', () => {
+  it('VAC-3 beyond the size limit of CSI are rejected', () => {
     expect(() => composed({ note: 'x'.repeat(4_096) }, none)).toThrowError(/takes at most 4096/)
   })
 
-  it('PIO-1 the driver is never told less than was asked for, nor a whole MiB/s more', () => {
+  it('PIO-1 never contain less than requested, nor a whole MiB/s more', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1_048_576n, max: 2n ** 60n }), (bytes) => {
         const sent = BigInt(composed({}, { ...none, throughput: String(bytes) }).throughput!)
@@ -119,7 +119,7 @@ describe('mutable parameters', () => {
     )
   })
 
-  it('PIO-2 what a class sets at creation is not told where a request or an attributes class says otherwise', () => {
+  it('PIO-2 omit creation attributes that a request or an attributes class replaces', () => {
     const parameters = { tier: 'x', 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '1Mi' }
     expect(withoutOverridden(parameters, { iops: '3000' })).toEqual({
       tier: 'x',

@@ -18,13 +18,13 @@ describe('volume capabilities', () => {
     expect(modesOf(['ReadWriteOncePod'])).toEqual([Mode.SINGLE_NODE_WRITER])
   })
 
-  it('PROV-9 tell one pod from several to drivers that can', () => {
+  it('PROV-9 use the single-writer modes for drivers that support them', () => {
     expect(modesOf(['ReadWriteOnce'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
     expect(modesOf(['ReadWriteOncePod'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_SINGLE_WRITER])
     expect(modesOf(['ReadWriteMany'], { tellsPodsApart: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
   })
 
-  it('PROV-9 carry file system and mount options, or block and neither', () => {
+  it('PROV-9 contain file system and mount options, or block', () => {
     const claim = { metadata: {}, spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' } }
     expect(volumeCapabilities(claim as never, options)[0]!.accessType).toEqual({
       case: 'mount',
@@ -34,7 +34,7 @@ describe('volume capabilities', () => {
     expect(volumeCapabilities(block as never, options)[0]!.accessType).toEqual({ case: 'block', value: {} })
   })
 
-  it('PROV-10 an unknown mode, or none, is refused', () => {
+  it('PROV-10 reject an unknown mode, or none', () => {
     expect(() => modesOf(['ReadWriteTwice'])).toThrowError('invalid access mode: ReadWriteTwice')
     expect(() => modesOf(['toString'])).toThrowError('invalid access mode')
     expect(() => modesOf([])).toThrowError('names no access mode')

@@ -5,7 +5,7 @@ import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
-import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
+import { aClaim, aClass, createProvisionerFixture } from './provisioner.fixture.ts'
 import { factsOf } from './stub-driver.fixture.ts'
 
 const VACS = '/apis/storage.k8s.io/v1/volumeattributesclasses'
@@ -23,9 +23,9 @@ const fails = (code: CsiFailureCode, message = 'no') => ({
   },
 })
 
-describe('a volume that is asked for', () => {
-  it('PROV-9 is asked for by claim and class, and described by the driver', async () => {
-    const { provision, driver } = await startProvisionerTrial({ options: { defaultFsType: 'ext4' } })
+describe('CreateVolume', () => {
+  it('PROV-9 is called with claim and class, and its reply becomes the volume', async () => {
+    const { provision, driver } = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     driver.answer({
       createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
     })
@@ -57,31 +57,31 @@ describe('a volume that is asked for', () => {
     })
   })
 
-  it('PROV-11 has the size that was asked for where the driver does not say, in binary units', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-11 yields the requested size if the driver reports none', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v' } }) })
     const claim = aClaim({ resources: { requests: { storage: '1500M' } } })
     expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1500000000' })
     expect(driver.created[0]!.capacityRange?.requiredBytes).toBe(1_500_000_000n)
   })
 
-  it('PROV-9 as block device has no file system; read-only is marked only where that is wished for', async () => {
-    const plain = await startProvisionerTrial({ options: { defaultFsType: 'ext4' } })
+  it('PROV-9 yields no fsType for a block device, and readOnly only with the option', async () => {
+    const plain = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     const block = made(await plain.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
     expect(block.spec.csi?.fsType).toBeUndefined()
     expect(block.spec.volumeMode).toBe('Block')
     const readOnly = aClaim({ accessModes: ['ReadOnlyMany'] })
     expect(made(await plain.provision({ claim: readOnly })).spec.csi?.readOnly).toBeUndefined()
 
-    const marking = await startProvisionerTrial({ options: { controllerPublishReadOnly: true } })
+    const marking = await createProvisionerFixture({ options: { controllerPublishReadOnly: true } })
     expect(made(await marking.provision({ claim: readOnly })).spec.csi?.readOnly).toBe(true)
     const both = aClaim({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })
     expect(made(await marking.provision({ claim: both })).spec.csi?.readOnly).toBeUndefined()
     expect(marking.driver.created[1]!.volumeCapabilities).toHaveLength(2)
   })
 
-  it('PROV-9 names the secrets for attaching, mounting and growing in its own fields, and none in annotations', async () => {
-    const { provision } = await startProvisionerTrial()
+  it('PROV-9 yields secret references in the spec, and none in annotations', async () => {
+    const { provision } = await createProvisionerFixture()
     const storageClass = aClass({
       'csi.storage.k8s.io/node-stage-secret-name': '${pvc.name}',
       'csi.storage.k8s.io/node-stage-secret-namespace': 'vault',
@@ -92,8 +92,8 @@ describe('a volume that is asked for', () => {
     expect(volume.annotations).toBeUndefined()
   })
 
-  it('PROV-9 drivers that want to are told the names of claim and volume', async () => {
-    const { provision, driver } = await startProvisionerTrial({ options: { extraCreateMetadata: true } })
+  it('PROV-9 passes the names of claim and volume with the option', async () => {
+    const { provision, driver } = await createProvisionerFixture({ options: { extraCreateMetadata: true } })
     await provision()
     expect(driver.created[0]!.parameters).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
@@ -103,7 +103,7 @@ describe('a volume that is asked for', () => {
   })
 })
 
-describe('a volume that is not asked for', () => {
+describe('a request without a call', () => {
   it.each([
     ['an empty selector', { claim: aClaim({ selector: {} }) }, 'final', 'claim Selector is not supported'],
     ['no uid', { claim: aClaim({}, { uid: undefined }) }, 'final', 'without a uid'],
@@ -178,14 +178,14 @@ describe('a volume that is not asked for', () => {
       'iops and throughput of claims',
     ],
   ])('PROV-10 %s: the driver is not called', async (_, request, how, message) => {
-    const { provision, driver } = await startProvisionerTrial()
+    const { provision, driver } = await createProvisionerFixture()
     const answer = await provision(request as never)
     expect(answer).toMatchObject({ is: 'failed', how, because: expect.stringContaining(message) })
     expect(driver.created).toEqual([])
   })
 
-  it('PROV-9 a driver that cannot make volumes is not asked to', async () => {
-    const { provision, driver } = await startProvisionerTrial({ facts: factsOf([]) })
+  it('PROV-9 is rejected if the driver cannot create volumes', async () => {
+    const { provision, driver } = await createProvisionerFixture({ facts: factsOf([]) })
     expect(await provision()).toMatchObject({
       is: 'failed',
       how: 'final',
@@ -194,8 +194,8 @@ describe('a volume that is not asked for', () => {
     expect(driver.created).toEqual([])
   })
 
-  it('PROV-9 an unknown data source is left to a populator, with a note', async () => {
-    const { provision, provisioner, driver, told, signal } = await startProvisionerTrial()
+  it('PROV-9 is left to a populator, with an event, for an unknown data source', async () => {
+    const { provision, provisioner, driver, told, signal } = await createProvisionerFixture()
     const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
     expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
     expect(await provisioner.accepts!({ claim, storageClass: aClass(), selectedNode: undefined }, signal)).toBe(false)
@@ -205,8 +205,8 @@ describe('a volume that is not asked for', () => {
     expect(driver.created).toEqual([])
   })
 
-  it('PROV-12 what an earlier call may have made is not denied by a later refusal', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-12 does not change the unknown result of an earlier call', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer(fails('UNAVAILABLE'))
     expect(await provision()).toMatchObject({ how: 'unfinished' })
     const broken = { storageClass: aClass({ 'csi.storage.k8s.io/x': '1' }) }
@@ -229,23 +229,23 @@ describe('failures of the driver', () => {
   }
 
   it.each(finals)('PROV-9 %s means what it means to other provisioners', async (code) => {
-    const { provision, driver } = await startProvisionerTrial()
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer(fails(code, 'the reason'))
     const answer = await provision()
     expect(answer).toMatchObject({ is: 'failed', how: MEANINGS[code] ?? 'final' })
     expect(answer).toMatchObject({ because: expect.stringContaining('desc = the reason') })
   })
 
-  it('PROV-9 exhausted storage on a chosen node gives the choice back', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: PLACED })
+  it('PROV-9 return reschedule for exhausted storage on a selected node', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: PLACED })
     await aNode(trial, 'node-a', { zone: 'a' })
     driver.answer(fails('RESOURCE_EXHAUSTED'))
     expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ how: 'reschedule' })
     expect(await provision()).toMatchObject({ how: 'final' })
   })
 
-  it('PROV-11 a smaller volume than asked for is deleted again', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-11 delete a volume that is smaller than requested', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }) })
     const answer = await provision()
     expect(answer).toMatchObject({ is: 'failed', how: 'final' })
@@ -253,8 +253,8 @@ describe('failures of the driver', () => {
     expect(driver.deleted.map(({ volumeId }) => volumeId)).toEqual(['v'])
   })
 
-  it('PROV-12 one that cannot be deleted again is tried five times and remembered as unfinished', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-12 return unfinished after five failed deletions of such a volume', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer({
       createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }),
       deleteVolume: async () => {
@@ -268,15 +268,15 @@ describe('failures of the driver', () => {
     expect(driver.deleted).toHaveLength(5)
   })
 
-  it('PROV-12 a volume without an id cannot be told from none', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-12 return unfinished for a volume without an id', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     driver.answer({ createVolume: async () => ({ volume: {} }) })
     expect(await provision()).toMatchObject({ how: 'unfinished', because: expect.stringContaining('volume_id') })
   })
 })
 
 const aNode = async (
-  trial: Awaited<ReturnType<typeof startProvisionerTrial>>['trial'],
+  trial: Awaited<ReturnType<typeof createProvisionerFixture>>['trial'],
   name: string,
   labels: object,
 ) => {
@@ -288,8 +288,8 @@ const aNode = async (
 }
 
 describe('topology', () => {
-  it('PROV-12 what a killed process had made for a node that is gone is found, and not wanted', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({
+  it('PROV-12 finds a volume that a crashed process created for a deleted node', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
@@ -308,8 +308,8 @@ describe('topology', () => {
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', how: 'noChange' })
   })
 
-  it('PROV-9 goes to the driver, and what comes back becomes the volume’s affinity', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({
+  it('PROV-9 is passed to the driver, and its reply becomes the node affinity', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
@@ -335,14 +335,17 @@ describe('topology', () => {
     ])
   })
 
-  it('PROV-9 places that say nothing make no affinity', async () => {
-    const { provision, driver } = await startProvisionerTrial({ facts: PLACED, options: { immediateTopology: false } })
+  it('PROV-9 of empty replies yields no affinity', async () => {
+    const { provision, driver } = await createProvisionerFixture({
+      facts: PLACED,
+      options: { immediateTopology: false },
+    })
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v', accessibleTopology: [{}, {}] } }) })
     expect(made(await provision()).spec.nodeAffinity).toBeUndefined()
   })
 
-  it('PROV-9 a node that vanishes between two tries does not change the request', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: PLACED })
+  it('PROV-9 is the same in a retry after the node was deleted', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: PLACED })
     await aNode(trial, 'node-a', { zone: 'a' })
     driver.answer(fails('UNAVAILABLE'))
     await provision({ selectedNode: 'node-a' })
@@ -357,8 +360,8 @@ describe('topology', () => {
     expect(driver.created).toHaveLength(3)
   })
 
-  it('PROV-9 another node before anything was asked for is looked at anew', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({
+  it('PROV-9 is computed again for another node before the first call', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
@@ -378,8 +381,8 @@ describe('topology', () => {
 describe('attributes', () => {
   const gold = { metadata: { name: 'gold' }, driverName: 'disk.example.com', parameters: { iops: '5000', tier: 'g' } }
 
-  it('VAC-3 of the claim’s class go beside the class’s parameters, and the volume names the class', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+  it('VAC-3 are passed as mutable parameters, and the volume names the class', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     await trial.post(VACS, gold)
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     const { spec } = made(await provision({ claim, storageClass: aClass({ tier: 's' }) }))
@@ -387,9 +390,9 @@ describe('attributes', () => {
     expect(spec.volumeAttributesClassName).toBe('gold')
   })
 
-  it('SYS-16 the class is watched, and not read again for every volume', async () => {
+  it('SYS-16 come from a watched class', async () => {
     let reads = 0
-    const { trial, provision, driver, caches, signal } = await startProvisionerTrial({
+    const { trial, provision, driver, caches, signal } = await createProvisionerFixture({
       facts: MODIFYING,
       around: (client) => ({
         ...client,
@@ -408,14 +411,14 @@ describe('attributes', () => {
     expect(driver.created.map(({ mutableParameters }) => mutableParameters)).toEqual(Array(11).fill(gold.parameters))
   })
 
-  it('VAC-3 classes are not watched before a claim names one', async () => {
-    const { provision, caches } = await startProvisionerTrial({ facts: MODIFYING })
+  it('VAC-3 cause no watch before a claim names a class', async () => {
+    const { provision, caches } = await createProvisionerFixture({ facts: MODIFYING })
     made(await provision())
     expect(caches.all().map(({ kind }) => kind)).not.toContain(volumeAttributesClassKind)
   })
 
-  it('VAC-3 a missing class may come; one of another driver will not do; the gate can be off', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+  it('VAC-3 wait for a missing class, reject one of another driver, and are ignored without the gate', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     expect(await provision({ claim })).toMatchObject({ how: 'noChange', because: expect.stringContaining('"gold"') })
     await trial.post(VACS, { ...gold, driverName: 'other.example.com' })
@@ -426,12 +429,12 @@ describe('attributes', () => {
     })
     expect(driver.created).toEqual([])
 
-    const off = await startProvisionerTrial({ options: { gates: parseFeatureGates('VolumeAttributesClass=false') } })
+    const off = await createProvisionerFixture({ options: { gates: parseFeatureGates('VolumeAttributesClass=false') } })
     expect(made(await off.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
   })
 
-  it('PIO-1 of the claim itself are sent, and the volume’s capacity says them', async () => {
-    const { provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+  it('PIO-1 of the claim are passed and recorded in the capacity of the volume', async () => {
+    const { provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k', throughput: '100Mi' } } })
     const storageClass = aClass({ 'provisioned-iops-on-create': '1', 'provisioned-throughput-on-create': '1', a: 'b' })
     const { spec } = made(await provision({ claim, storageClass }))
@@ -443,15 +446,15 @@ describe('attributes', () => {
     expect(spec.capacity).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
   })
 
-  it('SYS-5 a server that does not know iops is not told them in a volume', async () => {
+  it('SYS-5 are omitted from the capacity on other API servers', async () => {
     const around = (client: any) => ({ ...client, commitsAtomically: async () => false })
-    const { provision } = await startProvisionerTrial({ facts: MODIFYING, around })
+    const { provision } = await createProvisionerFixture({ facts: MODIFYING, around })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k' } } })
     expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('PIO-1 two values of one key: infeasible, naming both, and nothing is sent', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+  it('PIO-1 with two values for one key are infeasible', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     await trial.post(VACS, gold)
     const claim = aClaim({
       volumeAttributesClassName: 'gold',
@@ -487,8 +490,8 @@ describe('deleting a volume', () => {
       'volume.kubernetes.io/provisioner-deletion-secret-namespace': namespace,
     },
   })
-  async function withSecrets(options: Parameters<typeof startProvisionerTrial>[0] = {}) {
-    const trial = await startProvisionerTrial(options)
+  async function withSecrets(options: Parameters<typeof createProvisionerFixture>[0] = {}) {
+    const trial = await createProvisionerFixture(options)
     const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
     await trial.trial.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'disk.example.com', parameters: NAMED })
     await trial.trial.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'of-the-class' } })
@@ -496,8 +499,8 @@ describe('deleting a volume', () => {
     return trial
   }
 
-  it('PROV-14 asks the driver, and owns what is the driver’s', async () => {
-    const { provisioner, driver, signal } = await startProvisionerTrial()
+  it('PROV-14 calls DeleteVolume, and owns volumes of the driver', async () => {
+    const { provisioner, driver, signal } = await createProvisionerFixture()
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
     expect(driver.deleted).toMatchObject([{ volumeId: 'v-1', secrets: {} }])
     expect(provisioner.owns(aVolume())).toBe(true)
@@ -505,8 +508,8 @@ describe('deleting a volume', () => {
     expect(provisioner.owns(aVolume({}, { csi: undefined, hostPath: { path: '/' } }))).toBe(false)
   })
 
-  it('PROV-14 a volume of another driver, or of none, is not touched', async () => {
-    const { provisioner, driver, signal } = await startProvisionerTrial()
+  it('PROV-14 ignores volumes of another driver or without CSI', async () => {
+    const { provisioner, driver, signal } = await createProvisionerFixture()
     const other = await provisioner.delete(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }), signal)
     const because = expect.stringContaining('belongs to the CSI driver other')
     expect(other).toEqual({ is: 'failed', because, isForeign: true })
@@ -515,7 +518,7 @@ describe('deleting a volume', () => {
     expect(driver.deleted).toEqual([])
   })
 
-  it('PROV-16 takes its own credentials first, then those the volume names, then those of the class', async () => {
+  it('PROV-16 uses credentials of the process, of the volume, of the class, in this order', async () => {
     const own = await withSecrets({ options: { credentials: () => ({ token: 'own' }) } })
     await own.provisioner.delete(aVolume(annotated('noted', 'default')), own.signal)
     expect(own.driver.deleted[0]!.secrets).toEqual({ token: 'own' })
@@ -531,7 +534,7 @@ describe('deleting a volume', () => {
     ])
   })
 
-  it('PROV-16 goes on without those that are gone, and says so when the driver asks for them', async () => {
+  it('PROV-16 continues without missing credentials, and explains it if the driver requires them', async () => {
     const { provisioner, driver, signal } = await withSecrets()
     expect(await provisioner.delete(aVolume(annotated('gone', 'default')), signal)).toEqual({ is: 'deleted' })
     driver.answer({
@@ -548,7 +551,7 @@ describe('deleting a volume', () => {
     })
   })
 
-  it('PROV-14 is tried again when the server cannot be asked for the secret', async () => {
+  it('PROV-14 fails if the secret cannot be read because the server fails', async () => {
     const around = (client: any) => ({
       ...client,
       get: async (kind: any, ...rest: any[]) => {
@@ -566,8 +569,8 @@ describe('deleting a volume', () => {
 })
 
 describe('credentials', () => {
-  it('PROV-16 come from the class’s secret, else from the process, and never leave in what is said', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({
+  it('PROV-16 come from the secret of the class, else from the process, and appear in no message', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({
       options: { credentials: () => ({ token: 'own-token' }) },
     })
     await provision()
@@ -583,8 +586,8 @@ describe('credentials', () => {
     expect(answer).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
   })
 
-  it('PROV-16 that are no text are refused by key, not by value', async () => {
-    const { trial, provision } = await startProvisionerTrial()
+  it('PROV-16 that are not text are rejected by key', async () => {
+    const { trial, provision } = await createProvisionerFixture()
     await trial.post(SECRETS, {
       metadata: { name: 'creds' },
       data: { blob: Buffer.from([0xff, 0xfe]).toString('base64') },
@@ -601,8 +604,8 @@ describe('credentials', () => {
 })
 
 describe('two classes of one driver', () => {
-  it('PROV-19 ask for different volumes', async () => {
-    const { provision, driver } = await startProvisionerTrial()
+  it('PROV-19 send different requests', async () => {
+    const { provision, driver } = await createProvisionerFixture()
     await provision({ storageClass: aClass({ media: 'ssd', replicas: '3' }) })
     await provision({ storageClass: aClass({ media: 'tape' }) })
     expect(driver.created.map(({ parameters }) => parameters)).toEqual([

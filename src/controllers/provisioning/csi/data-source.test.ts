@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { notFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Provisioned } from '../provisioner.ts'
-import { aClaim, startProvisionerTrial } from './provisioner.fixture.ts'
+import { aClaim, createProvisionerFixture } from './provisioner.fixture.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshot, type VolumeSnapshotContent } from './snapshot-kinds.ts'
 import { factsOf } from './stub-driver.fixture.ts'
 
@@ -12,7 +12,7 @@ const FACTS = factsOf(['CREATE_DELETE_VOLUME', 'CLONE_VOLUME', 'CREATE_DELETE_SN
 const FROM_CLAIM = { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } }
 const FROM_SNAPSHOT = { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' } }
 
-type Trial = Awaited<ReturnType<typeof startProvisionerTrial>>['trial']
+type Trial = Awaited<ReturnType<typeof createProvisionerFixture>>['trial']
 
 interface SourceOptions {
   readonly spec?: object
@@ -53,9 +53,9 @@ async function aSource(trial: Trial, options: SourceOptions = {}): Promise<void>
 const because = (answer: Provisioned) => ('because' in answer ? answer.because : '')
 const finalizersOf = async (trial: Trial) => (await trial.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
-describe('a volume copied from a claim', () => {
-  it('PROV-9 names the source volume to the driver, and the source cannot go meanwhile', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+describe('cloning a claim', () => {
+  it('PROV-9 passes the source volume and protects the source', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(trial)
     expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // of another class, too
     expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
@@ -65,8 +65,8 @@ describe('a volume copied from a claim', () => {
     expect(await finalizersOf(trial)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
-  it('PROV-9 may be larger than its source, and the reply must be as large', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+  it('PROV-9 allows a larger volume than the source', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(trial)
     const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
@@ -78,8 +78,8 @@ describe('a volume copied from a claim', () => {
     expect(because(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
   })
 
-  it('PROV-9 that comes back empty is deleted again', async () => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+  it('PROV-9 deletes a volume whose reply has no content source', async () => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(trial)
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
     expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', how: 'final' })
@@ -95,8 +95,8 @@ describe('a volume copied from a claim', () => {
     ['a block device', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
     ['a file system', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
     ['for a claim without class', {}, { storageClassName: undefined }, 'the claim itself has no storage class'],
-  ])('PROV-10 a source that is %s: nothing is made, and it may change', async (_, source, spec, message) => {
-    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+  ])('PROV-10 rejects a source that is %s', async (_, source, spec, message) => {
+    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(trial, source)
     const answer = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
     expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
@@ -105,8 +105,8 @@ describe('a volume copied from a claim', () => {
     expect(await finalizersOf(trial)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
-  it('PROV-10 a source that is missing or going is refused; a copy that was begun goes on', async () => {
-    const { trial, provision } = await startProvisionerTrial({ facts: FACTS })
+  it('PROV-10 rejects a missing or deleted source, but continues a clone that has begun', async () => {
+    const { trial, provision } = await createProvisionerFixture({ facts: FACTS })
     const claim = aClaim(FROM_CLAIM)
     expect(because(await provision({ claim }))).toContain('could not be read')
     await aSource(trial)
@@ -124,7 +124,7 @@ describe('a volume copied from a claim', () => {
   })
 })
 
-describe('a volume filled from a snapshot', () => {
+describe('restoring a snapshot', () => {
   const snapshot = (more: object = {}): VolumeSnapshot => ({
     metadata: { name: 'snap', namespace: 'default', uid: 'snap-uid', resourceVersion: '1', ...more },
     status: { boundVolumeSnapshotContentName: 'content', readyToUse: true, restoreSize: '100' },
@@ -163,9 +163,9 @@ describe('a volume filled from a snapshot', () => {
     })
   }
   const start = (snapshots: VolumeSnapshot[], contents: VolumeSnapshotContent[], patched: any[] = [], options = {}) =>
-    startProvisionerTrial({ facts: FACTS, around: serving(snapshots, contents, patched), options })
+    createProvisionerFixture({ facts: FACTS, around: serving(snapshots, contents, patched), options })
 
-  it('PROV-9 names the snapshot to the driver, and the snapshot cannot go meanwhile', async () => {
+  it('PROV-9 passes the snapshot and protects it', async () => {
     const patched: any[] = []
     const { provision, driver } = await start([snapshot()], [content()], patched)
     expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
@@ -181,9 +181,9 @@ describe('a volume filled from a snapshot', () => {
   it.each([
     ['our own server', true, /: Stowage does not serve snapshots\. Make the claim anew without the data source$/],
     ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or make the claim anew/],
-  ])('PROV-10 where %s has no snapshots, the claim is told so and what can be done', async (_which, isOurs, remedy) => {
+  ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isOurs, remedy) => {
     const around = (client: any) => ({ ...client, commitsAtomically: async () => isOurs })
-    const { provision } = await startProvisionerTrial({ facts: FACTS, around })
+    const { provision } = await createProvisionerFixture({ facts: FACTS, around })
     const answer = await provision({ claim: aClaim(FROM_SNAPSHOT) })
     expect(answer).toMatchObject({ how: 'final', because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/) })
     expect(answer).toMatchObject({ because: expect.stringMatching(remedy) })
@@ -229,7 +229,7 @@ describe('a volume filled from a snapshot', () => {
     },
   )
 
-  it('PROV-9 a restore that was begun goes on while the snapshot is going; an administrator may allow another mode', async () => {
+  it('PROV-9 continues a restore that has begun, and allows another volume mode if annotated', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const going = snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const begun = await start([going], [content()])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../../../csi/index.ts'
 import type { NodeDeployment } from './options.ts'
-import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
+import { aClaim, aClass, createProvisionerFixture } from './provisioner.fixture.ts'
 import { factsOf } from './stub-driver.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -19,7 +19,7 @@ const node: NodeDeployment = {
 }
 
 async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
-  const started = await startProvisionerTrial({
+  const started = await createProvisionerFixture({
     facts: FACTS,
     options: { node: { ...node, ...more }, strictTopology: true },
   })
@@ -46,8 +46,8 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
   }
 }
 
-describe('a provisioner of one node', () => {
-  it('PROV-9 takes the claims of its node and leaves those of others', async () => {
+describe('a per-node provisioner', () => {
+  it('PROV-9 accepts claims of its node only', async () => {
     const { takes, select, driver, provisioner, signal, current } = await startNodeTrial()
     await select('there')
     expect(await takes()).toBe(false)
@@ -60,7 +60,7 @@ describe('a provisioner of one node', () => {
     expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
   })
 
-  it('PROV-9 leaves claims that wait for a pod to the scheduler, and all of them where it does not compete', async () => {
+  it('PROV-9 ignores claims that wait for a pod, and all without a node if it does not compete', async () => {
     const delayed = await startNodeTrial()
     expect(await delayed.takes(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayed.selected()).toBeUndefined()
@@ -69,7 +69,7 @@ describe('a provisioner of one node', () => {
     expect(await shy.selected()).toBeUndefined()
   })
 
-  it('PROV-9 writes its name on a claim that nobody wants first, after a while, if it has room', async () => {
+  it('PROV-9 selects its own node after a delay if it has capacity', async () => {
     const { takes, timed, selected, driver } = await startNodeTrial()
     const { value, ms } = await timed(takes())
     expect(value).toBe(false) // the claim's change brings it back
@@ -79,7 +79,7 @@ describe('a provisioner of one node', () => {
     expect(driver.capacityAsked).toMatchObject([{ accessibleTopology: { segments: { host: 'here' } } }])
   })
 
-  it('PROV-9 steps back as soon as another has it', async () => {
+  it('PROV-9 stops competing once another node is selected', async () => {
     const { takes, timed, select, selected } = await startNodeTrial()
     const waiting = takes()
     await new Promise((resolve) => setImmediate(resolve))
@@ -90,7 +90,7 @@ describe('a provisioner of one node', () => {
     expect(await selected()).toBe('there')
   })
 
-  it('CAP-5 leaves a claim it has no room for, comes back to it, and waits longer each time', async () => {
+  it('CAP-5 retries a claim without capacity with increasing delays', async () => {
     const { takes, timed, selected, driver } = await startNodeTrial({}, 99n)
     const failing = () => timed(takes().catch((error: Error) => error.message))
     const first = await failing()
@@ -103,7 +103,7 @@ describe('a provisioner of one node', () => {
     expect(await selected()).toBe('here')
   })
 
-  it('PROV-9 takes a claim when room cannot be asked for: then its failure is told', async () => {
+  it('PROV-9 accepts a claim if GetCapacity fails', async () => {
     const { takes, timed, selected, driver } = await startNodeTrial()
     driver.answer({
       getCapacity: async () => {
@@ -114,14 +114,14 @@ describe('a provisioner of one node', () => {
     expect(await selected()).toBe('here')
   })
 
-  it('PROV-9 leaves classes that do not allow its place', async () => {
+  it('PROV-9 ignores classes whose topologies exclude its node', async () => {
     const { takes, selected } = await startNodeTrial()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
     expect(await takes(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selected()).toBeUndefined()
   })
 
-  it('PROV-9 looks again when the claim changed at the moment it wrote', async () => {
+  it('PROV-9 reads the claim again after a conflict', async () => {
     const { takes, timed, trial, selected, driver } = await startNodeTrial()
     let changes = 0
     driver.answer({

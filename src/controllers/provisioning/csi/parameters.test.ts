@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMetadata, driverParameters, fsTypeOf, SECRET_PURPOSES } from './parameters.ts'
 
-describe('the parameters a driver is told', () => {
-  it('PROV-10 are the class’s own: reserved ones are for us, old spellings are told as they are', () => {
+describe('driver parameters', () => {
+  it('PROV-10 exclude reserved keys and include the old spellings', () => {
     const reserved = SECRET_PURPOSES.flatMap((purpose) => [`${purpose}-name`, `${purpose}-namespace`])
     const parameters = {
       tier: 'fast',
@@ -20,7 +20,7 @@ describe('the parameters a driver is told', () => {
     })
   })
 
-  it('PROV-10 an unknown reserved key is refused by name, and nothing else can come to it', () => {
+  it('PROV-10 reject an unknown reserved key by name', () => {
     expect(() => driverParameters({ 'csi.storage.k8s.io/fsytpe': 'xfs' })).toThrowError(
       expect.objectContaining({
         how: 'final',
@@ -31,7 +31,7 @@ describe('the parameters a driver is told', () => {
     )
   })
 
-  it('PROV-10 no reserved key ever reaches the driver', () => {
+  it('PROV-10 never contain a reserved key', () => {
     const key = fc.oneof(
       fc.string(),
       fc.string().map((end) => `csi.storage.k8s.io/${end}`),
@@ -53,7 +53,7 @@ describe('the parameters a driver is told', () => {
     )
   })
 
-  it('PROV-9 names of claim and volume, for drivers that want them', () => {
+  it('PROV-9 contain the names of claim and volume with the option', () => {
     expect(createMetadata({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
       'csi.storage.k8s.io/pvc/namespace': 'shop',
@@ -62,7 +62,7 @@ describe('the parameters a driver is told', () => {
   })
 })
 
-describe('the file system', () => {
+describe('fstype', () => {
   it.each([
     [{ 'csi.storage.k8s.io/fstype': 'xfs' }, 'ext4', 'xfs'],
     [{ fsType: 'xfs' }, 'ext4', 'xfs'],
@@ -73,7 +73,7 @@ describe('the file system', () => {
     expect(fsTypeOf(parameters as Record<string, string>, fallback)).toBe(fsType)
   })
 
-  it('PROV-10 named twice is refused', () => {
+  it('PROV-10 is rejected when given twice', () => {
     expect(() => fsTypeOf({ FSType: 'xfs', 'csi.storage.k8s.io/fstype': 'ext4' })).toThrowError(
       expect.objectContaining({ how: 'final', message: expect.stringContaining('with both "fstype" and') }),
     )

@@ -14,7 +14,7 @@ import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
 import { factsOf, MAKING, stubDriver } from './stub-driver.fixture.ts'
 
-export interface ProvisionerTrialOptions {
+export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
   readonly options?: Partial<CsiProvisionerOptions>
   readonly log?: Logger
@@ -22,7 +22,7 @@ export interface ProvisionerTrialOptions {
   readonly around?: (client: Client) => Client
 }
 
-export async function startProvisionerTrial(given: ProvisionerTrialOptions = {}) {
+export async function createProvisionerFixture(given: ProvisionerFixtureOptions = {}) {
   const { facts = factsOf(), options, log = silentLog, around = (client) => client } = given
   const trial = await createServerFixture()
   const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))

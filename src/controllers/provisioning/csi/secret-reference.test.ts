@@ -12,15 +12,15 @@ const of = (name: string, namespace: string, purpose = 'provisioner-secret') => 
   [`csi.storage.k8s.io/${purpose}-namespace`]: namespace,
 })
 
-describe('the secret a class names', () => {
-  it('PROV-16 is found by its purpose, else by the default, else there is none', () => {
+describe('secretRefFor', () => {
+  it('PROV-16 returns the secret of the purpose, else the default, else undefined', () => {
     const parameters = { ...of('own', 'a'), ...of('shared', 'b', 'secret') }
     expect(refFor(parameters)).toEqual({ name: 'own', namespace: 'a' })
     expect(refFor(parameters, 'node-stage-secret')).toEqual({ name: 'shared', namespace: 'b' })
     expect(refFor({ tier: 'fast' })).toBeUndefined()
   })
 
-  it('PROV-16 may be spelled the old way, also half of it', () => {
+  it('PROV-16 reads the old spelling, also mixed', () => {
     expect(refFor({ csiProvisionerSecretName: 'old', csiProvisionerSecretNamespace: 'a' })).toEqual({
       name: 'old',
       namespace: 'a',
@@ -31,7 +31,7 @@ describe('the secret a class names', () => {
     expect(refFor({ csiNodeStageSecretName: 'n', csiNodeStageSecretNamespace: 'a' }, 'node-stage-secret')).toBeDefined()
   })
 
-  it('PROV-16 may depend on claim and volume, the namespace only on what users do not choose', () => {
+  it('PROV-16 resolves templates; the namespace only from values that users do not choose', () => {
     expect(refFor(of('${pvc.namespace}.${pvc.name}.${pv.name}', '${pvc.namespace}'))).toEqual({
       name: 'shop.orders.pvc-1',
       namespace: 'shop',
@@ -55,13 +55,13 @@ describe('the secret a class names', () => {
     [of('Not_A_Name', 'a'), '"Not_A_Name" is not a valid secret name'],
     [of('s', 'a.b'), '"a.b" is not a valid namespace name'],
     [of('X${pvc.name}', 'a'), '"X${pvc.name}" resolved to "Xorders" which is not a valid secret name'],
-  ])('PROV-16 %j is refused, and may be put right', (parameters, message) => {
+  ])('PROV-16 rejects %j', (parameters, message) => {
     expect(() => refFor(parameters as Record<string, string>)).toThrowError(
       expect.objectContaining({ how: 'noChange', message: expect.stringContaining(message) }),
     )
   })
 
-  it('PROV-16 what comes of a template is a valid reference or a refusal, whatever the claim is called', () => {
+  it('PROV-16 returns a valid reference or throws, for any claim', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, namespace, template, value) => {
         const hostile = { metadata: { name, namespace, annotations: { k: value } } }

@@ -39,8 +39,8 @@ const claimSpec = (more: object = {}) => ({
   ...more,
 })
 
-describe('the source of a copy', () => {
-  it('PROV-9 goes when the last copy of it is made', async () => {
+describe('source protection', () => {
+  it('PROV-9 releases a deleted source after the last clone', async () => {
     const { trial, until, standings } = await start()
     await trial.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
@@ -53,7 +53,7 @@ describe('the source of a copy', () => {
     await until(async () => (await trial.get(`${CLAIMS}/source`)).status === 404, 'the source to go')
   })
 
-  it('PROV-9 goes when the claim that wanted the copy goes; one that is not going keeps its finalizer', async () => {
+  it('PROV-9 releases a deleted source when the cloning claim is deleted', async () => {
     const { trial, until } = await start()
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await trial.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
@@ -67,7 +67,7 @@ describe('the source of a copy', () => {
     expect((await trial.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
-  it('PROV-9 a snapshot is let go of once its volume is made, also one left over from before', async () => {
+  it('PROV-9 releases a snapshot after the restore, also a leftover one', async () => {
     const aHeldSnapshot = (name: string) => ({
       metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', finalizers: [SNAPSHOT_FINALIZER] },
     })

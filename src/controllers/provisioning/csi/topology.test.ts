@@ -68,8 +68,8 @@ const racks = cluster({
   c: { labels: { zone: 'z2', rack: 'rB' }, keys: ['zone', 'rack'] },
 })
 
-describe('the topology requirement of a claim that waits for a pod', () => {
-  it('PROV-9 strict: the selected node’s place alone', () => {
+describe('topology requirement, delayed binding', () => {
+  it('PROV-9 strict: only the selected node', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2', strict: true })!
     expect(written(requisite)).toEqual(['zone=z2'])
     expect(written(preferred)).toEqual(['zone=z2'])
@@ -85,13 +85,13 @@ describe('the topology requirement of a claim that waits for a pod', () => {
     expect(refusal.message).toContain('selected node "b" topology {rack: rA, zone: z2} is not in allowed topologies')
   })
 
-  it('PROV-9 not strict: every node’s place, beginning with the selected node’s', () => {
+  it('PROV-9 not strict: every node, the selected one first', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2' })!
     expect(written(requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(written(preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 not strict with allowed topologies: each combination, beginning with the one the node is in', () => {
+  it('PROV-9 not strict with allowed topologies: each combination, that of the selected node first', () => {
     const requirement = plan({
       nodes: racks,
       selectedNode: 'b',
@@ -116,12 +116,12 @@ describe('the topology requirement of a claim that waits for a pod', () => {
     expect(written(requirement?.preferred)).toEqual(['zone=z2', 'zone=z1'])
   })
 
-  it('PROV-9 a node outside the allowed topologies is refused', () => {
+  it('PROV-9 rejects a node outside the allowed topologies', () => {
     const refusal = refusalOf(() => plan({ selectedNode: 'in-z3', allowedTopologies: allowed({ zone: ['z1'] }) }))
     expect(refusal.message).toContain('from selected node "in-z3" is not in requisite: {zone: z1}')
   })
 
-  it('PROV-9 nodes with the labels but without the driver still count, and the same place counts once', () => {
+  it('PROV-9 includes nodes without the driver, each distinct term once', () => {
     const nodes = cluster({
       a: { labels: { zone: 'z1' }, keys: ['zone'] },
       twin: { labels: { zone: 'z1' }, keys: ['zone'] },
@@ -131,7 +131,7 @@ describe('the topology requirement of a claim that waits for a pod', () => {
     expect(written(plan({ nodes, selectedNode: 'a' })?.requisite)).toEqual(['zone=z1', 'zone=z2'])
   })
 
-  it('PROV-9 a node without CSINode goes back to the scheduler; without keys or labels it is tried again', () => {
+  it('PROV-9 reschedules for a node without CSINode, and retries without keys or labels', () => {
     const nodes = cluster({
       none: { labels: { zone: 'z1' } },
       keyless: { labels: { zone: 'z1' }, keys: [] },
@@ -146,14 +146,14 @@ describe('the topology requirement of a claim that waits for a pod', () => {
     expect(refusalOf(() => plan({ nodes, selectedNode: 'gone' })).how).toBe('noChange')
   })
 
-  it('PROV-9 a retry asks for the same, also when the node is gone by then', () => {
+  it('PROV-9 repeats the same requirement in a retry, also after the node was deleted', () => {
     const memory = { node: 'in-z2' }
     const first = plan({ selectedNode: 'in-z2', memory })
     expect(plan({ selectedNode: 'in-z2', memory, nodes: cluster({}) })).toEqual(first)
     expect(refusalOf(() => plan({ selectedNode: 'in-z2', nodes: cluster({}) })).how).toBe('reschedule')
   })
 
-  it('PROV-9 labels that appear between two tries are seen', () => {
+  it('PROV-9 reads labels that appear between two tries', () => {
     const memory = { node: 'late' }
     const before = cluster({ late: { labels: {}, keys: ['zone'] } })
     refusalOf(() => plan({ selectedNode: 'late', nodes: before, memory }))
@@ -162,14 +162,14 @@ describe('the topology requirement of a claim that waits for a pod', () => {
   })
 })
 
-describe('the topology requirement of a claim that waits for no pod', () => {
-  it('PROV-9 every node’s place, beginning at the claim’s own place in the round', () => {
+describe('topology requirement, immediate binding', () => {
+  it('PROV-9 every node, starting at the index of the claim', () => {
     const requirement = plan({ claimName: 'data-web-1' })
     expect(written(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(written(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 with allowed topologies those, whatever the nodes are', () => {
+  it('PROV-9 the allowed topologies, whatever the nodes are', () => {
     const requirement = plan({
       claimName: 'data-web-1',
       nodes: cluster({}),
@@ -179,18 +179,18 @@ describe('the topology requirement of a claim that waits for no pod', () => {
     expect(written(requirement?.preferred)).toEqual(['zone=b', 'rack=1 zone=a', 'zone=a'])
   })
 
-  it('PROV-9 the driver is told nothing when it does not want to be, or the class describes nothing', () => {
+  it('PROV-9 none without the option, or if the class has only empty terms', () => {
     expect(plan({ immediate: false })).toBeUndefined()
     expect(plan({ allowedTopologies: [{ matchLabelExpressions: [] }] })).toBeUndefined()
   })
 
-  it('PROV-9 no node with keys, and keys on no node, are errors that pass', () => {
+  it('PROV-9 retries if no node has keys or labels', () => {
     expect(refusalOf(() => plan({ nodes: cluster({}) })).message).toContain('no available topology found')
     const unlabelled = cluster({ a: { labels: {}, keys: ['zone'] } })
     expect(refusalOf(() => plan({ nodes: unlabelled }))).toMatchObject({ how: 'noChange' })
   })
 
-  it('PROV-9 the claims of a stateful set go round the zones, whatever their template is called', () => {
+  it('PROV-9 rotates the claims of a StatefulSet over the zones', () => {
     const nodes = zones('1', '2', '3', '4')
     const first = (claimName: string) => written(plan({ claimName, nodes })?.preferred)?.[0]
     expect([1, 2, 3, 4].map((n) => first(`x-testset-${n}`))).toEqual(['zone=1', 'zone=2', 'zone=3', 'zone=4'])
@@ -203,11 +203,11 @@ describe('spreading', () => {
     ['testset', 0x61628cc3],
     ['web', 0x46661985],
     ['', 0x811c9dc5],
-  ])('PROV-9 FNV-1 of %j is the one other implementations compute', (text, hash) => {
+  ])('PROV-9 computes the FNV-1 of %j as external-provisioner does', (text, hash) => {
     expect(fnv1(text)).toBe(hash)
   })
 
-  it('PROV-9 tells FNV-1 from FNV-1a, and numbers from words', () => {
+  it('PROV-9 uses FNV-1, and the ordinal of a StatefulSet', () => {
     expect(spreadIndex('data-web-0', 3)).toBe(0)
     expect(spreadIndex('web-5', 3)).toBe(spreadIndex('data-web-5', 3))
     expect(spreadIndex('web-4294967296', 7)).toBe(fnv1('web-4294967296') % 7) // no 32-bit number
@@ -215,7 +215,7 @@ describe('spreading', () => {
     expect(spreadIndex('a-4294967295', 5)).toBe(((fnv1('a') + 4294967295) % 2 ** 32) % 5)
   })
 
-  it('PROV-9 neighbours begin at neighbouring places', () => {
+  it('PROV-9 gives consecutive ordinals consecutive indexes', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z][a-z-]{0,8}[a-z]$/),
@@ -239,7 +239,7 @@ describe('terms', () => {
     .dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('1', '2', '3'), { minKeys: 1 })
     .map((labels) => termOf(labels, Object.keys(labels))!)
 
-  it('are sorted the same whatever order they came in, each once', () => {
+  it('are sorted and distinct, in any input order', () => {
     fc.assert(
       fc.property(fc.array(aTerm), fc.infiniteStream(fc.nat()), (terms, order) => {
         const shuffled = terms
@@ -255,7 +255,7 @@ describe('terms', () => {
     )
   })
 
-  it('a class’s term becomes the product of its values, and too large a product is refused', () => {
+  it('are the product of the values of a class term, rejected if too large', () => {
     expect(flattened(allowed({ zone: ['1', '2'], rack: ['a'] })).length).toBe(2)
     const values = Array.from({ length: 101 }, (_, i) => String(i))
     expect(refusalOf(() => flattened(allowed({ a: values, b: values }))).message).toContain(
@@ -263,7 +263,7 @@ describe('terms', () => {
     )
   })
 
-  it('what the preferred places are is what the requisite ones are, turned', () => {
+  it('preferred is a rotation of requisite', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.stringMatching(/^[a-z]{1,4}$/), { minLength: 1 }),
@@ -279,7 +279,7 @@ describe('terms', () => {
   })
 })
 
-describe('what is remembered of a claim’s topology', () => {
+describe('topology memory', () => {
   it('is dropped with the claim, and with its node unless the request must be repeated', () => {
     const memory = createTopologyMemory()
     const first = memory.of('uid', 'node-a', false)

@@ -43,7 +43,7 @@ const isOutsideWhole = async () =>
   (await readdir(join(dir, 'outside'))).join() === 'inner,precious'
 
 describe('the directory provisioner', () => {
-  it('PROV-8 makes a directory below its root, and a volume that points to it', async () => {
+  it('PROV-8 creates a directory below its root, and a volume that points to it', async () => {
     const volume = await provision({ size: '3Gi' })
     expect(volume.spec).toEqual({
       capacity: { storage: '3Gi' },
@@ -52,7 +52,7 @@ describe('the directory provisioner', () => {
     expect((await stat(join(root, 'pvc-u-1'))).mode & 0o7777).toBe(0o770)
   })
 
-  it('PROV-19 two classes with different parameters give directories that differ', async () => {
+  it('PROV-19 creates different directories for classes with different parameters', async () => {
     const umask = process.umask(0o077)
     try {
       await provision({ volumeName: 'open', parameters: { mode: '0777' } })
@@ -74,13 +74,13 @@ describe('the directory provisioner', () => {
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /take no mount options/],
   ]
   for (const [what, parts, because] of REFUSED) {
-    it(`PROV-10 refuses ${what} and makes nothing`, async () => {
+    it(`PROV-10 rejects ${what} and creates nothing`, async () => {
       await expect(provision(parts)).rejects.toThrow(because)
       expect(await readdir(root)).toEqual([])
     })
   }
 
-  it('PROV-12 asked again it finds the same directory, with what is in it', async () => {
+  it('PROV-12 finds the same directory, with its content, when called again', async () => {
     await provision()
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
     const again = await provision()
@@ -88,21 +88,21 @@ describe('the directory provisioner', () => {
     expect(await readdir(join(root, 'pvc-u-1'))).toEqual(['file'])
   })
 
-  it('PROV-12 a directory made before its class was replaced by a wrong one is not forgotten', async () => {
+  it('PROV-12 finds a directory created before its class was replaced', async () => {
     await provision()
     const found = await provision({ parameters: { wrong: '1' } })
     expect(found.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
   })
 
   for (const volumeName of ['..', '../up', 'a/b', '.hidden', 'UP', '', 'a\0b']) {
-    it(`PROV-10 refuses the volume name ${JSON.stringify(volumeName)}`, async () => {
+    it(`PROV-10 rejects the volume name ${JSON.stringify(volumeName)}`, async () => {
       await expect(provision({ volumeName })).rejects.toThrow('cannot be the name of a directory')
       expect(await readdir(dir)).toEqual(['outside', 'volumes'])
       expect(await readdir(root)).toEqual([])
     })
   }
 
-  it('PROV-10 a link or a file in the volume’s place is refused and left alone', async () => {
+  it('PROV-10 rejects a link or file in place of the directory, and leaves it', async () => {
     const provisioner = await opened()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const mode = (await stat(join(dir, 'outside'))).mode
@@ -112,7 +112,7 @@ describe('the directory provisioner', () => {
     await expect(provision({ volumeName: 'file' }, provisioner)).rejects.toThrow('is no directory')
   })
 
-  it('PROV-14 deletes the directory with everything in it; a second time there is nothing left to do', async () => {
+  it('PROV-14 deletes the directory with its content, and succeeds a second time', async () => {
     const provisioner = await opened()
     const volume = await provision({}, provisioner)
     await mkdir(join(root, 'pvc-u-1', 'a', 'b'), { recursive: true })
@@ -123,7 +123,7 @@ describe('the directory provisioner', () => {
     expect(await isOutsideWhole()).toBe(true)
   })
 
-  it('PROV-12 what a crash left half deleted is finished by the next try', async () => {
+  it('PROV-12 finishes a deletion interrupted by a crash in the next try', async () => {
     const provisioner = await opened()
     const volume = await provision({}, provisioner)
     await rename(join(root, 'pvc-u-1'), join(root, '.deleting-pvc-u-1'))
@@ -132,7 +132,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual([])
   })
 
-  it('PROV-12 or at the next start, where no volume asks for it any more', async () => {
+  it('PROV-12 finishes it at the next start if the volume no longer exists', async () => {
     await provision({ volumeName: 'kept' })
     await mkdir(join(root, '.deleting-pvc-9', 'a'), { recursive: true })
     await mkdir(join(root, '.archived-pvc-8'))
@@ -140,7 +140,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual(['.archived-pvc-8', 'kept'])
   })
 
-  it('PROV-15 a class may keep the files of deleted volumes', async () => {
+  it('PROV-15 archives the files of deleted volumes if the class says so', async () => {
     const provisioner = await opened()
     const volume = await provision({ parameters: { onDelete: 'archive' } }, provisioner)
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
@@ -149,7 +149,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual(['.archived-pvc-u-1'])
   })
 
-  it('PROV-20 owns the directories right below its root that bear the volume’s name, and no others', async () => {
+  it('PROV-20 owns only directories directly below its root with the name of the volume', async () => {
     const provisioner = await opened()
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-1')))).toBe(true)
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-2')))).toBe(false)
@@ -159,7 +159,7 @@ describe('the directory provisioner', () => {
     )
   })
 
-  it('PROV-20 no volume, however it is written, makes it delete anything but the directory of its own name', async () => {
+  it('PROV-20 never deletes anything but the directory with the name of the volume', async () => {
     const provisioner = await opened()
     await mkdir(join(root, 'neighbour', 'a'), { recursive: true })
     await symlink(join(dir, 'outside'), join(root, 'link'))
@@ -181,7 +181,7 @@ describe('the directory provisioner', () => {
     )
   })
 
-  it('PROV-20 a volume whose directory is a link is not followed, and an event says so', async () => {
+  it('PROV-20 does not follow a link in place of the directory, and reports it', async () => {
     const provisioner = await opened()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const answer = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
@@ -190,7 +190,7 @@ describe('the directory provisioner', () => {
     expect(await isOutsideWhole()).toBe(true)
   })
 
-  it('PROV-8 a root that is a link is resolved once; where it leads later does not matter', async () => {
+  it('PROV-8 resolves a root that is a link once', async () => {
     await mkdir(join(dir, 'disk'))
     await symlink(join(dir, 'disk'), join(dir, 'alias'))
     const provisioner = await opened({ root: join(dir, 'alias') })
@@ -201,7 +201,7 @@ describe('the directory provisioner', () => {
     expect(await isOutsideWhole()).toBe(true)
   })
 
-  it('PROV-12 a root that was unmounted or replaced is not written to, and nothing is believed to be gone', async () => {
+  it('PROV-12 fails on a root that was unmounted or replaced', async () => {
     const provisioner = await opened()
     const volume = await provision({}, provisioner)
     await rename(root, join(dir, 'elsewhere'))
@@ -217,7 +217,7 @@ describe('the directory provisioner', () => {
     const marked = () => openRoot(root, { file: join(dir, 'volumes.id'), random: Math.random })
     const restarted = async () => opened({ root: await marked() })
 
-    it('PROV-12 goes on in the directory it was in, and a volume whose directory is gone is deleted', async () => {
+    it('PROV-12 continues in the same root; a missing directory counts as deleted', async () => {
       const first = await restarted()
       const [kept, lost] = [
         await provision({ volumeName: 'kept' }, first),
@@ -236,7 +236,7 @@ describe('the directory provisioner', () => {
       ['is another one', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
     ]
     for (const [what, replace, because] of MISSING) {
-      it(`PROV-12 does not start on a root that ${what}, whose volumes would count as deleted`, async () => {
+      it(`PROV-12 does not start on a root that ${what}`, async () => {
         await provision({}, await restarted())
         await rename(root, join(dir, 'unmounted'))
         await replace()
@@ -247,7 +247,7 @@ describe('the directory provisioner', () => {
       })
     }
 
-    it('PROV-12 starts anew where the file that remembers was removed', async () => {
+    it('PROV-12 starts with a new identity if the state file was removed', async () => {
       await restarted()
       await rm(root, { recursive: true })
       await rm(join(dir, 'volumes.id'))
@@ -256,7 +256,7 @@ describe('the directory provisioner', () => {
       expect(await readdir(root)).toEqual(['.stowage-volumes'])
     })
 
-    it('PROV-12 takes over a root that was filled before there were marks, and one whose mark was not remembered', async () => {
+    it('PROV-12 adopts a root without a mark, and one whose mark is not in the state file', async () => {
       await provision({}, await opened())
       const start = async () => {
         const provisioner = await restarted()
@@ -271,7 +271,7 @@ describe('the directory provisioner', () => {
     })
   })
 
-  it('PROV-8 says what is wrong with a root it cannot use', async () => {
+  it('PROV-8 explains why a root is unusable', async () => {
     await writeFile(join(dir, 'file'), '')
     await expect(opened({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
     await expect(opened({ root: '/' })).rejects.toThrow('choose a directory of their own')
@@ -288,7 +288,7 @@ describe('the directory provisioner', () => {
     },
   )
 
-  it('PROV-11 on a named node, its volumes are used there, and pods placed elsewhere are placed again', async () => {
+  it('PROV-11 restricts volumes to its node, and reschedules pods of other nodes', async () => {
     const provisioner = await opened({ node: 'n1' })
     const volume = await provision({ selectedNode: 'n1' }, provisioner)
     expect(volume.spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
@@ -298,7 +298,7 @@ describe('the directory provisioner', () => {
     expect(elsewhere).toMatchObject({ is: 'failed', how: 'reschedule', because: expect.stringContaining('"n2"') })
   })
 
-  it('PROV-8 goes by its name', async () => {
+  it('PROV-8 uses the configured name', async () => {
     expect((await opened()).name).toBe(DIRECTORY_PROVISIONER)
   })
 })

@@ -1,15 +1,15 @@
-// The provisioner in the box: a volume is a directory right below one root, with the volume's own name. It sets no
-// limit on what is written into it, and is reached from the machine it is on.
+// The built-in directory provisioner: a volume is a directory directly below one root, with the name of the volume. Its size
+// is not limited, and it is reachable from this machine only.
 //   <root>/pvc-1          a volume
-//   <root>/.deleting-pvc-1   one that is being deleted: its content goes, and a crash leaves it to be found
-//   <root>/.archived-pvc-1   one whose class said onDelete: archive; nobody here touches it again
-//   <root>/.stowage-volumes  tells this root from others (identity.ts)
+//   <root>/.deleting-pvc-1   being deleted; found again after a crash
+//   <root>/.archived-pvc-1   deleted with onDelete: archive; never touched again
+//   <root>/.stowage-volumes  identifies this root (identity.ts)
 import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../../base/files.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import { defineProvisioner } from '../plugin/check-plugin.ts'
-import type { ExistingVolume, MadeVolume, ProvisionerPlugin } from '../plugin/contract.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume } from '../plugin/contract.ts'
 import { Infeasible, NothingMade, TryAnotherNode } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
 import { diskProblem, errorCode } from './disk-problem.ts'
@@ -29,7 +29,7 @@ export interface DirectoryPluginOptions {
 
 const DELETING = '.deleting-'
 const ARCHIVED = '.archived-'
-/** Remembers on the volume what its class said, since the class may be gone when the volume is deleted. */
+/** Copied from the class to the volume, because the class may be deleted before the volume. */
 const ON_DELETE_ANNOTATION = 'directory.stowage.dev/on-delete'
 
 const PARAMETERS = {
@@ -46,7 +46,7 @@ const PARAMETERS = {
   }),
 }
 
-export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<ProvisionerPlugin<any, any>> {
+export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<AnyProvisionerPlugin> {
   const { node, log = silentLog } = options
   const root = typeof options.root === 'string' ? await openRoot(options.root) : options.root
 
@@ -83,7 +83,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       const path = directoryOf(root.path, volumeName)
       if (!path) return undefined
       await root.check()
-      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // nobody has used it yet
+      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // not used yet
     },
 
     async delete(volume, { signal }) {
@@ -107,7 +107,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
   }
 }
 
-/** Makes it, or takes the one that an earlier try made. */
+/** Creates it, or uses the one of an earlier try. */
 async function makeDirectory(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
@@ -173,7 +173,7 @@ async function refuseOther(path: string): Promise<void> {
     )
 }
 
-/** Finishes what a process that died was deleting. Its volume may be gone, so nobody else would. */
+/** Finishes deletions of a crashed process: their volumes may be gone, so no reconcile would. */
 async function removeLeftovers(root: string, log: Logger): Promise<void> {
   for (const name of await readdir(root)) {
     if (!name.startsWith(DELETING)) continue

@@ -1,4 +1,4 @@
-// What the system says about a file, in words and with what to do about it.
+// Describes errors of the file system, with what to do about them.
 
 export function diskProblem(verb: string, path: string, error: unknown): string {
   const said = error instanceof Error ? error.message : String(error)

@@ -1,5 +1,5 @@
-// Which directory the volumes are in, over restarts: a mark inside it, and the same mark remembered elsewhere. A disk
-// that is not mounted when the process starts leaves an empty directory, where every volume would count as deleted.
+// Identifies the root across restarts: a mark inside it, and the same mark in a state file elsewhere. If its disk is not
+// mounted at the start, the root is an empty directory, and every volume would count as deleted.
 import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'

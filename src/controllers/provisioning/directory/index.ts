@@ -1,3 +1,3 @@
-// The door of the directory plugin.
+// The directory provisioner.
 export { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'
 export { openRoot, type Root } from './root.ts'

@@ -52,7 +52,7 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
 const WHOLE = ['deeper', 'deeper/precious', 'precious']
 
 describe.runIf(process.platform === 'linux')('deleting a tree that changes meanwhile', () => {
-  it('PROV-20 touches nothing outside, whichever step a directory becomes a link before', async () => {
+  it('PROV-20 deletes nothing outside when a directory is replaced by a link before any step', async () => {
     const { steps } = await deleteWhileSwapping(Number.POSITIVE_INFINITY)
     expect(steps).toBeGreaterThan(10)
     for (let step = 0; step < steps; step++) {

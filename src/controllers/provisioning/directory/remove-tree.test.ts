@@ -13,8 +13,8 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true, force: true }))
 const isOutsideWhole = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
 
-describe('deleting a tree', () => {
-  it('PROV-14 takes everything in it, whatever it is called', async () => {
+describe('removeTree', () => {
+  it('PROV-14 deletes everything, whatever its name', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a', 'b'), { recursive: true })
     await writeFile(join(tree, 'a', 'file'), '1')
@@ -23,11 +23,11 @@ describe('deleting a tree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 what is not there is deleted', async () => {
+  it('PROV-14 succeeds if the tree does not exist', async () => {
     await removeTree(join(dir, 'nothing'))
   })
 
-  it('PROV-20 removes links, and leaves what they lead to', async () => {
+  it('PROV-20 removes links, not their targets', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a'), { recursive: true })
     await symlink(join(dir, 'outside'), join(tree, 'a', 'link'))
@@ -38,14 +38,14 @@ describe('deleting a tree', () => {
     expect(await isOutsideWhole()).toBe(true)
   })
 
-  it('PROV-20 a link in the place of the tree itself goes alone', async () => {
+  it('PROV-20 removes only the link if the tree itself is a link', async () => {
     await symlink(join(dir, 'outside'), join(dir, 'tree'))
     await removeTree(join(dir, 'tree'))
     expect(await readdir(dir)).toEqual(['outside'])
     expect(await isOutsideWhole()).toBe(true)
   })
 
-  it('PROV-14 a tree deeper than any path can be written', async () => {
+  it('PROV-14 deletes a tree deeper than the maximum path length', async () => {
     const LEVELS = 600
     const tree = join(dir, 'tree')
     await mkdir(tree)
@@ -64,7 +64,7 @@ describe('deleting a tree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 stops where it is told to', async () => {
+  it('PROV-14 stops when the signal fires', async () => {
     await mkdir(join(dir, 'tree'))
     await expect(removeTree(join(dir, 'tree'), AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping')
     expect(await readdir(dir)).toEqual(['outside', 'tree'])

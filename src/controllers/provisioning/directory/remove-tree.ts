@@ -1,7 +1,7 @@
-// Deletes a directory with everything in it and nothing outside of it, whoever may be moving things about inside at
-// the same time. A program that still has the volume mounted could put a link in the place of a directory between our
-// look and our step; so no step goes by a path of names. Each directory is opened without following links, and what is
-// in it is reached through the open directory (/proc/self/fd), which stays the same one whatever becomes of its name.
+// Deletes a directory tree and nothing outside of it, even while another program renames entries inside. A program that
+// still has the volume mounted could replace a directory by a link between check and use, so no step uses a path of names:
+// each directory is opened without following links, and its entries are reached through the open descriptor
+// (/proc/self/fd).
 import { constants } from 'node:fs'
 import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { diskProblem, errorCode } from './disk-problem.ts'
@@ -11,9 +11,9 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
 /** For opening a directory and nothing else. */
 export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
-/** Each level keeps a directory open. What is deeper is moved up to the top first, so that files never run out. */
+/** Each level keeps a descriptor open. Deeper directories are moved to the top first, so that descriptors never run out. */
 const DEPTH_MAX = 32
-/** Whoever keeps adding files wins for now, and the deletion is tried again later. */
+/** If another program keeps adding files, the deletion fails and is retried later. */
 const PASSES_MAX = 10_000
 
 /** What is not there is deleted. A link or a file in its place is removed itself. */

@@ -1,6 +1,5 @@
-// The directory below which all volumes are: links on the way to it are resolved once, at the start. From then on it
-// must stay the very same directory; a disk that was unmounted under us leaves another one in its place.
-// Whether it is the one of the last run is identity.ts.
+// The root directory of all volumes. Links in its path are resolved once at the start; from then on it must stay the same
+// directory, because an unmounted disk leaves another one in its place. Identity across restarts: identity.ts.
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'

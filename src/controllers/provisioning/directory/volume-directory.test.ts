@@ -6,7 +6,7 @@ import { directoryOf, nameBehind } from './volume-directory.ts'
 const ROOT = '/srv/volumes'
 
 describe('the directory of a volume', () => {
-  it('PROV-20 is right below the root and has the volume’s name', () => {
+  it('PROV-20 is directly below the root and has the name of the volume', () => {
     expect(directoryOf(ROOT, 'pvc-1')).toBe('/srv/volumes/pvc-1')
     expect(nameBehind(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
   })
@@ -45,7 +45,7 @@ describe('the directory of a volume', () => {
     )
     .chain((tail) => fc.constantFrom(tail, `/${tail}`, `${ROOT}/${tail}`, `${ROOT}${tail}`))
 
-  it('PROV-20 whatever path a volume names, it is refused or lies right below the root, by its one spelling', () => {
+  it('PROV-20 accepts only the canonical path directly below the root', () => {
     fc.assert(
       fc.property(path, (given) => {
         const name = nameBehind(ROOT, given)
@@ -59,7 +59,7 @@ describe('the directory of a volume', () => {
     )
   })
 
-  it('PROV-11 whatever a volume is called, its name is refused or leads back to it', () => {
+  it('PROV-11 maps an accepted name to a path and back', () => {
     fc.assert(
       fc.property(
         fc.oneof(

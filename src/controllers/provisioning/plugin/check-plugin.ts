@@ -1,6 +1,6 @@
-// The mistakes of a plugin's author that can be seen before the first claim comes. Thrown at once, for the author to read.
+// Checks the definition of a plugin before the first claim, and throws an error for its author.
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
-import type { LabelDeclarations, ProvisionerPlugin } from './contract.ts'
+import type { AnyProvisionerPlugin, LabelDeclarations, ProvisionerPlugin } from './contract.ts'
 import type { ParameterDeclarations } from './parameter.ts'
 
 /** Says which types the declarations give to `provision`, and checks what types cannot say. */
@@ -12,7 +12,7 @@ export function defineProvisioner<
   return plugin
 }
 
-export function checkPlugin(plugin: ProvisionerPlugin<any, any>): void {
+export function checkPlugin(plugin: AnyProvisionerPlugin): void {
   const { name, labels = {}, parameters = {} } = plugin
   if (!isVendorName(name)) {
     throw new Error(

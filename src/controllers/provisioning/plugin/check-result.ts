@@ -1,5 +1,5 @@
-// What a plugin says it has made, against what it was asked for: the parts of a PersistentVolume, or what is wrong with
-// it. Pure. A size below the request is for the lifecycle to handle, as it does for every provisioner.
+// Checks the volume that a plugin returned against the request, and converts it. Pure. A size below the request is handled
+// by the controllers, as for every provisioner.
 import { inspect } from 'node:util'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
@@ -78,7 +78,7 @@ export const asFarAsReadable = (made: MadeVolume, name: string): ExistingVolume 
   annotations: isRecord(made.annotations) ? made.annotations : {},
 })
 
-// Plugins may be written in plain JavaScript, so the compiler has not looked at what they return.
+// Plugins may be written in JavaScript, so the compiler has not checked what they return.
 function shapeProblem(made: MadeVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = made
   if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, and must be a whole number above 0`

@@ -1,46 +1,50 @@
-// What the author of a provisioner writes: its name, what it understands, how to make a volume and how to delete one.
-// Everything around it (which claims, retries, events, the PersistentVolume object, crashes) is done by whoever runs it.
-// Plain types only, since they are published as they are; the failures it may throw are failures.ts.
+// The interface of a provisioner plugin: its name, what it supports, how to create and delete a volume. The controllers do
+// the rest (selection of claims, retries, events, the PersistentVolume, recovery from crashes). Plain types only, because
+// they are published unchanged. Errors that a plugin may throw: failures.ts.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
+
+/** A plugin with any parameters and labels. */
+// biome-ignore lint/suspicious/noExplicitAny: the type parameters occur in both argument and result positions
+export type AnyProvisionerPlugin = ProvisionerPlugin<any, any>
 
 export interface ProvisionerPlugin<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
 > {
-  /** What storage classes call it: `<your domain>/<name>`, such as `example.com/fast-disks`. */
+  /** The provisioner of storage classes: `<your domain>/<name>`, such as `example.com/fast-disks`. */
   readonly name: string
-  /** The parameters a storage class may give. A class with any other is refused. Default: none. */
+  /** The parameters a storage class may give. A class with any other is rejected. Default: none. */
   readonly parameters?: P
-  /** The labels a claim's selector may ask for. A selector with any other is refused. Default: none. */
+  /** The labels a claim's selector may ask for. A selector with any other is rejected. Default: none. */
   readonly labels?: L
   /** How its volumes can be mounted. Default: ReadWriteOnce and ReadWriteOncePod. */
   readonly accessModes?: readonly AccessMode[]
   /** Default: Filesystem. */
   readonly volumeModes?: readonly VolumeMode[]
-  /** Whether its volumes can be mounted with the mount options of a class. Default: a class with any is refused. */
+  /** Whether its volumes can be mounted with the mount options of a class. Default: a class with any is rejected. */
   readonly takesMountOptions?: boolean
-  /** The node labels it understands in a class's allowedTopologies. Default: a class with any is refused. */
+  /** The node labels it understands in a class's allowedTopologies. Default: a class with any is rejected. */
   readonly topologyKeys?: readonly string[]
   /**
-   * Makes the volume. The same request may come again, after a failure or a crash, always with the same
-   * `volumeName`: then finds what it made before, finishes it if need be, and returns the same volume.
+   * Creates the volume. The same request may be repeated after a failure or a crash, always with the same `volumeName`:
+   * then finds the volume of the earlier call, completes it if necessary, and returns it.
    * Calls for different volumes run at once; calls for one volume do not.
    */
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<MadeVolume>
-  /** Deletes what is behind the volume. What is not there any more is deleted: that is no error. */
+  /** Deletes the storage of the volume. Succeeds if it does not exist. */
   delete(volume: ExistingVolume, call: Call): Promise<void>
   /**
-   * What an earlier `provision` made under this name, if anything. Asked when a request is refused before `provision`
-   * is called, so that nothing is forgotten where the class was replaced between a crash and the next try.
+   * The volume that an earlier `provision` created under this name, if any. Called when a request is rejected before
+   * `provision`, so that no volume is forgotten if the class was replaced between a crash and the next try.
    */
   find?(
     wanted: { readonly volumeName: string; readonly sizeBytes: bigint },
     call: Call,
   ): Promise<MadeVolume | undefined>
   /**
-   * Whether the volume's source is one that this provisioner makes. Volumes without a provisioner's name are deleted
-   * by the one that says yes; volumes that carry its name and get a no are left alone, with an event. Default: volumes
-   * that carry its name, and only those.
+   * Whether the source of the volume is one that this provisioner creates. Volumes without the provisioned-by annotation
+   * are deleted if this returns true; volumes with its annotation for which it returns false are left alone, with an
+   * event. Default: only volumes with its annotation.
    */
   owns?(volume: ExistingVolume): boolean
 }
@@ -92,7 +96,7 @@ export interface MadeVolume {
   readonly source: VolumeSource
   /** Among them one accepted value for each label the claim's selector asks for. */
   readonly labels?: Readonly<Record<string, string>>
-  /** What `delete` will need to know; anyone may read it, so no credentials and nothing that points to them. */
+  /** What `delete` needs. Readable by all users of volumes, so no credentials and no references to them. */
   readonly annotations?: Readonly<Record<string, string>>
   /** Node labels: the volume can be used on nodes that have all labels of any one of these. Default: everywhere. */
   readonly reachableFrom?: readonly Readonly<Record<string, string>>[]
@@ -110,7 +114,7 @@ export interface ExistingVolume {
 }
 
 export interface Call {
-  /** Fires when the process is told to stop or the call takes too long: give up, and throw. */
+  /** Fires when the process stops or the call exceeds its time limit: stop and throw. */
   readonly signal: AbortSignal
 }
 

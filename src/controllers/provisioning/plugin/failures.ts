@@ -1,40 +1,40 @@
-// What a provisioner throws to say more than "it failed". Anything else that is thrown means: something may have been
-// made; it is shown as an event and the same request comes again, later and later.
+// Errors that a plugin throws to classify a failure. After any other error a volume may exist: it is recorded as an event,
+// and the same request is repeated with backoff.
 
 /** Found again across copies of this package, where `instanceof` would not be. */
 const MEANS: unique symbol = Symbol.for('stowage.dev/provisioner-failure')
 
-/** Nothing was made, and the same request will fail again: it is tried rarely, and when the class is replaced. */
+/** No volume exists, and the same request will fail again: retried rarely, and when the class is replaced. */
 export class Infeasible extends Error {
   override readonly name = 'Infeasible'
   readonly [MEANS] = 'infeasible'
 }
 
-/** Nothing was made and nothing is being made, so a claim that goes away meanwhile may go. It is tried again. */
+/** No volume exists or is being created, so the claim can be deleted. The request is retried. */
 export class NothingMade extends Error {
   override readonly name = 'NothingMade'
   readonly [MEANS] = 'final'
 }
 
-/** Nothing was made, since it cannot be on the selected node: the pod is placed again, perhaps elsewhere. */
+/** No volume exists, because it cannot be on the selected node: the pod is rescheduled. */
 export class TryAnotherNode extends Error {
   override readonly name = 'TryAnotherNode'
   readonly [MEANS] = 'reschedule'
 }
 
-/** The storage was not reached: whatever an earlier try left is as it was. */
+/** The storage was not reached: the result of earlier tries is unchanged. */
 export class NotReached extends Error {
   override readonly name = 'NotReached'
   readonly [MEANS] = 'noChange'
 }
 
-/** The claim or volume is for another instance of this provisioner. Nobody is told. */
+/** The claim or volume is for another instance of this provisioner. No event is recorded. */
 export class NotMine extends Error {
   override readonly name = 'NotMine'
   readonly [MEANS] = 'ignored'
 }
 
-/** The words of ../provisioner.ts. */
+/** The failures of ../provisioner.ts. */
 export type Meaning = 'infeasible' | 'final' | 'reschedule' | 'noChange' | 'ignored' | 'unfinished'
 
 export function meaningOf(thrown: unknown): Meaning {

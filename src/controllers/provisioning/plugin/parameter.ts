@@ -1,5 +1,5 @@
-// How a provisioner declares the parameters that classes may give it: what each is for, what it may be, and what it
-// becomes. The type of the declared value is the type `provision` gets. Applying a declaration is read-parameters.ts.
+// Declarations of the class parameters of a plugin: purpose, allowed values and type. The declared type is the type that
+// `provision` receives. read-parameters.ts applies the declarations.
 import { isQuantity, parseQuantity, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 
 export interface Parameter<T = unknown> {
@@ -7,11 +7,11 @@ export interface Parameter<T = unknown> {
   readonly doc: string
   /** For people: what it may be, after "expected": `fast or slow`. */
   readonly expected: string
-  /** A class without it is refused. */
+  /** A class without it is rejected. */
   readonly required: boolean
   /** Where the class does not give it. */
   readonly default: T | undefined
-  /** A credential: it is kept out of every message, and a volume that shows it is refused. */
+  /** A credential: removed from every message, and a volume that contains it is rejected. */
   readonly sensitive: boolean
   /** Every text it may be, where they are few. */
   readonly values?: readonly string[]

@@ -1,4 +1,4 @@
-// For tests: a claim, its class and the request they make, naming only what matters.
+// Builds a provision request for tests from the fields that matter.
 import type { PersistentVolumeClaimSpec } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { ProvisionRequest } from '../provisioner.ts'

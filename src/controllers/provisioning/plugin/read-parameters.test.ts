@@ -39,12 +39,12 @@ describe('parameters of a class', () => {
     })
   }
 
-  it('PROV-10 defaults stand in for what the class leaves out', () => {
+  it('PROV-10 use defaults for omitted parameters', () => {
     const declared = { a: parameter.text({ doc, default: 'x' }), b: parameter.text({ doc }) }
     expect(read(declared, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
   })
 
-  it('PROV-10 whatever a class gives, either all of it is known and read or all that is unknown is to blame', () => {
+  it('PROV-10 are all read, or rejected with all unknown ones named', () => {
     const declared = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
     const name = fc.oneof(fc.constantFrom('tier', 'note', '__proto__', 'constructor', 'toString'), fc.string())
     const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())

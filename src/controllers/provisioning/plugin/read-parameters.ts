@@ -1,5 +1,5 @@
-// A class's parameters against a provisioner's declarations: typed values, or the reason for refusing the class.
-// Pure. Messages name parameters; they show values only of those that are not declared sensitive.
+// Reads class parameters by the declarations of a plugin: typed values, or the reason to reject the class. Pure. Messages
+// never contain values of sensitive parameters.
 import type { Parameter, ParameterDeclarations } from './parameter.ts'
 import { quoted, shortened } from './wording.ts'
 

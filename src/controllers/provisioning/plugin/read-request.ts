@@ -1,5 +1,5 @@
-// A claim and its class, as the plugin that is to make the volume gets to see them; or the reason why it never gets to
-// see them. Whatever a plugin has not declared to understand is refused here, before anything is made. Pure.
+// Converts a claim and its class to the request of a plugin, or returns the reason to reject it: everything that the plugin
+// has not declared is rejected before the call. Pure.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'

@@ -1,5 +1,5 @@
-// A claim's selector against the labels a provisioner can give: for each label the values that will do, or the reason
-// why no volume of this provisioner can satisfy the selector. Pure.
+// Matches the selector of a claim with the labels that a plugin supports: the accepted values per label, or the reason why
+// no volume can satisfy the selector. Pure.
 import {
   type LabelRequirement,
   type LabelSelectorObject,

@@ -1,5 +1,5 @@
-// One call of a plugin's function: it is told when its time is over, and waited for all the same, so that no two calls
-// about one volume run at once. What it throws, whatever that is, becomes a CallFailed.
+// Calls a function of a plugin with a time limit: the signal fires at the limit, but the call is still awaited, so that no
+// two calls for one volume run at once. Everything thrown becomes a CallFailed.
 import type { Clock } from '../../../base/clock.ts'
 import type { Overdue } from '../provisioner.ts'
 import type { Call } from './contract.ts'
@@ -32,7 +32,7 @@ export class CallFailed extends Error {
 
 /** A call that gives up when it is told to has done so by then. */
 const GIVING_UP_MS = 1_000
-/** One that does not is told about again and again: events are forgotten after an hour. */
+/** A call that continues is reported repeatedly, because events expire after an hour. */
 const REMIND_MS = 600_000
 
 /** The given function calls with a signal that fires with the caller's, or when the time is over. */
@@ -40,7 +40,7 @@ export function timedCalls({ clock, timeoutMs, name }: TimedCalls) {
   const tooLong = `within the timeout of ${timeoutMs / 1_000} s`
 
   return async <T>({ signal, onOverdue }: Wait, run: (call: Call) => Promise<T>): Promise<T> => {
-    // Whoever begins to listen now would never hear it.
+    // A listener added now would never be called.
     if (signal.aborted) throw new CallFailed(`${name} was not asked: ${thrownText(signal.reason)}.`, 'noChange')
     const call = new AbortController()
     const overtime = new Error(`${name} was not done ${tooLong}.`)

@@ -1,4 +1,4 @@
-// Names and texts of other people inside our messages: quoted, and never so many or so long that the rest is lost.
+// Quotes names and texts from classes and plugins in messages, limited in number and length.
 import { inspect } from 'node:util'
 
 const NAMES_SHOWN_MAX = 8 // of more, the first ones and a count

@@ -1,5 +1,5 @@
-// A cluster for one provisioner, in memory and in this process: the real API server and the real lifecycle around the
-// plugin. Binding, which is others' work in a cluster, is done by hand here.
+// An in-memory cluster for one provisioner, in this process: the real API server and the real provisioning controllers around
+// the plugin. Binding, which other controllers do in a cluster, is done by hand here.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -7,7 +7,6 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
-import { ApiError } from '../api/status-error.ts'
 import {
   createApiServer,
   createBasicAuthorizer,
@@ -19,12 +18,13 @@ import {
 } from '../apiserver/index.ts'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
+import { find } from '../client/find.ts'
 import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
 import { existingVolume } from '../controllers/provisioning/plugin/check-result.ts'
 import type {
   AccessMode,
+  AnyProvisionerPlugin,
   ExistingVolume,
-  ProvisionerPlugin,
   VolumeMode,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -32,13 +32,13 @@ import { createCacheSet, type EventDetails } from '../runtime/index.ts'
 import { openMemoryStore } from '../store/memory.ts'
 import { PROVISIONER } from '../volumes/names.ts'
 
-export interface TrialOptions {
-  /** How long to wait for a volume to be made or deleted. Default 30 s. */
+export interface TestClusterOptions {
+  /** How long to wait for a volume to be provisioned or deleted. Default 30 s. */
   readonly timeoutMs?: number
 }
 
-/** What to ask for; what is left out has the defaults of any claim. */
-export interface TrialClaim {
+/** The claim to create; absent fields have the usual defaults. */
+export interface TestClaim {
   /** Default `1Gi`. */
   readonly size?: string
   /** Of the class. */
@@ -59,18 +59,18 @@ export interface TrialClaim {
   readonly selectedNode?: string
 }
 
-export interface TrialVolume extends ExistingVolume {
-  /** The claim it was made for. */
+export interface TestVolume extends ExistingVolume {
+  /** The claim it was provisioned for. */
   readonly claim: { readonly namespace: string; readonly name: string }
   readonly mountOptions: readonly string[]
 }
 
-export interface ProvisionerTrial {
-  /** Creates a class and a claim, and waits for the volume. Rejects with what the claim's event says. */
-  provision(claim?: TrialClaim): Promise<TrialVolume>
-  /** Deletes the claim, and waits until the provisioner has deleted the volume. Rejects with what its event says. */
-  release(volume: TrialVolume): Promise<void>
-  /** Ends the lifecycle and starts another one, as when the process is replaced. */
+export interface TestCluster {
+  /** Creates a class and a claim, and waits for the volume. Rejects with the message of the claim's event. */
+  provision(claim?: TestClaim): Promise<TestVolume>
+  /** Deletes the claim, and waits until the provisioner has deleted the volume. Rejects with the message of its event. */
+  release(volume: TestVolume): Promise<void>
+  /** Stops the controllers and starts new ones, as after a restart of the process. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -80,10 +80,10 @@ const LOOK_AGAIN_MS = 5
 const RETRY_MS = 20
 const NAMESPACE = 'default'
 
-export async function startTrial(
-  plugin: ProvisionerPlugin<any, any>,
-  { timeoutMs = TIMEOUT_MS }: TrialOptions = {},
-): Promise<ProvisionerTrial> {
+export async function startTestCluster(
+  plugin: AnyProvisionerPlugin,
+  { timeoutMs = TIMEOUT_MS }: TestClusterOptions = {},
+): Promise<TestCluster> {
   const clock = systemClock()
   const random = systemRandom()
   const store = await openMemoryStore({ clock })
@@ -124,9 +124,9 @@ export async function startTrial(
     }
   }
 
-  async function provision(wish: TrialClaim = {}): Promise<TrialVolume> {
+  async function provision(request: TestClaim = {}): Promise<TestVolume> {
     const name = `trial-${++count}`
-    const { parameters, mountOptions, selectedNode } = wish
+    const { parameters, mountOptions, selectedNode } = request
     await client.create(storageClassKind, {
       metadata: { name },
       provisioner: plugin.name,
@@ -134,14 +134,14 @@ export async function startTrial(
       ...(mountOptions ? { mountOptions: [...mountOptions] } : {}),
       volumeBindingMode: selectedNode ? 'WaitForFirstConsumer' : 'Immediate',
     })
-    const claim = await client.create(persistentVolumeClaimKind, claimOf(name, wish, plugin.name))
+    const claim = await client.create(persistentVolumeClaimKind, claimOf(name, request, plugin.name))
     const uid = claim.metadata.uid!
     const volume = await until(`a volume for the claim "${name}"`, uid, () => volumeNamed(`pvc-${uid}`))
     const { mountOptions: options = [] } = volume.spec ?? {}
     return { ...existingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
   }
 
-  async function release({ name, claim }: TrialVolume): Promise<void> {
+  async function release({ name, claim }: TestVolume): Promise<void> {
     const bound = await volumeNamed(name)
     if (!bound) throw new Error(`There is no volume "${name}" any more.`)
     await client.delete(persistentVolumeClaimKind, claim)
@@ -152,7 +152,7 @@ export async function startTrial(
       const left = await volumeNamed(name)
       if (!left) return true
       const { deletionTimestamp, finalizers = [] } = left.metadata
-      // Protection of volumes in use is another controller's; this one is not in use.
+      // The protection controller does not run here; the volume is not in use.
       if (deletionTimestamp && finalizers.join() === 'kubernetes.io/pv-protection') {
         await client.patch(persistentVolumeKind, { name }, { type: 'merge', body: { metadata: { finalizers: null } } })
       }
@@ -161,19 +161,17 @@ export async function startTrial(
   }
 
   const volumeNamed = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
-    client.get(persistentVolumeKind, { name }).catch((error) => {
-      if (error instanceof ApiError && error.code === 404) return undefined
-      throw error
-    })
+    find(client, persistentVolumeKind, { name })
 
-  /** What `look` finds; a warning about the object meanwhile ends the wait. */
+  /** The result of `look`; a Warning event on the object ends the wait. */
   async function until<T>(what: string, uid: string, look: () => Promise<T | undefined>): Promise<T> {
     for (const startMs = clock.monotonicMs(); ; await clock.sleep(LOOK_AGAIN_MS)) {
       const found = await look()
       if (found !== undefined) return found
       const warning = warnings.get(uid)
       if (warning !== undefined) throw new Error(warning)
-      if (clock.monotonicMs() - startMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain for ${what}.`)
+      if (clock.monotonicMs() - startMs > timeoutMs)
+        throw new Error(`Timed out after ${timeoutMs} ms waiting for ${what}.`)
     }
   }
 
@@ -191,20 +189,22 @@ export async function startTrial(
   }
 }
 
-const claimOf = (name: string, wish: TrialClaim, provisioner: string): PersistentVolumeClaim => ({
+const claimOf = (name: string, request: TestClaim, provisioner: string): PersistentVolumeClaim => ({
   metadata: {
     namespace: NAMESPACE,
     name,
     annotations: {
       [PROVISIONER]: provisioner,
-      ...(wish.selectedNode ? { 'volume.kubernetes.io/selected-node': wish.selectedNode } : {}),
+      ...(request.selectedNode ? { 'volume.kubernetes.io/selected-node': request.selectedNode } : {}),
     },
   },
   spec: {
     storageClassName: name,
-    accessModes: [...(wish.accessModes ?? ['ReadWriteOnce' as const])],
-    resources: { requests: { storage: wish.size ?? '1Gi' } },
-    ...(wish.volumeMode ? { volumeMode: wish.volumeMode } : {}),
-    ...(wish.selector ? { selector: wish.selector as NonNullable<PersistentVolumeClaim['spec']>['selector'] } : {}),
+    accessModes: [...(request.accessModes ?? ['ReadWriteOnce' as const])],
+    resources: { requests: { storage: request.size ?? '1Gi' } },
+    ...(request.volumeMode ? { volumeMode: request.volumeMode } : {}),
+    ...(request.selector
+      ? { selector: request.selector as NonNullable<PersistentVolumeClaim['spec']>['selector'] }
+      : {}),
   },
 })
