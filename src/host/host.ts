@@ -12,7 +12,7 @@ export interface Host {
   readonly usage: Usage
 }
 
-/** Whether something is possible on this machine; if not, the reason, which tells the operator what to change. */
+/** Whether something is possible on this machine; if not, the reason, for the operator. */
 export type Ability = { readonly yes: true } | { readonly yes: false; readonly because: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const

@@ -11,7 +11,7 @@ describe('attachment', () => {
   const handleOf = (world: Awaited<ReturnType<typeof createAgentFixture>>) => Object.keys(world.fake.state.volumes)[0]!
 
   for (const csiDriver of [{ attachRequired: true }, null]) {
-    const situation = csiDriver ? 'where the driver asks for it' : 'where nobody says that none is needed'
+    const situation = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
     it(`SYS-18 SYS-7 waits for the volume to be attached, ${situation}, and passes on the publish context`, async () => {
       const world = await createAgentFixture({ csiDriver })
       await world.aVolume('orders')

@@ -10,12 +10,12 @@ import { markIdleNodes } from './idle-nodes.ts'
 
 describe('nodes that do not run', () => {
   let dir: string
-  let trial: ServerFixture
+  let fixture: ServerFixture
   let client: Client
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-idle-'))
-    trial = await createServerFixture()
-    client = inProcessClient(trial.server.objects, SYSTEM_USER)
+    fixture = await createServerFixture()
+    client = inProcessClient(fixture.server.objects, SYSTEM_USER)
     for (const name of ['node-1', 'node-2', 'node-10', 'other']) await aNode(name)
   })
   afterEach(() => rm(dir, { recursive: true }))
@@ -26,7 +26,7 @@ describe('nodes that do not run', () => {
     const body = { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] } }
     await client.patch(nodeKind, { name }, { type: 'merge', body }, { subresource: 'status' })
   }
-  const mark = (count: number) => markIdleNodes({ dir, count, client, clock: trial.clock })
+  const mark = (count: number) => markIdleNodes({ dir, count, client, clock: fixture.clock })
   const standing = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
     const ready = status?.conditions?.find(({ type }) => type === 'Ready')
@@ -54,6 +54,6 @@ describe('nodes that do not run', () => {
     await client.delete(nodeKind, { name: 'node-2' })
     await writeFile(join(dir, 'node-3'), '')
     expect(await mark(1)).toEqual(['node-10'])
-    expect(await markIdleNodes({ dir: join(dir, 'none'), count: 0, client, clock: trial.clock })).toEqual([])
+    expect(await markIdleNodes({ dir: join(dir, 'none'), count: 0, client, clock: fixture.clock })).toEqual([])
   })
 })

@@ -33,9 +33,9 @@ interface CacheTrial {
 }
 
 async function aCache(options: CacheTrial = {}) {
-  const trial = await createServerFixture({ history: { entriesMax: options.entriesMax ?? 10_000 } })
-  const { clock } = trial
-  const real = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const fixture = await createServerFixture({ history: { entriesMax: options.entriesMax ?? 10_000 } })
+  const { clock } = fixture
+  const real = inProcessClient(fixture.server.objects, SYSTEM_USER)
   const client = flakyClient(real)
   client.watchList = options.watchList ?? 'served'
   const cache = createCache({
@@ -44,20 +44,20 @@ async function aCache(options: CacheTrial = {}) {
     clock,
     random: options.random ?? (() => 0.5),
   })
-  const told: string[] = []
+  const notified: string[] = []
   cache.subscribe({
-    added: ({ metadata, data }) => void told.push(`+${metadata.name}=${data?.k}`),
-    updated: (next, old) => void told.push(`~${next.metadata.name}=${old.data?.k}→${next.data?.k}`),
-    deleted: ({ metadata }) => void told.push(`-${metadata.name}`),
+    added: ({ metadata, data }) => void notified.push(`+${metadata.name}=${data?.k}`),
+    updated: (next, old) => void notified.push(`~${next.metadata.name}=${old.data?.k}→${next.data?.k}`),
+    deleted: ({ metadata }) => void notified.push(`-${metadata.name}`),
   })
   const closing = new AbortController()
   const running = cache.run(closing.signal)
   stops.push(async () => {
     closing.abort()
     await running
-    await trial.store.close()
+    await fixture.store.close()
   })
-  return { trial, clock, real, client, cache, told, closing, store: trial.store }
+  return { fixture, clock, real, client, cache, notified, closing, store: fixture.store }
 }
 
 /** Moves time until the condition holds, as long as it takes reconnecting at most. */
@@ -74,14 +74,14 @@ const shows = (cache: Cache<any>) =>
 
 describe('a cache', () => {
   it('holds the list, follows every change, and passes the old object to subscribers', async () => {
-    const { clock, real, cache, told } = await aCache()
+    const { clock, real, cache, notified } = await aCache()
     await real.create(configMapKind, map('a'))
     await until(clock, () => cache.synced && cache.size === 1)
     await real.patch(configMapKind, ref('a'), set('1'))
     await real.create(configMapKind, map('b'))
     await real.delete(configMapKind, ref('a'))
-    await until(clock, () => told.length === 4)
-    expect(told).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
+    await until(clock, () => notified.length === 4)
+    expect(notified).toEqual(['+a=0', '~a=0→1', '+b=0', '-a'])
     expect(cache.get('default/b')?.data).toEqual({ k: '0' })
     expect(cache.get(ref('a'))).toBeUndefined()
     expect(cache.list('default').map(({ metadata }) => metadata.name)).toEqual(['b'])
@@ -99,7 +99,7 @@ describe('a cache', () => {
   })
 
   it('applies an own write once, before the watch delivers it, and only to objects it holds', async () => {
-    const { clock, real, cache, told } = await aCache()
+    const { clock, real, cache, notified } = await aCache()
     await real.create(configMapKind, map('a'))
     await until(clock, () => cache.size === 1)
     const written = await real.patch(configMapKind, ref('a'), set('1'))
@@ -109,10 +109,10 @@ describe('a cache', () => {
     await real.delete(configMapKind, ref('gone'))
     cache.learn(gone)
     await real.patch(configMapKind, ref('a'), set('2'))
-    await until(clock, () => told.includes('~a=1→2'))
+    await until(clock, () => notified.includes('~a=1→2'))
     cache.learn(written) // late: the cache has a newer version
     expect(shows(cache)).toEqual({ a: '2' })
-    expect(told.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
+    expect(notified.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
 
   it('looks up by index, including objects from before the index and changed values', async () => {
@@ -144,35 +144,35 @@ describe('a cache', () => {
   })
 
   it('calls the other subscribers when one throws', async () => {
-    const { clock, real, cache, told } = await aCache()
+    const { clock, real, cache, notified } = await aCache()
     cache.subscribe({
       added: () => {
         throw new Error('mine')
       },
     })
     await real.create(configMapKind, map('a'))
-    await until(clock, () => told.length === 1)
+    await until(clock, () => notified.length === 1)
     await real.create(configMapKind, map('b'))
-    await until(clock, () => told.length === 2)
+    await until(clock, () => notified.length === 2)
   })
 })
 
 describe('a cache whose connection breaks', () => {
   it('resumes from the last version without a list and without repeating an event', async () => {
-    const { clock, real, client, cache, told } = await aCache()
+    const { clock, real, client, cache, notified } = await aCache()
     await until(clock, () => cache.synced)
     for (let round = 0; round < 5; round++) {
       client.cut(round % 2 ? broken : undefined)
       await real.create(configMapKind, map(`m${round}`))
       await until(clock, () => cache.size === round + 1)
     }
-    expect(told).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
+    expect(notified).toEqual([0, 1, 2, 3, 4].map((round) => `+m${round}=0`))
     expect(client.watches.filter(({ sendInitialEvents }) => sendInitialEvents).length).toBe(1)
     expect(client.lists).toBe(0)
   })
 
   it('delivers all changes of one version when the stream breaks between them', async () => {
-    const { clock, real, client, cache, told, store } = await aCache()
+    const { clock, real, client, cache, notified, store } = await aCache()
     await real.create(configMapKind, map('a'))
     await real.create(configMapKind, map('b'))
     await until(clock, () => cache.size === 2)
@@ -181,11 +181,11 @@ describe('a cache whose connection breaks', () => {
     await store.transact(() => ['a', 'b'].map((name) => ({ delete: `core/configmaps/default/${name}` })))
     await until(clock, () => cache.size === 0)
     stop()
-    expect(told).toEqual(['+a=0', '+b=0', '-a', '-b'])
+    expect(notified).toEqual(['+a=0', '+b=0', '-a', '-b'])
   })
 
   it('finds an object deleted while disconnected after its history is compacted', async () => {
-    const { clock, real, client, cache, told } = await aCache({ entriesMax: 20 })
+    const { clock, real, client, cache, notified } = await aCache({ entriesMax: 20 })
     await real.create(configMapKind, map('gone'))
     await real.create(configMapKind, map('kept'))
     await real.create(configMapKind, map('replaced'))
@@ -196,10 +196,10 @@ describe('a cache whose connection breaks', () => {
     await real.delete(configMapKind, ref('replaced'))
     await real.create(configMapKind, map('replaced', 'new'))
     for (let i = 1; i <= 50; i++) await real.patch(configMapKind, ref('kept'), set(String(i)))
-    told.length = 0
+    notified.length = 0
     client.watchError = undefined
     await until(clock, () => cache.get(ref('kept'))?.data?.k === '50')
-    expect(told.toSorted()).toEqual(['+replaced=new', '-gone', '-replaced', '~kept=0→50'])
+    expect(notified.toSorted()).toEqual(['+replaced=new', '-gone', '-replaced', '~kept=0→50'])
     expect(cache.stats()).toMatchObject({ relists: 2, foundByRelist: 3 })
   })
 
@@ -273,20 +273,20 @@ describe('a cache whose connection breaks', () => {
   })
 
   it.each(['ignored', 'refused', 'broken'] as const)('lists where WatchList is %s', async (watchList) => {
-    const { clock, real, client, cache, told } = await aCache({ watchList })
+    const { clock, real, client, cache, notified } = await aCache({ watchList })
     for (const name of ['a', 'b']) await real.create(configMapKind, map(name))
     await until(clock, () => cache.size === 2)
     await real.delete(configMapKind, ref('a'))
-    await until(clock, () => told.length === 3)
-    expect(told).toEqual(['+a=0', '+b=0', '-a'])
+    await until(clock, () => notified.length === 3)
+    expect(notified).toEqual(['+a=0', '+b=0', '-a'])
     expect(client.lists).toBe(1)
   })
 
   it('leaves no stream, watcher or listener behind after a thousand reconnects', async () => {
-    const { clock, trial, real, client, cache, closing } = await aCache()
+    const { clock, fixture, real, client, cache, closing } = await aCache()
     await until(clock, () => cache.synced)
     const listeners = countListeners(closing.signal)
-    const watchers = trial.store.stats().watchers
+    const watchers = fixture.store.stats().watchers
     for (let round = 0; round < 1_000; round++) {
       client.cut(round % 3 ? broken : undefined)
       await clock.advance(70_000)
@@ -295,7 +295,7 @@ describe('a cache whose connection breaks', () => {
     expect(client.watches.length).toBeGreaterThan(1_000)
     expect(client.streams).toBe(1)
     expect(countListeners(closing.signal)).toBe(listeners)
-    expect(trial.store.stats().watchers).toBe(watchers)
+    expect(fixture.store.stats().watchers).toBe(watchers)
     await real.create(configMapKind, map('still-alive'))
     await until(clock, () => cache.size === 1)
   })

@@ -64,10 +64,10 @@ export function createController(options: ControllerOptions): Controller {
 }
 
 function feed({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): () => void {
-  const addAll = (object: any) => {
+  const addAll = (object: Parameters<Source['keysOf']>[0]) => {
     for (const key of keysOf(object)) queue.add(key)
   }
-  const addUndone = (object: any) => {
+  const addUndone = (object: Parameters<Source['keysOf']>[0]) => {
     if (queue.isEmpty()) return
     for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
   }

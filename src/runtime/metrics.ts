@@ -1,8 +1,13 @@
 // Metrics of the runtime, under the names of client-go and controller-runtime: requests, watches, work queues, leadership.
+
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { KubeObject } from '../api/kind.ts'
 import type { RequestObserver } from '../client/http/http-client.ts'
 import type { Cache } from './cache.ts'
 import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
+
+/** The part of a cache that the gauges read. */
+type MeasuredCache = Pick<Cache<KubeObject>, 'kind' | 'lastEventAgeMs' | 'stats'>
 
 export interface ClientMetrics {
   /** For httpClient. */
@@ -11,7 +16,7 @@ export interface ClientMetrics {
   queueObserver(name: string): WorkQueueObserver
   /** The gauges read these queues and caches when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
-  readonly caches: Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>
+  readonly caches: Set<MeasuredCache>
   leadership(name: string, isLeader: boolean): void
   /** The work done under the lease failed, and is restarted. */
   leaderWorkFailed(name: string): void
@@ -23,7 +28,7 @@ const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
 export function createClientMetrics(registry: Registry): ClientMetrics {
   const registers = [registry]
   const queues = new Set<Pick<WorkQueue, 'name' | 'stats'>>()
-  const caches = new Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>()
+  const caches = new Set<MeasuredCache>()
 
   const requestsTotal = new Counter({
     name: 'rest_client_requests_total',
@@ -73,11 +78,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     'Age of the key that has been processed longest.',
     ({ longestSeconds }) => longestSeconds,
   )
-  const cacheGauge = (
-    name: string,
-    help: string,
-    value: (cache: Pick<Cache<any>, 'lastEventAgeMs' | 'stats'>) => number,
-  ) =>
+  const cacheGauge = (name: string, help: string, value: (cache: MeasuredCache) => number) =>
     new Gauge({
       name,
       help,

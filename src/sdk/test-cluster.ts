@@ -125,7 +125,7 @@ export async function startTestCluster(
   }
 
   async function provision(request: TestClaim = {}): Promise<TestVolume> {
-    const name = `trial-${++count}`
+    const name = `claim-${++count}`
     const { parameters, mountOptions, selectedNode } = request
     await client.create(storageClassKind, {
       metadata: { name },

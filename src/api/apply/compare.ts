@@ -95,7 +95,7 @@ function compareKeyed(shape: Shape, before: Indexed, after: Indexed, walk: Walk)
   }
 }
 
-/** Several items with the same key cannot be told apart: on that side they count as one leaf. */
+/** Several items with the same key cannot be distinguished: on that side they count as one leaf. */
 function compareRepeated(shape: Shape, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
   const path = [...walk.path, key]
   const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(shape, items[0]))

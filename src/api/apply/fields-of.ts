@@ -65,7 +65,7 @@ function nodeAt(shape: Shape, value: DeclaredValue, counts: boolean, everyNode: 
   }
 }
 
-/** Items with the same key cannot be told apart: together they are one leaf, owned as a whole. */
+/** Items with the same key cannot be distinguished: together they are one leaf, owned as a whole. */
 function itemsBelow(shape: ItemsShape, items: readonly Value[], everyNode: boolean, below: DraftSet): DraftSet {
   for (const item of items) {
     const key = shape.keyOf(item)

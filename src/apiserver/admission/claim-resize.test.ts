@@ -335,7 +335,7 @@ describe('quota by actual size', () => {
     expect(settled.spec.allocatedResources).toEqual({ storage: '20Gi' })
     expect(await used()).toBe('20Gi')
     const counted = tally({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [settled])
-    expect(textOf(counted), 'whoever counts comes to the same, without knowing of the flag').toEqual({
+    expect(textOf(counted), 'every counter computes the same sum, independent of the flag').toEqual({
       'requests.storage': '20Gi',
     })
     await accepted('100Gi')

@@ -14,15 +14,15 @@ let server: ServerFixture
 let controller: EphemeralController
 let registry: Registry
 let stop: () => Promise<void>
-const told: string[] = []
+const recorded: string[] = []
 
 beforeEach(async () => {
   server = await createServerFixture()
-  told.length = 0
+  recorded.length = 0
   registry = new Registry()
   const events: EventRecorder = {
     record: (_kind, { metadata }, { type, reason, message }) =>
-      void told.push(`${metadata.name} ${type} ${reason}: ${message}`),
+      void recorded.push(`${metadata.name} ${type} ${reason}: ${message}`),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
@@ -86,8 +86,8 @@ describe('generic ephemeral volumes', () => {
   it('CAP-14 keeps a claim that the pod does not own, with an event', async () => {
     await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { mine: 'yes' } }, spec })
     await aPod('web')
-    await until(() => told.length > 0, 'the event')
-    expect(told).toEqual([
+    await until(() => recorded.length > 0, 'the event')
+    expect(recorded).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
     ])
     const { metadata } = (await server.get(`${CLAIMS}/web-v`)).json
@@ -106,7 +106,7 @@ describe('generic ephemeral volumes', () => {
     await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
     await aPod('web')
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    expect(told).toEqual([])
+    expect(recorded).toEqual([])
   })
 
   it('CAP-14 recreates a deleted claim while the pod exists', async () => {
@@ -123,8 +123,8 @@ describe('generic ephemeral volumes', () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await aPod('p')
-    await until(() => told.length > 0, 'the event')
-    expect(told[0]).toBe(
+    await until(() => recorded.length > 0, 'the event')
+    expect(recorded[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
         'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
     )

@@ -17,11 +17,15 @@ const plan = (node: Node, states: OwnerState[] = [], dependents: Node[] = []) =>
 
 describe('planGarbage', () => {
   it.each<[string, OwnerState[], object]>([
-    ['belongs to nobody', [], { do: 'nothing' }],
+    ['has no owner', [], { do: 'nothing' }],
     ['all owners are there', ['present', 'present'], { do: 'nothing' }],
-    ['nobody can say', ['unknown'], { do: 'nothing' }],
+    ['its owner is of a kind that is not served', ['unknown'], { do: 'nothing' }],
     ['all owners are gone', ['absent', 'absent'], { do: 'delete', propagation: 'Background' }],
-    ['one is gone, nobody knows of the other', ['absent', 'unknown'], { do: 'remove-owners', uids: ['o0'] }],
+    [
+      'one owner does not exist, the other is of a kind that is not served',
+      ['absent', 'unknown'],
+      { do: 'remove-owners', uids: ['o0'] },
+    ],
     ['one is gone, one stays', ['present', 'absent'], { do: 'remove-owners', uids: ['o1'] }],
     ['its owner waits for it', ['leaving'], { do: 'delete', propagation: 'Background' }],
     ['one owner waits, one stays', ['leaving', 'present'], { do: 'nothing' }],

@@ -167,7 +167,7 @@ describe('pods without a node agent', () => {
     })
     const before = world.writes.length
     await world.pass(200_000)
-    expect(world.writes.length).toBe(before) // the rest is for whoever holds it
+    expect(world.writes.length).toBe(before) // a finalizer keeps it
     expect(await world.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
@@ -260,9 +260,9 @@ describe('events', () => {
     await world.settle()
     await stop()
     const { items } = await world.client.list(eventKind)
-    const told = items.map(({ reason, source, involvedObject }) => [reason, source?.component, involvedObject.name])
-    expect(told).toContainEqual(['RegisteredNode', 'node-controller', 'a'])
-    expect(told).toContainEqual(['TaintManagerEviction', 'taint-eviction-controller', 'p'])
+    const recorded = items.map(({ reason, source, involvedObject }) => [reason, source?.component, involvedObject.name])
+    expect(recorded).toContainEqual(['RegisteredNode', 'node-controller', 'a'])
+    expect(recorded).toContainEqual(['TaintManagerEviction', 'taint-eviction-controller', 'p'])
   })
 })
 

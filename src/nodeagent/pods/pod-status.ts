@@ -155,7 +155,7 @@ function containerStatusOf(
   }
 }
 
-/** As told by whoever runs it; else as the status before remembers it. */
+/** The last termination as the containers report it, else from the previous status. */
 function lastStateOf(
   view: ContainerView,
   old: ContainerStatus | undefined,
@@ -166,8 +166,8 @@ function lastStateOf(
   if (view.is === 'ended' || !view.last) return view.is === 'waiting' && ended ? { terminated: ended } : known
   const { code: exitCode, reason, startedMs } = view.last
   const startedAt = timestamp(startedMs)
-  const told = [ended, known?.terminated].find((one) => one?.startedAt === startedAt)
-  return { terminated: { exitCode, reason, startedAt, finishedAt: told?.finishedAt ?? now } }
+  const before = [ended, known?.terminated].find((one) => one?.startedAt === startedAt)
+  return { terminated: { exitCode, reason, startedAt, finishedAt: before?.finishedAt ?? now } }
 }
 
 const idOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })
@@ -182,9 +182,9 @@ export function statusPatch(old: Readonly<PodStatus> | undefined, next: PodStatu
     ([key, value]) => key !== 'conditions' && !isDeepStrictEqual(old?.[key as keyof PodStatus], value),
   )
   if (conditions.length + others.length === 0) return undefined
-  // Null removes what an earlier state of the same condition said.
-  const told = conditions.map((condition) => ({ reason: null, message: null, ...condition }))
-  return { ...Object.fromEntries(others), ...(told.length > 0 ? { conditions: told } : {}) }
+  // Null removes reason and message of the condition's earlier state.
+  const patches = conditions.map((condition) => ({ reason: null, message: null, ...condition }))
+  return { ...Object.fromEntries(others), ...(patches.length > 0 ? { conditions: patches } : {}) }
 }
 
 const CONDITION_FIELDS = ['status', 'reason', 'message'] as const

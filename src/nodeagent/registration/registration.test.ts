@@ -70,7 +70,7 @@ describe('registration of a driver', () => {
 
   it('CAP-3 the CSINode of an earlier node of the same name is replaced', async () => {
     const world = await createAgentFixture({ settings, starts: false })
-    const owner = { apiVersion: 'v1', kind: 'Node', name: NODE, uid: 'somebody-else' }
+    const owner = { apiVersion: 'v1', kind: 'Node', name: NODE, uid: 'another-owner' }
     await world.server.post('/apis/storage.k8s.io/v1/csinodes', {
       metadata: { name: NODE, ownerReferences: [owner] },
       spec: { drivers: [{ name: 'old.example.com', nodeID: 'x', topologyKeys: [] }] },
@@ -79,7 +79,7 @@ describe('registration of a driver', () => {
     await world.until(() => world.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
     const { metadata, spec } = (await world.server.get(CSI_NODE)).json
     expect(spec.drivers.map(({ name }: { name: string }) => name)).toEqual([DRIVER])
-    expect(metadata.ownerReferences[0].uid).not.toBe('somebody-else')
+    expect(metadata.ownerReferences[0].uid).not.toBe('another-owner')
   })
 
   it('CAP-3 replaces the CSINode entry when the topology has changed', async () => {
@@ -208,7 +208,7 @@ describe('over real sockets', () => {
       { pluginRegistered: true, error: '' },
       { pluginRegistered: false, error: 'no' },
     ])
-    await expect(calls.getInfo(join(dir, 'nobody.sock'))).rejects.toThrow(/GetInfo at .*nobody.sock/)
+    await expect(calls.getInfo(join(dir, 'missing.sock'))).rejects.toThrow(/GetInfo at .*missing.sock/)
   })
 })
 

@@ -146,9 +146,9 @@ describe('ResourceQuota', () => {
     const { object } = tryCreate(resourceQuotaKind, aQuota({ hard: { pods: '2' } }))
     const hard = { 'requests.storage': '10Gi', pods: '2', 'limits.cpu': '4', 'limits.iops': '100' }
     const status = { hard, used: { 'requests.storage': '1Gi', 'limits.cpu': '500m' } }
-    const trial = tryStatus(resourceQuotaKind, object, status)
-    expect(trial.errors).toEqual([])
-    expect(row(resourceQuotaKind, trial.object)).toMatchObject({
+    const result = tryStatus(resourceQuotaKind, object, status)
+    expect(result.errors).toEqual([])
+    expect(row(resourceQuotaKind, result.object)).toMatchObject({
       Request: 'pods: 0/2, requests.storage: 1Gi/10Gi',
       Limit: 'limits.cpu: 500m/4, limits.iops: 0/100',
     })
