@@ -46,7 +46,6 @@ export interface ServerFixture {
 }
 
 /** Parsed JSON whose shape a test asserts. */
-// biome-ignore lint/suspicious/noExplicitAny: tests read any field of any response
 export type Json = any
 
 type Headers = Readonly<Record<string, string>>

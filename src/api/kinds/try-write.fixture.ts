@@ -39,7 +39,6 @@ export function tryCreate<T extends KubeObject>(
 }
 
 /** A copy of a stored object, which tests edit freely, also in ways that its type does not allow. */
-// biome-ignore lint/suspicious/noExplicitAny: tests write invalid values and fields that do not exist
 export type Draft = any
 
 /** `change` edits a copy of the stored object, as a client would. */
