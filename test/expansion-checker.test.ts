@@ -1,4 +1,4 @@
-// The checker of growth, shown the crimes it is there for.
+// Feeds the expansion checker the violations it must find.
 import { describe, expect, it } from 'vitest'
 import { callDriver } from '../src/csi/driver.ts'
 import { Controller } from '../src/csi/gen/csi_pb.js'
@@ -7,9 +7,9 @@ import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 
 const GI = 1024 ** 3
 
-/** A store in which a commit is what the test says, and a driver that holds what it says. */
+/** A store and a driver whose content the test sets. */
 async function aWorld({ followsRealSize = false } = {}) {
-  const crimes: string[] = []
+  const violations: string[] = []
   const held = { capacityBytes: GI, onNodes: { n: { fileSystemBytes: GI } } }
   let onEvents: (events: object[]) => void = () => {}
   let revision = 0
@@ -24,7 +24,7 @@ async function aWorld({ followsRealSize = false } = {}) {
     driver: { state: () => ({ volumes: { 'vol-a': held } }), settings: { expandsOnNode: true } },
     followsRealSize,
     maximumBytes: 10 * GI,
-    convict: (crime: string) => void crimes.push(crime),
+    reportViolation: (violation: string) => void violations.push(violation),
   } as unknown as ExpansionRules)
   await Promise.resolve()
   const commit = (...objects: [string, object][]) =>
@@ -36,7 +36,7 @@ async function aWorld({ followsRealSize = false } = {}) {
       })),
     )
   const world = {
-    crimes,
+    violations,
     checker,
     held,
     claim(request: string, { mark = request, status = {} as object } = {}) {
@@ -73,7 +73,7 @@ async function aWorld({ followsRealSize = false } = {}) {
     /** The driver is asked for so much. */
     ask: (gi: number) =>
       callDriver(
-        checker.witness(createCsiDriver(async () => ({}) as never)),
+        checker.wrapDriver(createCsiDriver(async () => ({}) as never)),
         Controller.method.controllerExpandVolume,
         { volumeId: 'vol-a', capacityRange: { requiredBytes: BigInt(gi * GI) } } as never,
         {},
@@ -81,82 +81,86 @@ async function aWorld({ followsRealSize = false } = {}) {
   }
   world.volume('1Gi')
   world.claim('1Gi')
-  expect(crimes).toEqual([])
+  expect(violations).toEqual([])
   return world
 }
 
 describe('the checker of growth', () => {
-  it('SYS-14 lets an ordinary growth pass', async () => {
+  it('SYS-14 accepts an ordinary expansion', async () => {
     const world = await aWorld()
     world.quota('10Gi', '1Gi')
     world.claim('3Gi')
     world.quota('10Gi', '3Gi')
-    world.crimes.length = 0 // here the charge came after the claim: in the server it is one write
+    world.violations.length = 0 // here the charge came after the claim: in the server it is one write
     await world.ask(3)
     world.held.capacityBytes = 3 * GI
     world.volume('3Gi')
     world.held.onNodes.n.fileSystemBytes = 3 * GI
     world.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
-    expect(world.crimes).toEqual([])
+    expect(world.violations).toEqual([])
     expect(world.checker.problems()).toEqual([])
   })
 
-  it('SYS-14 convicts whoever says more than there is', async () => {
+  it('SYS-14 reports a claim or volume that reports more than there is', async () => {
     const world = await aWorld()
     world.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     world.volume('3Gi')
-    expect(world.crimes).toEqual([
-      `a is said to have ${3 * GI}, the device has ${GI}`,
-      `a is said to have ${3 * GI}, its file system has ${GI}`,
-      `volume pv-a is said to have ${3 * GI}, the device has ${GI}`,
+    expect(world.violations).toEqual([
+      `a reports ${3 * GI}, the device has ${GI}`,
+      `a reports ${3 * GI}, its file system has ${GI}`,
+      `volume pv-a reports ${3 * GI}, the device has ${GI}`,
     ])
   })
 
-  it('SYS-14 convicts sizes and marks that fall', async () => {
+  it('SYS-14 reports sizes and marks that decrease', async () => {
     const world = await aWorld()
     world.held.capacityBytes = world.held.onNodes.n.fileSystemBytes = 3 * GI
     world.claim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
     world.volume('3Gi')
     world.claim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
     world.volume('2Gi')
-    expect(world.crimes).toEqual(['the capacity of a fell', 'the mark of a fell', 'the capacity of volume pv-a fell'])
+    expect(world.violations).toEqual([
+      'the capacity of a fell',
+      'the mark of a fell',
+      'the capacity of volume pv-a fell',
+    ])
   })
 
-  it('SYS-14 a mark may fall to the real size where that is wanted, and only then when nothing is under way', async () => {
+  it('SYS-14 accepts a mark that falls to the real size only if configured and at rest', async () => {
     const world = await aWorld({ followsRealSize: true })
     world.claim('1Gi', { mark: '5Gi' })
     world.claim('1Gi', { mark: '1Gi' })
-    expect(world.crimes).toEqual([])
+    expect(world.violations).toEqual([])
     const underWay = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
     world.claim('1Gi', { mark: '5Gi', status: underWay })
     world.claim('1Gi', { mark: '1Gi', status: underWay })
-    expect(world.crimes).toEqual(['the mark of a fell'])
+    expect(world.violations).toEqual(['the mark of a fell'])
   })
 
-  it('SYS-14 convicts storage that nobody is charged for, asked for or had', async () => {
+  it('SYS-14 reports storage that is not charged, and calls with a wrong size', async () => {
     const world = await aWorld()
     await world.ask(2)
     world.held.capacityBytes = 2 * GI
     world.claim('1Gi')
     await world.ask(1)
-    expect(world.crimes).toEqual([
-      `the driver is asked for ${2 * GI} where ${GI} is charged`,
+    expect(world.violations).toEqual([
+      `the driver is called with ${2 * GI}, but ${GI} is charged`,
       `a has ${2 * GI} and is charged ${GI}`,
-      `the driver is asked for ${GI} of vol-a, which has ${2 * GI}`,
+      `the driver is called with ${GI} for vol-a, which has ${2 * GI}`,
     ])
   })
 
-  it('SYS-14 convicts a quota that is exceeded, and one that does not add up', async () => {
+  it('SYS-14 reports an exceeded quota, and one whose usage is wrong', async () => {
     const world = await aWorld()
     world.quota('2Gi', '1Gi')
     world.quota('2Gi', '3Gi')
-    expect(world.crimes).toEqual([
+    expect(world.violations).toEqual([
       `quota q was exceeded: ${3 * GI} of ${2 * GI}`,
       `the quota says ${3 * GI}, the claims add up to ${GI}`,
     ])
   })
 
-  it('SYS-14 finds what is left undone, and takes a reason for an answer', async () => {
+  it('SYS-14 reports an incomplete expansion without a reason', async () => {
     const world = await aWorld()
     world.claim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
     expect(world.checker.problems()).toContain('a is still NodeResizePending')

@@ -1,6 +1,6 @@
-// Judges growth, commit by commit and call by call, with arithmetic of its own: no size falls, nobody is told of a size
-// that is not there, the driver is never asked for more than is charged nor for less than it has, and what a quota says
-// is what the claims add up to. At rest every claim has what it asks for, or says why not.
+// Checks expansion, commit by commit and call by call, with independent arithmetic: no size decreases, no reported size
+// exceeds the real one, the driver is never called with more than is charged or less than it has, and the usage of a
+// quota equals the sum over its claims. At rest every claim has what it requests, or reports why not.
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quota.ts'
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
@@ -14,27 +14,27 @@ import type { Store } from '../src/store/index.ts'
 export interface ExpansionRules {
   readonly cluster: Cluster
   readonly driver: SimDriver
-  /** Whether the mark may fall once a size is proven. */
+  /** Whether the high-water mark may fall once a size is proven. */
   readonly followsRealSize: boolean
-  /** The largest volume the driver makes. */
+  /** The largest volume that the driver supports. */
   readonly maximumBytes: number
-  convict(crime: string): void
+  reportViolation(violation: string): void
 }
 
 export interface ExpansionChecker {
-  /** The driver as the expander reaches it. */
-  witness(driver: CsiDriver): CsiDriver
-  /** Whether the driver has what it was last asked for. */
+  /** Wraps the driver of the controller, to check its calls. */
+  wrapDriver(driver: CsiDriver): CsiDriver
+  /** Whether the volume has the size of the last call. */
   isGiven(volumeId: string): boolean
-  /** What is wrong, now that it should be quiet. */
+  /** What is wrong at rest. */
   problems(): string[]
   claim(name: string): any
   readonly claims: ReadonlyMap<string, any>
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
-  /** Counts what was seen: several changes may come in one moment. */
+  /** Number of commits seen: several may happen at one moment. */
   readonly changes: number
-  /** For the one who reads a failing run. */
+  /** The objects, for the message of a failing run. */
   text(): string
 }
 
@@ -42,22 +42,22 @@ const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerRes
 const PRE_RESIZE = 'volume.alpha.kubernetes.io/pre-resize-capacity'
 
 export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
-  const { cluster, driver, followsRealSize, maximumBytes, convict } = rules
+  const { cluster, driver, followsRealSize, maximumBytes, reportViolation } = rules
   const claims = new Map<string, any>()
   const volumes = new Map<string, any>()
   const quotas = new Map<string, any>()
   const kept = [
-    { prefix: collectionPrefix(persistentVolumeClaimKind), objects: claims, judge: judgeClaim },
-    { prefix: collectionPrefix(persistentVolumeKind), objects: volumes, judge: judgeVolume },
-    { prefix: collectionPrefix(resourceQuotaKind), objects: quotas, judge: judgeQuota },
+    { prefix: collectionPrefix(persistentVolumeClaimKind), objects: claims, check: checkClaim },
+    { prefix: collectionPrefix(persistentVolumeKind), objects: volumes, check: checkVolume },
+    { prefix: collectionPrefix(resourceQuotaKind), objects: quotas, check: checkQuota },
   ]
   const askedBytes = new Map<string, number>()
   let changedMs = 0
   let changes = 0
 
-  /** What comes in one call became visible at once. Every write of a claim is there, of a quota only the last. */
+  /** The states of one call became visible together. Every write of a claim is included, of a quota only the last. */
   function take(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
-    const judgements: (() => void)[] = []
+    const checks: (() => void)[] = []
     let isNews = false
     for (const { key, value, revision } of states) {
       const of = kept.find(({ prefix }) => key.startsWith(prefix))
@@ -70,13 +70,13 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       }
       const next = decodeStored({ value, modRevision: revision })
       of.objects.set(key, next)
-      judgements.push(() => of.judge(next, old))
+      checks.push(() => of.check(next, old))
     }
     if (!isNews) return
-    for (const judge of judgements) judge()
+    for (const check of checks) check()
     changedMs = cluster.world.nowMs
     changes++
-    for (const quota of quotas.values()) judgeSum(quota)
+    for (const quota of quotas.values()) checkSum(quota)
   }
 
   async function attach(store: Store): Promise<void> {
@@ -92,43 +92,45 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   }
   cluster.follow((store) => void attach(store))
 
-  function judgeClaim(claim: any, old: any): void {
+  function checkClaim(claim: any, old: any): void {
     const { name } = claim.metadata
     const real = realOf(claim)
-    if (markOf(claim) < requestOf(claim)) convict(`${name} asks for more than its mark`)
+    if (markOf(claim) < requestOf(claim)) reportViolation(`${name} requests more than its mark`)
     if (capacityOf(claim) > real.deviceBytes)
-      convict(`${name} is said to have ${capacityOf(claim)}, the device has ${real.deviceBytes}`)
+      reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${real.deviceBytes}`)
     if (capacityOf(claim) > real.fileSystemBytes)
-      convict(`${name} is said to have ${capacityOf(claim)}, its file system has ${real.fileSystemBytes}`)
-    if (real.deviceBytes > chargeOf(claim)) convict(`${name} has ${real.deviceBytes} and is charged ${chargeOf(claim)}`)
+      reportViolation(`${name} reports ${capacityOf(claim)}, its file system has ${real.fileSystemBytes}`)
+    if (real.deviceBytes > chargeOf(claim))
+      reportViolation(`${name} has ${real.deviceBytes} and is charged ${chargeOf(claim)}`)
     if (!old) return
-    if (capacityOf(claim) < capacityOf(old)) convict(`the capacity of ${name} fell`)
-    if (markOf(claim) < markOf(old) && !(followsRealSize && isSettled(claim))) convict(`the mark of ${name} fell`)
+    if (capacityOf(claim) < capacityOf(old)) reportViolation(`the capacity of ${name} fell`)
+    if (markOf(claim) < markOf(old) && !(followsRealSize && isSettled(claim)))
+      reportViolation(`the mark of ${name} fell`)
   }
 
-  function judgeVolume(volume: any, old: any): void {
+  function checkVolume(volume: any, old: any): void {
     const { name } = volume.metadata
     const said = bytesOf(volume.spec.capacity.storage)
-    if (old && said < bytesOf(old.spec.capacity.storage)) convict(`the capacity of volume ${name} fell`)
+    if (old && said < bytesOf(old.spec.capacity.storage)) reportViolation(`the capacity of volume ${name} fell`)
     const device = driver.state().volumes[volume.spec.csi.volumeHandle]?.capacityBytes ?? 0
-    if (said > device) convict(`volume ${name} is said to have ${said}, the device has ${device}`)
+    if (said > device) reportViolation(`volume ${name} reports ${said}, the device has ${device}`)
   }
 
-  function judgeQuota(quota: any, old: any): void {
+  function checkQuota(quota: any, old: any): void {
     const [used, hard] = [usedOf(quota), hardOf(quota)]
     if (used === undefined || !old) return
     const was = usedOf(old) ?? 0
     if (used > was && used > Math.max(hard, hardOf(old)))
-      convict(`quota ${quota.metadata.name} was exceeded: ${used} of ${hard}`)
+      reportViolation(`quota ${quota.metadata.name} was exceeded: ${used} of ${hard}`)
   }
 
-  function judgeSum(quota: any): void {
+  function checkSum(quota: any): void {
     const used = usedOf(quota)
     const sum = [...claims.values()].reduce((total, claim) => total + chargeOf(claim), 0)
-    if (used !== undefined && used !== sum) convict(`the quota says ${used}, the claims add up to ${sum}`)
+    if (used !== undefined && used !== sum) reportViolation(`the quota says ${used}, the claims add up to ${sum}`)
   }
 
-  /** Its device, and how far the file system on it reaches where that is the node's to grow. */
+  /** The size of its device, and of its file system if the node expands it. */
   function realOf(claim: any): { deviceBytes: number; fileSystemBytes: number } {
     const volume = [...volumes.values()].find(({ metadata }) => metadata.name === claim.spec.volumeName)
     const held = driver.state().volumes[volume?.spec.csi.volumeHandle]
@@ -144,25 +146,25 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const { name } = claim.metadata
     const state = claim.status.allocatedResourceStatuses?.storage
     const conditions: any[] = claim.status.conditions ?? []
-    const told = conditions.filter(({ type }) => RESIZE_CONDITIONS.includes(type)).map(({ type }) => type)
+    const reported = conditions.filter(({ type }) => RESIZE_CONDITIONS.includes(type)).map(({ type }) => type)
     const [wanted, has] = [requestOf(claim), capacityOf(claim)]
-    // The device has grown, the node would not follow, and the user asks for no more than there was: nothing is left to do.
-    const isGivenUp = state === 'NodeResizeInfeasible' && wanted <= has && told.includes('NodeResizeError')
+    // The device has grown, the node refused, and the claim requests no more than before: nothing is left to do.
+    const isGivenUp = state === 'NodeResizeInfeasible' && wanted <= has && reported.includes('NodeResizeError')
     if (isGivenUp) return []
     if (wanted > maximumBytes) {
       const why = conditions.find(({ type }) => type === 'ControllerResizeError')?.message
       return state === 'ControllerResizeInfeasible' && why
         ? []
-        : [`${name} cannot grow to ${wanted}, and does not say so (${state})`]
+        : [`${name} cannot grow to ${wanted}, and does not report it (${state})`]
     }
     const problems: string[] = []
     const volume = [...volumes.values()].find(({ metadata }) => metadata.name === claim.spec.volumeName)
     const { deviceBytes, fileSystemBytes } = realOf(claim)
-    if (wanted > has) problems.push(`${name} asks for ${wanted}, and has ${has} (${state})`)
+    if (wanted > has) problems.push(`${name} requests ${wanted}, and has ${has} (${state})`)
     if (state !== undefined) problems.push(`${name} is still ${state}`)
-    if (told.length > 0) problems.push(`${name} still says ${told.join(', ')}`)
-    if (has !== deviceBytes) problems.push(`${name} is said to have ${has}, its device has ${deviceBytes}`)
-    if (has !== fileSystemBytes) problems.push(`${name} is said to have ${has}, its file system has ${fileSystemBytes}`)
+    if (reported.length > 0) problems.push(`${name} still reports ${reported.join(', ')}`)
+    if (has !== deviceBytes) problems.push(`${name} reports ${has}, its device has ${deviceBytes}`)
+    if (has !== fileSystemBytes) problems.push(`${name} reports ${has}, its file system has ${fileSystemBytes}`)
     if (bytesOf(volume?.spec.capacity.storage) !== has) problems.push(`${name} and its volume do not agree on a size`)
     if (volume?.metadata.annotations?.[PRE_RESIZE]) problems.push(`the volume of ${name} is still marked as growing`)
     if (followsRealSize && chargeOf(claim) !== Math.max(has, wanted))
@@ -186,14 +188,14 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     get changes() {
       return changes
     },
-    witness: (to) =>
+    wrapDriver: (to) =>
       createCsiDriver((method, request, options) => {
-        if (method.name === 'ControllerExpandVolume') judgeCall(request as never)
+        if (method.name === 'ControllerExpandVolume') checkCall(request as never)
         return callDriver(to, method, request, options)
       }),
   }
 
-  function judgeCall({
+  function checkCall({
     volumeId,
     capacityRange,
   }: {
@@ -205,8 +207,10 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const asked = Number(capacityRange?.requiredBytes ?? 0n)
     askedBytes.set(volumeId, asked)
     const { deviceBytes } = realOf(claim)
-    if (asked > chargeOf(claim)) convict(`the driver is asked for ${asked} where ${chargeOf(claim)} is charged`)
-    if (asked < deviceBytes) convict(`the driver is asked for ${asked} of ${volumeId}, which has ${deviceBytes}`)
+    if (asked > chargeOf(claim))
+      reportViolation(`the driver is called with ${asked}, but ${chargeOf(claim)} is charged`)
+    if (asked < deviceBytes)
+      reportViolation(`the driver is called with ${asked} for ${volumeId}, which has ${deviceBytes}`)
   }
 }
 

@@ -172,14 +172,14 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     driver: { state: () => fake.state, settings },
     followsRealSize: expansionQuota === 'actual',
     maximumBytes: MAXIMUM_GI * GI,
-    convict: (violation: string) => void violations.push(violation),
+    reportViolation: (violation: string) => void violations.push(violation),
   } as unknown as ExpansionRules)
   controller = startController()
   await settle()
 
-  function follow(tell: (store: Store) => void): void {
-    followers.push(tell)
-    tell(store)
+  function follow(listener: (store: Store) => void): void {
+    followers.push(listener)
+    listener(store)
   }
 
   async function openServer(): Promise<void> {
@@ -199,7 +199,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     })
     client = inProcessClient(server.objects, SYSTEM_USER)
     await createBuiltIns(server.objects)
-    for (const tell of followers) tell(store)
+    for (const listener of followers) listener(store)
   }
 
   async function prepare(): Promise<void> {

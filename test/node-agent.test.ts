@@ -253,7 +253,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
         disk: createHostDisk({ mounts: createMounts({ run }), run }),
         plugins: {
           directory: { list: async () => [], watch: () => () => {} },
-          calls: { getInfo: () => Promise.reject(new Error('nobody')), notify: async () => {} },
+          calls: { getInfo: () => Promise.reject(new Error('no such plugin')), notify: async () => {} },
         },
         driverSockets: [socket()],
         connect(address) {

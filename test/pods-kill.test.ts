@@ -148,7 +148,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     await until('nothing is left', async () => (await leftovers()).length === 0).catch(() => {})
     expect(await leftovers(), `seed ${seed}`).toEqual([])
     expect(
-      daemons.flatMap(({ mishaps }) => mishaps),
+      daemons.flatMap(({ unexpectedExits }) => unexpectedExits),
       `seed ${seed}: exited unexpectedly`,
     ).toEqual([])
     expect(daemons.filter((daemon) => daemon.log().includes('MaxListenersExceededWarning'))).toEqual([])

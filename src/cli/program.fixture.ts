@@ -14,7 +14,7 @@ import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
 export async function startProgramFixture() {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
-  const { api: trial, client, pki, connection, stop } = await createHttpFixture()
+  const { api, client, pki, connection, stop } = await createHttpFixture()
   const kubeconfig = join(dir, 'kubeconfig')
   await writeFile(
     kubeconfig,
@@ -30,7 +30,7 @@ export async function startProgramFixture() {
     for (const end of endings.reverse()) await end()
   })
   return {
-    trial,
+    api,
     client,
     dir,
     kubeconfig,

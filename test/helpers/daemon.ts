@@ -13,7 +13,7 @@ export interface Daemon {
   /** Its standard error so far, over all starts. */
   log(): string
   /** Unexpected exits. */
-  readonly mishaps: readonly string[]
+  readonly unexpectedExits: readonly string[]
 }
 
 export interface DaemonOptions {
@@ -29,7 +29,7 @@ const LOG_MAX = 400_000
 export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
   const { name, args, env = {}, isReady = ({ stdout }) => stdout.includes('\n') } = options
   const program = await buildProgram()
-  const mishaps: string[] = []
+  const unexpectedExits: string[] = []
   let log = ''
   let child: ChildProcess | undefined
   let isExpectedToEnd = false
@@ -44,7 +44,7 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
 
   return {
     name,
-    mishaps,
+    unexpectedExits,
     log: () => log,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
@@ -65,7 +65,8 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
           })
         }
         started.once('exit', (code, signal) => {
-          if (!isExpectedToEnd) mishaps.push(`${name} ended with ${signal ?? code}: ${said.stderr.slice(-1_000)}`)
+          if (!isExpectedToEnd)
+            unexpectedExits.push(`${name} ended with ${signal ?? code}: ${said.stderr.slice(-1_000)}`)
           resolve()
         })
       })

@@ -1,5 +1,5 @@
-// Storage that people gave up: they deleted the volume object while its policy said that the data stays, or while no
-// provisioner held it. Whatever is behind such a volume is theirs, and no leak.
+// Tracks storage that users abandoned: they deleted the PersistentVolume while its policy was Retain, or while no
+// provisioner had its finalizer on it. Such storage is not a leak.
 
 import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../src/volumes/names.ts'
@@ -7,17 +7,17 @@ import type { Volume } from './assets.ts'
 import { assetOf } from './assets.ts'
 
 export interface Abandoned {
-  /** A person asks for this volume to be deleted. */
+  /** A user deletes this volume. */
   deletedByHand(volume: Volume): void
-  /** Storage that was there before us, which nobody has yet made a volume for. */
+  /** Storage that existed before, without a PersistentVolume so far. */
   imported(asset: string): void
   has(asset: string): boolean
 }
 
 export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
-  /** By uid: those deleted by hand, and of these those that were let go of at some time since. */
+  /** Uids of volumes deleted by hand, and of those that no provisioner held at some time since. */
   const byHand = new Set<string>()
-  const letGo = new Set<string>()
+  const released = new Set<string>()
   const assets = new Set<string>()
 
   view.onCommit((changes) => {
@@ -28,8 +28,8 @@ export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
       const asset = assetOf(volume)
       if (next && asset) assets.delete(asset)
       if (!byHand.has(uid)) continue
-      if ((deletionTimestamp || !next) && !isHeldToDelete(volume, !next)) letGo.add(uid)
-      if (!next && letGo.has(uid) && asset) assets.add(asset)
+      if ((deletionTimestamp || !next) && !isHeldToDelete(volume, !next)) released.add(uid)
+      if (!next && released.has(uid) && asset) assets.add(asset)
     }
   })
 
@@ -40,7 +40,7 @@ export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
   }
 }
 
-/** The last state of an object that is gone may have lost its finalizers in the very commit that ended it. */
+/** The last state of a deleted object may have lost its finalizers in the same commit. */
 const isHeldToDelete = ({ metadata: { finalizers = [], deletionTimestamp }, spec }: Volume, isGone: boolean) =>
   spec?.persistentVolumeReclaimPolicy === 'Delete' &&
   ((isGone && deletionTimestamp !== undefined) ||

@@ -1,19 +1,19 @@
-// What is behind a volume, by a name that driver and plugin know: `driver vol-7`, `plugin pvc-1`.
+// The storage behind a volume, as a name: `driver vol-7`, `plugin pvc-1`.
 import type { ObjectOf } from '../../src/sim/engine/view.ts'
 
 export type Claim = ObjectOf<'claim'>
 export type Volume = ObjectOf<'volume'>
 
-/** Where the volumes of the plugin in the binder's process are. */
+/** Path prefix of the in-process plugin's volumes. */
 export const PLUGIN_PATH = '/memory/'
 
-/** By its id. `name`: what it was called by whoever asked for it. */
+/** A volume of the driver; `name` is the one in CreateVolume. */
 export interface HeldVolume {
   readonly id: string
   readonly name: string
 }
 
-/** Everything that the storage of the world holds. */
+/** Everything in the storage. */
 export interface Storage {
   readonly driver: { state(): { readonly volumes: Readonly<Record<string, HeldVolume>> } }
   readonly plugin: ReadonlyMap<string, bigint>
@@ -25,7 +25,7 @@ export const pluginAsset = (name: string): string => `plugin ${name}`
 export const assetsIn = ({ driver, plugin }: Storage): ReadonlySet<string> =>
   new Set([...Object.keys(driver.state().volumes).map(driverAsset), ...[...plugin.keys()].map(pluginAsset)])
 
-/** Undefined for storage that is nobody's here. */
+/** Undefined for storage of other provisioners. */
 export function assetOf({ spec }: Volume): string | undefined {
   if (spec?.csi) return driverAsset(spec.csi.volumeHandle)
   const path = spec?.hostPath?.path

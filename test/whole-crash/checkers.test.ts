@@ -169,7 +169,7 @@ describe('problems at rest', () => {
 
   it('SYS-14 include wrong quota usage, and claims and pods that wait without a reason', () => {
     expect(problems({ quotas: [aQuota(5, 1)] })).toEqual([
-      'shop: quota main says persistentvolumeclaims=1, the objects add up to 0',
+      'shop: quota main reports persistentvolumeclaims=1, the objects add up to 0',
     ])
     const waiting = aClaim('a', {
       spec: { storageClassName: 'nowhere', volumeName: undefined },

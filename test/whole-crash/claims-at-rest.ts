@@ -1,5 +1,4 @@
-// What must hold once nothing moves any more: nothing leaked, nothing is stuck, and whoever can have a volume has one.
-// Pure: what the store and the storage hold goes in, what is wrong comes out.
+// Checks claims, volumes and storage at rest: nothing is leaked or stuck, and every claim that can be bound is. Pure.
 import { claimClassName, volumeClassName } from '../../src/api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../src/api/kinds/storage-class/storage-class-schema.ts'
 import { compareQuantities } from '../../src/api/quantity.ts'
@@ -13,27 +12,27 @@ import type { Abandoned } from './abandoned.ts'
 import type { Claim, Volume } from './assets.ts'
 import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
 
-export interface QuietWorld {
+export interface RestState {
   readonly view: ClaimsAndVolumes
   readonly storage: Storage
   readonly abandoned: Abandoned
-  /** Assets that the storage was rightly told to delete. */
+  /** Assets whose deletion was legitimate. */
   readonly condemned: ReadonlySet<string>
-  /** Those that exist, all with a provisioner that works. */
+  /** The existing classes, all with a working provisioner. */
   readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
 }
 
-export const problemsOf = (world: QuietWorld): string[] => [
+export const problemsOf = (world: RestState): string[] => [
   ...storageProblems(world),
   ...[...world.view.volumes.values()].flatMap((volume) => problemsOfVolume(volume, world)),
   ...[...world.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, world)),
 ]
 
-function storageProblems({ view, storage, abandoned, condemned }: QuietWorld): string[] {
+function storageProblems({ view, storage, abandoned, condemned }: RestState): string[] {
   const problems: string[] = []
   const held = assetsIn(storage)
   const names = new Map(Object.values(storage.driver.state().volumes).map(({ id, name }) => [driverAsset(id), name]))
-  const told = (asset: string) => `${asset} (${names.get(asset) ?? ''})`
+  const nameOf = (asset: string) => `${asset} (${names.get(asset) ?? ''})`
   const objects = new Map<string, string[]>()
   for (const volume of view.volumes.values()) {
     const asset = assetOf(volume)
@@ -44,13 +43,13 @@ function storageProblems({ view, storage, abandoned, condemned }: QuietWorld): s
   }
   for (const asset of held) {
     const owners = objects.get(asset) ?? []
-    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${told(asset)} leaked: no volume stands for it`)
+    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${nameOf(asset)} leaked: no volume stands for it`)
     if (owners.length > 1) problems.push(`${asset} has several volumes: ${owners.join(', ')}`)
   }
   return problems
 }
 
-function problemsOfVolume(volume: Volume, { view }: QuietWorld): string[] {
+function problemsOfVolume(volume: Volume, { view }: RestState): string[] {
   const problems: string[] = []
   const { name = '', deletionTimestamp } = volume.metadata
   const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
@@ -69,7 +68,7 @@ function problemsOfVolume(volume: Volume, { view }: QuietWorld): string[] {
   return problems
 }
 
-function problemsOfClaim(claim: Claim, world: QuietWorld): string[] {
+function problemsOfClaim(claim: Claim, world: RestState): string[] {
   const { view } = world
   const problems: string[] = []
   const key = keyOfObject(claim)
@@ -93,19 +92,19 @@ function problemsOfClaim(claim: Claim, world: QuietWorld): string[] {
   return problems
 }
 
-function whyNotBound(claim: Claim, { view, classes }: QuietWorld): string[] {
+function whyNotBound(claim: Claim, { view, classes }: RestState): string[] {
   const className = claimClassName(claim)
   const storageClass = classes.get(className ?? '')
   const isWaiting =
     storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !claim.metadata.annotations?.[SELECTED_NODE]
-  if (storageClass && !isWaiting && !claim.spec?.selector) return [`its class ${className} makes volumes`]
+  if (storageClass && !isWaiting && !claim.spec?.selector) return [`its class ${className} provisions volumes`]
   if (isWaiting) return []
   return [...view.volumes.values()]
     .filter((volume) => fits(volume, claim))
     .map((volume) => `${volume.metadata.name} fits`)
 }
 
-/** Whether a free volume is what the claim asks for, said once more and independently of the binder. */
+/** Whether an available volume matches the claim, implemented independently of the binder. */
 function fits({ metadata, spec, status }: Volume, claim: Claim): boolean {
   const wanted = claim.spec ?? {}
   return (

@@ -144,7 +144,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
       await Promise.all(daemons.map(({ daemon }) => daemon.stop()))
       if (isServerUp) await server.stop()
     },
-    unexpectedExits: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.mishaps)],
+    unexpectedExits: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.unexpectedExits)],
   }
 }
 

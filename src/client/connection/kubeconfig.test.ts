@@ -24,7 +24,7 @@ async function aKubeconfig(user: object, cluster: object = {}) {
     'current-context': 'main',
     contexts: [
       { name: 'main', context: { cluster: 'c', user: 'u', namespace: 'shop' } },
-      { name: 'other', context: { cluster: 'c', user: 'nobody' } },
+      { name: 'other', context: { cluster: 'c', user: 'missing' } },
     ],
     clusters: [{ name: 'c', cluster: { server: 'https://host:6443/', ...cluster } }],
     users: [{ name: 'u', user }],
@@ -126,7 +126,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
     await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')
     await expect(open('nope')).rejects.toThrow('has no context "nope"; it has "main", "other"')
-    await expect(open('other')).rejects.toThrow('has no user "nobody"')
+    await expect(open('other')).rejects.toThrow('has no user "missing"')
   })
 })
 

@@ -59,7 +59,7 @@ const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
 
 /**
  * A volume that was deleted and recreated under its name may have another volumeHandle; the attachment's name, a hash of
- * the handle, tells them apart. An attachment that a user created under another name belongs to any volume it names.
+ * the handle, distinguishes them. An attachment that a user created under another name belongs to any volume it names.
  */
 export function belongsTo({ metadata: { name }, spec }: Attachment, volume: Volume): boolean {
   const { csi } = volume.spec ?? {}

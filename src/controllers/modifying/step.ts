@@ -15,6 +15,6 @@ export const afterWrite = ({ is }: Exclude<Written, { is: 'written' }>): Outcome
 
 export const recordEvent = (
   { claim }: Subject,
-  happening: EventDetails,
+  event: EventDetails,
   { events }: Pick<ModifyingContext, 'events'>,
-): void => events.record(persistentVolumeClaimKind, claim, happening)
+): void => events.record(persistentVolumeClaimKind, claim, event)

@@ -89,7 +89,7 @@ export function createFixture() {
       premadeVolume(drivers.get(driver)!, handle, gi * GI)
       return drivers.get(driver)!.state().volumes[handle]!
     },
-    tells: (uid: string, reason: string, message = 'because') =>
+    recordsEvent: (uid: string, reason: string, message = 'because') =>
       view.take([
         stored('event', {
           metadata: { namespace: 'default', name: `${uid}.${reason}` },

@@ -395,7 +395,7 @@ describe('checkers of every commit and driver call', () => {
     ])
     log.interrupted()
     commit('a', 12)
-    log.shown('modified', at('a', 11), 11) // committed, and the server died before anybody saw it
+    log.shown('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
     expect(violations).toHaveLength(4)
   })
 })
@@ -578,7 +578,7 @@ describe('checker of attributes', () => {
 
   it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
     const { fixture, claim } = createModified()
-    fixture.tells('uid-a', 'VolumeModifyFailed')
+    fixture.recordsEvent('uid-a', 'VolumeModifyFailed')
     claim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
     claim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
@@ -588,7 +588,11 @@ describe('checker of attributes', () => {
   it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
     const { fixture } = createModified()
     checkAttributes(fixture.context, fixture.classes)
-    fixture.tells('uid-a', 'VolumeModifySuccessful', 'external resizer modified volume a with vac silver successfully')
+    fixture.recordsEvent(
+      'uid-a',
+      'VolumeModifySuccessful',
+      'external resizer modified volume a with vac silver successfully',
+    )
     expect(fixture.violations).toEqual([
       'wrong status: an event says that claim undefined has the class silver, which it never had',
     ])
@@ -642,7 +646,7 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 PROV-12 leak, missing: reports driver volumes without PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv-1')
-    fixture.held('net.sim', 'imported-1') // brought in by hand, and nobody has made a volume for it yet
+    fixture.held('net.sim', 'imported-1') // imported by hand, without a PersistentVolume so far
     fixture.put(['volume', aVolume('empty')])
     expect(fixture.problems()).toEqual([
       'leak: net.sim^pv-1 (pv-1) leaked: it has no PersistentVolume',
@@ -692,7 +696,7 @@ describe('checkers of the state at rest', () => {
     const fixture = createFixture()
     fixture.put(['class', aClass('net-now', 'net.sim')], ['claim', aClaim('a', { storage: '99Gi' })])
     expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending, and no event says why'])
-    fixture.tells('uid-a', 'ProvisioningFailed')
+    fixture.recordsEvent('uid-a', 'ProvisioningFailed')
     expect(fixture.problems()).toEqual([])
     fixture.put(['claim', aClaim('a')])
     expect(fixture.problems()).toEqual([
@@ -707,7 +711,7 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 needless wait: reports a claim without class if there is a default class, unless its quota is full', () => {
     const fixture = createFixture()
-    fixture.tells('uid-a', 'ExceededQuota')
+    fixture.recordsEvent('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
     const standard = aClass('net-now', 'net.sim')
     const { storageClassName: _, ...spec } = aClaim('a').spec
@@ -742,7 +746,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([
       `no reason: claim team-a/a requests ${99 * GI}, has ${GI} (undefined), and states no reason`,
     ])
-    fixture.tells('uid-a', 'VolumeResizeFailed')
+    fixture.recordsEvent('uid-a', 'VolumeResizeFailed')
     expect(fixture.problems()).toEqual([])
     bound(fixture, { storage: '2Gi' })
     expect(fixture.problems()).toEqual([
@@ -817,7 +821,7 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 needless wait: accepts an expansion of a volume whose access modes CSI cannot express', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
-    fixture.tells('uid-a', 'VolumeResizeFailed')
+    fixture.recordsEvent('uid-a', 'VolumeResizeFailed')
     bound(fixture, { storage: '2Gi' })
     const offers = (...accessModes: string[]) =>
       fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { accessModes } })])
@@ -830,7 +834,7 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver said that the volume is in use', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
-    fixture.tells('uid-a', 'FileSystemResizeRequired')
+    fixture.recordsEvent('uid-a', 'FileSystemResizeRequired')
     fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })])
     const said = (message: string) => {
       const conditions = [{ type: 'NodeResizeError', status: 'True', message }]
@@ -848,7 +852,7 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 needless wait: reports an offline expansion once no pod uses the volume', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv')
-    fixture.tells(
+    fixture.recordsEvent(
       'uid-a',
       'VolumeResizeFailed',
       'the driver only supports offline expansion and volume is currently in-use',
@@ -862,7 +866,7 @@ describe('checkers of the state at rest', () => {
     pod('Succeeded')
     expect(isHeld()).toBe(false)
     pod('Running')
-    fixture.tells('uid-a', 'VolumeResizeFailed', 'something else')
+    fixture.recordsEvent('uid-a', 'VolumeResizeFailed', 'something else')
     expect(isHeld()).toBe(false)
   })
 
@@ -946,7 +950,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
     fixture.put(['pod', aPod('p', [], { spec: { nodeName: 'n1' } })])
     expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and states no reason'])
-    fixture.tells('uid-p', 'FailedMount')
+    fixture.recordsEvent('uid-p', 'FailedMount')
     expect(fixture.problems()).toEqual([
       'needless wait: pod team-a/p could run on n1, and says "Warning FailedMount: because"',
     ])
@@ -1053,7 +1057,7 @@ describe('checkers of the end of a run', () => {
       metrics.called({ driverName: 'net.sim', method: '/csi.v1.Controller/DeleteVolume', code, seconds: 1 })
     const text = async () => (await metricProblems(fixture.system)).map((problem) => problem.text)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
-    fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv') // nobody heard the end of it
+    fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv') // the caller never received the response
     count('OK')
     expect(await text()).toEqual([])
     count('NOT_FOUND')

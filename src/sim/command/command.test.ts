@@ -29,13 +29,13 @@ describe('npm run sim', () => {
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)
 
     const kept = await simulate(
-      ['--seed', '13', '--save', '--found', 'A volume nobody knew of stayed.'],
+      ['--seed', '13', '--save', '--found', 'A volume leaked.'],
       programWith({ print: () => {} }),
     )
     expect(kept).toBe(1)
     expect(await readdir(dir)).toContain('leak-13.json')
     const [regression] = await readRegressions(dir)
-    expect(regression).toMatchObject({ found: 'A volume nobody knew of stayed.', rule: 'leak', plan: { seed: 13 } })
+    expect(regression).toMatchObject({ found: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
     expect(regression!.plan.steps).toHaveLength(1)
     const again = await sim(`--plan ${join(dir, 'leak-13.json')}`)
     expect(again).toMatchObject({ code: 1, out: expect.stringContaining('1 steps in') })

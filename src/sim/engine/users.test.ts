@@ -134,13 +134,13 @@ describe('users', () => {
   it('SYS-14 are refused every invalid object, and report one that is stored', async () => {
     const { cluster, perform } = await usersOf()
     const rng = createRng(createWorld(3).random('invalid'))
-    const told = new Set<string>()
+    const outcomes = new Set<string>()
     for (let nth = 0; nth < 60; nth++) {
       const action = invalidAction(rng, claimText(C0) as never)
       expect(isInvalid(action)).toBe(true)
-      told.add(await perform(action))
+      outcomes.add(await perform(action))
     }
-    expect([...told].sort()).toEqual(['not there', 'refused 400', 'refused 422'])
+    expect([...outcomes].sort()).toEqual(['not there', 'refused 400', 'refused 422'])
     await perform(createClaim(C0))
     for (let nth = 0; nth < 60; nth++)
       expect(await perform(invalidAction(rng, claimText(C0) as never))).toMatch(/refused|exists/)

@@ -23,7 +23,7 @@ describe('the text of an action', () => {
         ],
       },
     }
-    const told: [Action, string][] = [
+    const examples: [Action, string][] = [
       [
         { do: 'create', kind: 'claim', object: { metadata: ref, spec } },
         'alice creates claim team-a/c1 (4Gi, net-now, silver, iops 500)',
@@ -54,11 +54,11 @@ describe('the text of an action', () => {
       [{ do: 'revert', ref }, 'alice reverts claim team-a/c1 to its status'],
       [{ do: 'set gate', gate: 'CSIStorageCapacity', isOn: false }, 'admin turns CSIStorageCapacity off'],
     ]
-    for (const [action, text] of told) expect(textOfAction(action)).toBe(text)
+    for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
   it('SYS-14 describes a fault and its duration', () => {
-    const told: [Action, string][] = [
+    const examples: [Action, string][] = [
       [{ do: 'freeze', process: 'control-1', ms: 40_000 }, 'control-1 freezes for 40 s'],
       [{ do: 'crash', process: 'server', downMs: 800 }, 'server crashes for 800 ms'],
       [{ do: 'jump clock', process: 'agent-n1', byMs: -300_000 }, 'the clock of agent-n1 jumps back by 5 min'],
@@ -68,7 +68,7 @@ describe('the text of an action', () => {
         'net.sim answers CreateVolume with ABORTED, 2 times',
       ],
     ]
-    for (const [action, text] of told) expect(textOfAction(action)).toBe(text)
+    for (const [action, text] of examples) expect(textOfAction(action)).toBe(text)
   })
 
   it('SYS-14 is readable for every action of every plan, also after shrinking', () => {

@@ -68,13 +68,13 @@ Objects at the end:
       'volume s1': { metadata: { name: 's1' } },
     }
     const log = ['team-a/c1', 's0', 'h-1', 'csi-1', 's1'].map((name) => `1.000s control-1: sees ${name}.`)
-    const told = (text: string) =>
+    const linesAbout = (text: string) =>
       timelineOf(runOf({ log, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
         /(?<=sees )\S+(?=\.)/g,
       )
-    expect(told('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
-    expect(told('volume s1 is gone')).toEqual(['s1'])
-    expect(told('something is wrong')).toHaveLength(5)
+    expect(linesAbout('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
+    expect(linesAbout('volume s1 is gone')).toEqual(['s1'])
+    expect(linesAbout('something is wrong')).toHaveLength(5)
   })
 
   it('SYS-14 includes the pod that owns a claim, and all user actions of a small plan', () => {
@@ -117,8 +117,8 @@ Objects at the end:
     expect(story).toContain('(try 4998)')
     expect(story).toMatch(/… 499 lines until 41:38\.0: 250 control-0, 249 control-1/)
     const shown = story.match(/(?<=… )\d+(?= lines)/g)!.reduce((sum, count) => sum + Number(count), 0)
-    const told = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
-    expect(shown + told).toBe(5_000)
+    const timed = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
+    expect(shown + timed).toBe(5_000)
 
     const everything = timelineOf(runOf({ log, violations }), { all: true })
     expect(everything.split('\n').length).toBeGreaterThan(5_000)

@@ -23,21 +23,24 @@ export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
 
 /** A user action has one line for its start and one for its answer: merges both into one. */
 function withAnswers(lines: readonly LogLine[]): LogLine[] {
-  const told: LogLine[] = []
+  const entries: LogLine[] = []
   const asked: { readonly at: number; readonly what: string }[] = []
   for (const line of lines) {
     const { who, what, atMs } = line
     const open = who === 'user' ? asked.findIndex((one) => what.startsWith(`${one.what}: `)) : -1
     if (open >= 0) {
       const [{ at }] = asked.splice(open, 1) as [(typeof asked)[0]]
-      const tookMs = atMs - told[at]!.atMs
-      told[at] = { ...told[at]!, what: tookMs < SLOW_MS ? what : `${what} (after ${(tookMs / 1000).toFixed(1)} s)` }
+      const tookMs = atMs - entries[at]!.atMs
+      entries[at] = {
+        ...entries[at]!,
+        what: tookMs < SLOW_MS ? what : `${what} (after ${(tookMs / 1000).toFixed(1)} s)`,
+      }
       continue
     }
-    if (who === 'user') asked.push({ at: told.length, what })
-    told.push(line)
+    if (who === 'user') asked.push({ at: entries.length, what })
+    entries.push(line)
   }
-  return told
+  return entries
 }
 
 function readLine(line: string): LogLine {

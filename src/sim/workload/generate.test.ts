@@ -15,7 +15,7 @@ const focused = WORKLOAD_NAMES.flatMap((workload) =>
 )
 const actions = plans.flatMap(({ steps }) => steps.map(({ action }) => action))
 
-const PEOPLE: Readonly<Record<UserAction['do'], true>> = {
+const USER_ACTIONS: Readonly<Record<UserAction['do'], true>> = {
   create: true,
   'create together': true,
   edit: true,
@@ -37,7 +37,7 @@ const KINDS: Readonly<Record<KindName, true>> = {
   'config map': true,
   capacity: true,
 }
-const isUserAction = (action: Action): action is UserAction => Object.hasOwn(PEOPLE, action.do)
+const isUserAction = (action: Action): action is UserAction => Object.hasOwn(USER_ACTIONS, action.do)
 const only = <D extends Action['do']>(word: D) =>
   actions.filter((action): action is Extract<Action, { readonly do: D }> => action.do === word)
 
@@ -174,7 +174,7 @@ describe('all plans together', () => {
   it('SYS-14 contain every action on every kind', () => {
     const all = [...actions, ...focused.flatMap(({ steps }) => steps.map(({ action }) => action))]
     const done = new Set(all.map((action) => action.do))
-    expect([...done].sort()).toEqual([...Object.keys(PEOPLE), ...FAULT_KINDS].sort())
+    expect([...done].sort()).toEqual([...Object.keys(USER_ACTIONS), ...FAULT_KINDS].sort())
     for (const word of ['create', 'delete'] as const) {
       const kinds = new Set<KindName>(
         all.flatMap((action) => (action.do === word ? [(action as { readonly kind: KindName }).kind] : [])),

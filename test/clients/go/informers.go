@@ -167,7 +167,7 @@ func followInformer(ctx context.Context, t *suite) error {
 	return notes.until(ctx, "add zone-a, add zone-b, update zone-b, delete zone-b")
 }
 
-// reconnectInformer: what happens while connections are lost is neither missed nor told twice. An informer may then
+// reconnectInformer: what happens while connections are lost is neither missed nor received twice. An informer may then
 // start afresh, and tells what it finds in an order of its own.
 func reconnectInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -219,7 +219,7 @@ func selectInInformer(ctx context.Context, t *suite) error {
 	return notes.until(ctx, "add here, delete here")
 }
 
-// notes is what an informer told its handler, in order.
+// notes is what an informer received its handler, in order.
 type notes struct {
 	mu   sync.Mutex
 	seen []string
@@ -249,27 +249,27 @@ func (n *notes) text() string {
 	return strings.Join(n.seen, ", ")
 }
 
-// until waits until as much was told as expected, which must then be that.
+// until waits until as much was received as expected, which must then be that.
 func (n *notes) until(ctx context.Context, expected string) error {
 	if err := n.untilLong(ctx, expected); err != nil {
 		return err
 	}
-	return equal("told", n.text(), expected)
+	return equal("received", n.text(), expected)
 }
 
 func (n *notes) untilSorted(ctx context.Context, expected string) error {
 	if err := n.untilLong(ctx, expected); err != nil {
 		return err
 	}
-	told := strings.Split(n.text(), ", ")
-	slices.Sort(told)
-	return equal("told, sorted", strings.Join(told, ", "), expected)
+	received := strings.Split(n.text(), ", ")
+	slices.Sort(received)
+	return equal("received, sorted", strings.Join(received, ", "), expected)
 }
 
 func (n *notes) untilLong(ctx context.Context, expected string) error {
 	err := until(ctx, expected, func() (bool, error) { return len(n.text()) >= len(expected), nil })
 	if err != nil {
-		return fmt.Errorf("%w; told so far: %s", err, n.text())
+		return fmt.Errorf("%w; received so far: %s", err, n.text())
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func main() {
 	namespace := flag.String("namespace", "", "namespace to create and work in")
 	contentType := flag.String("content-type", "", "what typed clients send (default: their own choice)")
 	flag.Parse()
-	t, err := newTrial(*kubeconfig, *namespace, *contentType)
+	t, err := newSuite(*kubeconfig, *namespace, *contentType)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -89,7 +89,7 @@ func main() {
 	}
 }
 
-func newTrial(kubeconfig, namespace, contentType string) (*suite, error) {
+func newSuite(kubeconfig, namespace, contentType string) (*suite, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err

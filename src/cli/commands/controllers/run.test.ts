@@ -17,7 +17,7 @@ const aFreePort = () =>
 
 async function start() {
   const program = await startProgramFixture()
-  const { trial, kubeconfig, signal } = program
+  const { api, kubeconfig, signal } = program
   /** Returns a function that reads its metrics. */
   const controllers = async (): Promise<() => Promise<string>> => {
     const httpEndpoint = `127.0.0.1:${await aFreePort()}`
@@ -26,19 +26,19 @@ async function start() {
     void program.runs(runRemoteControllers(flags, deps))
     return async () => (await fetch(`http://${httpEndpoint}/metrics`)).text()
   }
-  return { trial, controllers }
+  return { api, controllers }
 }
 
 describe('stowage controllers', () => {
   it('SYS-11 counts its requests, and reports its leadership from the start', async () => {
-    const { trial, controllers } = await start()
+    const { api, controllers } = await start()
     const leader = await controllers()
     await vi.waitFor(async () => {
       expect(await leader()).toContain('leader_election_master_status{name="stowage-controllers"} 1')
     }, PATIENCE)
     const standBy = await controllers()
     const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/stowage-controllers'
-    expect((await trial.get(lease)).json.spec.holderIdentity).not.toBe('')
+    expect((await api.get(lease)).json.spec.holderIdentity).not.toBe('')
     await vi.waitFor(async () => {
       const metrics = await standBy()
       expect(metrics).toMatch(/^rest_client_requests_total\{method="GET",code="200",resource="leases"\} \d+$/m)

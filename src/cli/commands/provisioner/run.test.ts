@@ -28,7 +28,7 @@ interface RunOptions {
 
 async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = {}) {
   const program = await startProgramFixture()
-  const { trial, client, kubeconfig, signal } = program
+  const { api, client, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
   program.runs(runOthers(client, signal))
   const settings = readProvisionerSettings({
@@ -40,7 +40,7 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
   })
   const clock = systemClock()
   const running = program.runs(runProvisioner({ settings, clock, random: Math.random, log, signal, env: {} }))
-  return { trial, client, fake, running, stop: program.abort }
+  return { api, client, fake, running, stop: program.abort }
 }
 
 /** The other controllers of a cluster: binding and protection. */
@@ -55,18 +55,18 @@ async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
   await caches.stop()
 }
 
-type Trial = Awaited<ReturnType<typeof start>>['trial']
-const aClass = (trial: Trial, name: string, parameters: object = {}) =>
-  trial.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
-async function aSecretClass(trial: Trial, name: string, password = 'x-y-z'): Promise<void> {
-  await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
-  await aClass(trial, name, {
+type Api = Awaited<ReturnType<typeof start>>['api']
+const aClass = (api: Api, name: string, parameters: object = {}) =>
+  api.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
+async function aSecretClass(api: Api, name: string, password = 'x-y-z'): Promise<void> {
+  await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
+  await aClass(api, name, {
     'csi.storage.k8s.io/secret-name': 'creds',
     'csi.storage.k8s.io/secret-namespace': 'default',
   })
 }
-const aClaim = (trial: Trial, name: string, storageClassName: string, more: object = {}) =>
-  trial.post(CLAIMS, {
+const aClaim = (api: Api, name: string, storageClassName: string, more: object = {}) =>
+  api.post(CLAIMS, {
     metadata: { name },
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -75,14 +75,14 @@ const aClaim = (trial: Trial, name: string, storageClassName: string, more: obje
       ...more,
     },
   })
-const untilBound = (trial: Trial, name: string) =>
+const untilBound = (api: Api, name: string) =>
   vi.waitFor(async () => {
-    const { json } = await trial.get(`${CLAIMS}/${name}`)
+    const { json } = await api.get(`${CLAIMS}/${name}`)
     expect(json.status.phase).toBe('Bound')
     return json
   }, PATIENCE)
-const untilGone = (trial: Trial, path: string) =>
-  vi.waitFor(async () => expect((await trial.get(path)).status).toBe(404), PATIENCE)
+const untilGone = (api: Api, path: string) =>
+  vi.waitFor(async () => expect((await api.get(path)).status).toBe(404), PATIENCE)
 
 describe('stowage provisioner', () => {
   it('PROV-9 PROV-19 provisions volumes of two classes with their parameters, and deletes them with their claims', async () => {
@@ -90,23 +90,23 @@ describe('stowage provisioner', () => {
       { name: 'ssd', capacityBytes: 2 ** 40 },
       { name: 'tape', capacityBytes: 2 ** 40 },
     ]
-    const { trial, fake } = await start({ driver: { pools } })
-    await aClass(trial, 'fast', { pool: 'ssd' })
-    await aClass(trial, 'slow', { pool: 'tape' })
-    await aClaim(trial, 'a', 'fast')
-    await aClaim(trial, 'b', 'slow')
-    const [a] = await Promise.all([untilBound(trial, 'a'), untilBound(trial, 'b')])
+    const { api, fake } = await start({ driver: { pools } })
+    await aClass(api, 'fast', { pool: 'ssd' })
+    await aClass(api, 'slow', { pool: 'tape' })
+    await aClaim(api, 'a', 'fast')
+    await aClaim(api, 'b', 'slow')
+    const [a] = await Promise.all([untilBound(api, 'a'), untilBound(api, 'b')])
     expect(
       Object.values(fake.state.volumes)
         .map(({ pool }) => pool)
         .sort(),
     ).toEqual(['ssd', 'tape'])
-    const { json: volume } = await trial.get(`/api/v1/persistentvolumes/${a.spec.volumeName}`)
+    const { json: volume } = await api.get(`/api/v1/persistentvolumes/${a.spec.volumeName}`)
     expect(volume.spec.csi).toMatchObject({ driver: DRIVER })
     expect(volume.metadata.annotations['pv.kubernetes.io/provisioned-by']).toBe(DRIVER)
 
-    await trial.delete(`${CLAIMS}/a`)
-    await untilGone(trial, `/api/v1/persistentvolumes/${a.spec.volumeName}`)
+    await api.delete(`${CLAIMS}/a`)
+    await untilGone(api, `/api/v1/persistentvolumes/${a.spec.volumeName}`)
     expect(Object.values(fake.state.volumes).map(({ pool }) => pool)).toEqual(['tape'])
     expect(fake.record.overlaps).toEqual([])
   })
@@ -116,7 +116,7 @@ describe('stowage provisioner', () => {
     const lines: string[] = []
     const write = (fields: object, message: string) => void lines.push(JSON.stringify([asWritten(fields), message]))
     const log = { debug: write, info: write, warn: write, error: write }
-    const { trial, client, fake } = await start({
+    const { api, client, fake } = await start({
       driver: { secretKeys: ['password'] },
       log,
       flags: { httpEndpoint: '127.0.0.1:0' },
@@ -128,20 +128,20 @@ describe('stowage provisioner', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: `bad password ${secret}!` },
       }) as const
     fake.script.setRules([careless('CreateVolume'), careless('DeleteVolume')])
-    await aSecretClass(trial, 'fast', secret)
-    await aClaim(trial, 'orders', 'fast')
-    const claim = await untilBound(trial, 'orders')
+    await aSecretClass(api, 'fast', secret)
+    await aClaim(api, 'orders', 'fast')
+    const claim = await untilBound(api, 'orders')
     const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
-    const { json: volume } = await trial.get(volumePath)
+    const { json: volume } = await api.get(volumePath)
     expect(JSON.stringify(volume.metadata.annotations)).not.toContain('creds')
     const dumpBefore = await everything(client)
-    await trial.delete(`${CLAIMS}/orders`)
-    await untilGone(trial, volumePath)
+    await api.delete(`${CLAIMS}/orders`)
+    await untilGone(api, volumePath)
     expect(fake.record.calls.filter(({ secretsGiven }) => secretsGiven.includes('password'))).toHaveLength(6)
     await vi.waitFor(async () => {
-      const told = (await everything(client)).filter((text) => text.includes('bad password'))
-      expect(told.some((text) => text.includes('VolumeFailedDelete'))).toBe(true)
-      expect(told.some((text) => text.includes('ProvisioningFailed'))).toBe(true)
+      const events = (await everything(client)).filter((text) => text.includes('bad password'))
+      expect(events.some((text) => text.includes('VolumeFailedDelete'))).toBe(true)
+      expect(events.some((text) => text.includes('ProvisioningFailed'))).toBe(true)
     }, PATIENCE)
 
     const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
@@ -156,21 +156,21 @@ describe('stowage provisioner', () => {
   })
 
   it('PROV-16 reports a deleted class that names the credentials, and continues when it is back', async () => {
-    const { trial, fake } = await start({ driver: { secretKeys: ['password'] } })
-    await aSecretClass(trial, 'fast')
-    await aClaim(trial, 'orders', 'fast')
-    const { spec } = await untilBound(trial, 'orders')
-    await trial.delete(`${CLASSES}/fast`)
-    await trial.delete(`${CLAIMS}/orders`)
+    const { api, fake } = await start({ driver: { secretKeys: ['password'] } })
+    await aSecretClass(api, 'fast')
+    await aClaim(api, 'orders', 'fast')
+    const { spec } = await untilBound(api, 'orders')
+    await api.delete(`${CLASSES}/fast`)
+    await api.delete(`${CLAIMS}/orders`)
     await vi.waitFor(async () => {
-      const { json } = await trial.get('/api/v1/namespaces/default/events')
+      const { json } = await api.get('/api/v1/namespaces/default/events')
       const messages = json.items.map(({ message }: { message: string }) => message).join()
       expect(messages).toContain('No credentials were sent, because its class "fast" is gone')
     }, PATIENCE)
     expect(Object.keys(fake.state.volumes)).toHaveLength(1)
-    expect((await trial.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
-    await aSecretClass(trial, 'fast')
-    await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect((await api.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
+    await aSecretClass(api, 'fast')
+    await untilGone(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(fake.state.volumes).toEqual({})
   })
 
@@ -178,27 +178,27 @@ describe('stowage provisioner', () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
     onTestFinished(() => rm(dir, { recursive: true }))
     await writeFile(join(dir, 'password'), 'own-password')
-    const { trial, fake } = await start({
+    const { api, fake } = await start({
       driver: { secretKeys: ['password'] },
       flags: { provisionerSecretDir: dir },
     })
-    await aClass(trial, 'fast')
-    await aClaim(trial, 'orders', 'fast')
-    const { spec } = await untilBound(trial, 'orders')
-    await trial.delete(`${CLASSES}/fast`)
-    await trial.delete(`${CLAIMS}/orders`)
-    await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    await aClass(api, 'fast')
+    await aClaim(api, 'orders', 'fast')
+    const { spec } = await untilBound(api, 'orders')
+    await api.delete(`${CLASSES}/fast`)
+    await api.delete(`${CLAIMS}/orders`)
+    await untilGone(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(fake.state.volumes).toEqual({})
   })
 
   it('SYS-8 works only as leader, and reports health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
-    const { trial } = await start({ log, flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' } })
-    await aClass(trial, 'fast')
-    await aClaim(trial, 'orders', 'fast')
-    await untilBound(trial, 'orders')
-    const lease = await trial.get(`/apis/coordination.k8s.io/v1/namespaces/default/leases/${DRIVER}`)
+    const { api } = await start({ log, flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' } })
+    await aClass(api, 'fast')
+    await aClaim(api, 'orders', 'fast')
+    await untilBound(api, 'orders')
+    const lease = await api.get(`/apis/coordination.k8s.io/v1/namespaces/default/leases/${DRIVER}`)
     expect(lease.json.spec.holderIdentity).not.toBe('')
     const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
     expect((await fetch(`${url}/healthz/leader-election`)).status).toBe(200)

@@ -25,7 +25,7 @@ interface RunOptions {
 
 async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
   const program = await startProgramFixture()
-  const { trial, kubeconfig, signal } = program
+  const { api, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
   fake.script.setRules(rules)
   const settings = readResizerSettings({
@@ -43,7 +43,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
 
   /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
-    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'growing' },
       provisioner: DRIVER,
       allowVolumeExpansion: true,
@@ -56,11 +56,11 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
     const { volume } = await fake.controller.createVolume(request, { signal })
     const resources = (storage: string) => ({ resources: { requests: { storage } } })
     const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'growing' }
-    const { json } = await trial.post(CLAIMS, {
+    const { json } = await api.post(CLAIMS, {
       metadata: { name },
       spec: { ...common, volumeName: `pv-${name}`, ...resources('1Gi') },
     })
-    await trial.post(VOLUMES, {
+    await api.post(VOLUMES, {
       metadata: { name: `pv-${name}` },
       spec: {
         ...common,
@@ -71,31 +71,31 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
       },
     })
     const status = { phase: 'Bound', capacity: { storage: '1Gi' } }
-    await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
-    const { status: code } = await trial.patch(`${CLAIMS}/${name}`, { spec: resources('2Gi') }, 'merge')
+    await api.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+    const { status: code } = await api.patch(`${CLAIMS}/${name}`, { spec: resources('2Gi') }, 'merge')
     expect(code).toBe(200)
   }
 
   const untilPending = (name: string) =>
     vi.waitFor(async () => {
-      const { json } = await trial.get(`${CLAIMS}/${name}`)
+      const { json } = await api.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
     }, PATIENCE)
-  return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: program.abort }
+  return { api, fake, running, lines, aGrowingClaim, untilPending, stop: program.abort }
 }
 
 const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
   it('REX-1 SYS-5 expands volumes against any API server, records events, and serves metrics', async () => {
-    const { trial, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+    const { api, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
     await aGrowingClaim('orders')
     await untilPending('orders')
-    expect((await trial.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
+    expect((await api.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
     await vi.waitFor(async () => {
-      const { items } = (await trial.get('/api/v1/events')).json
-      const told = items.map(({ reason, source }: any) => `${source.component}: ${reason}`)
-      expect(told).toEqual(
+      const { items } = (await api.get('/api/v1/events')).json
+      const events = items.map(({ reason, source }: any) => `${source.component}: ${reason}`)
+      expect(events).toEqual(
         expect.arrayContaining([
           `external-resizer ${DRIVER}: Resizing`,
           `external-resizer ${DRIVER}: FileSystemResizeRequired`,
@@ -110,10 +110,10 @@ describe('stowage resizer', () => {
   })
 
   it('REX-8 SYS-8 works only as leader, under the lease of the upstream resizer', async () => {
-    const { trial, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
+    const { api, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
     await untilPending('orders')
-    const { status } = await trial.get(
+    const { status } = await api.get(
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
     )
     expect(status).toBe(200)
@@ -123,13 +123,13 @@ describe('stowage resizer', () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
-    const { trial, fake, aGrowingClaim, untilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    const { api, fake, aGrowingClaim, untilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
     await aGrowingClaim('elsewhere', 'b')
     await aGrowingClaim('here', 'a')
     await untilPending('here')
     const asked = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
     expect(asked).toHaveLength(1)
-    const { status } = await trial.get(
+    const { status } = await api.get(
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example-node-1',
     )
     expect(status).toBe(200)
