@@ -180,7 +180,7 @@ describe('a driver that fails', () => {
     expect(world.modifyCalls()).toHaveLength(1)
     expect(world.events.map(({ reason }) => reason)).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
     expect(world.events[1]?.message).toMatch(
-      /^rpc error: code = FailedPrecondition .* asked again when the last of them has ended\.$/,
+      /^rpc error: code = FailedPrecondition .* retried when the last pod has terminated\.$/,
     )
     world.rules([])
     await world.endPod('user')
