@@ -129,7 +129,7 @@ describe('a cache', () => {
     await real.delete(configMapKind, ref('a'))
     await until(clock, () => cache.size === 1)
     expect(named('blue')).toEqual([])
-    expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index called "nope"')
+    expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index named "nope"')
   })
 
   it('resolves whenSeen once an own write has arrived', async () => {
