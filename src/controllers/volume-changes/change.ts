@@ -1,7 +1,7 @@
 // One kind of change to the volume of a bound claim: expansion (../expanding) or modification of its attributes
 // (../modifying). Each kind plans and applies its own steps; volume-change-controllers.ts wakes it and ensures that no
 // volume undergoes two changes at once.
-import type { Stored } from '../../api/kind.ts'
+import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
@@ -20,7 +20,7 @@ export interface VolumeChange {
   /** Further objects that wake claims: a class that is created, a pod that terminates. */
   readonly sources?: readonly Source[]
   /** Caches that are read but wake no claim; the controller waits until they are synced. */
-  readonly reads?: readonly Cache<any>[]
+  readonly reads?: readonly Cache<KubeObject>[]
   /** Applies the steps that are due now, in order. Called for one claim at a time. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
   /** Discards what is remembered about a claim that was deleted or no longer uses this driver. */

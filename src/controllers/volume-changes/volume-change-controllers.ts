@@ -62,7 +62,8 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     }),
     ...(change.sources ?? []).map(({ keysOf, ...rest }) => ({
       ...rest,
-      keysOf: (object: any) => [...keysOf(object)].map((key) => changeKey(key, change.name)),
+      keysOf: (object: Parameters<Source['keysOf']>[0]) =>
+        [...keysOf(object)].map((key) => changeKey(key, change.name)),
     })),
   ]
 

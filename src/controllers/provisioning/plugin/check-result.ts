@@ -107,7 +107,7 @@ function shapeProblem(made: MadeVolume): string | undefined {
 const isSize = (value: unknown): value is bigint | number =>
   (typeof value === 'bigint' || Number.isSafeInteger(value)) && (value as bigint | number) > 0
 
-const isRecord = (value: unknown): value is Record<string, any> =>
+const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const shown = (value: unknown): string => shortened(inspect(value, { depth: 1 }))

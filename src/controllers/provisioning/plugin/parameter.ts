@@ -19,6 +19,7 @@ export interface Parameter<T = unknown> {
   parse(text: string): T | undefined
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: a declaration of any type; ParameterValues recovers each type
 export type ParameterDeclarations = Readonly<Record<string, Parameter<any>>>
 
 export type ParameterValues<P extends ParameterDeclarations> = {
@@ -91,5 +92,7 @@ function declare<T, O extends Common<T>>(
   { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
 ): Parameter<Given<T, O>> {
   const few = values ? { values } : {}
-  return { doc, expected, required, sensitive, default: otherwise, ...few, parse } as Parameter<any>
+  return { doc, expected, required, sensitive, default: otherwise, ...few, parse } as Parameter<unknown> as Parameter<
+    Given<T, O>
+  >
 }
