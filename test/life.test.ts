@@ -109,7 +109,7 @@ describe('server lifecycle', () => {
       ...[await buildProgram(), 'up', '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
       ...flags,
     ])
-    const refusal = `${volumes} is not the directory that volumes were made in before: it lacks the mark`
+    const refusal = `${volumes} is not the directory that volumes were created in before: it lacks the mark`
     await expect(again).rejects.toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(refusal) })
     expect(await readdir(volumes)).toEqual([])
     await rm(volumes, { recursive: true })

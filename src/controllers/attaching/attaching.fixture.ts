@@ -22,7 +22,7 @@ import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } fr
 import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
-import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import { type AttacherOptions, createAttacher, createAttachingControllers } from './index.ts'
 import type { AttachingMetrics } from './metrics.ts'
 
@@ -81,7 +81,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
   }
 
   async function start(options: StartOptions = {}) {
-    const life = mortal(options.killAt)
+    const life = createCrashInjector(options.killAt)
     const own = processClient(client, life, options.isAtomic ?? true, options.intercept)
     const watching = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
     const caches = createCacheSet({ client: watching, clock: server.clock, random: () => 0.5 })
@@ -90,7 +90,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
+        if (!life.hasCrashed) recorded.push({ ...event, about: metadata.name ?? '' })
       },
     }
     const parts = [
@@ -109,17 +109,17 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
         : [createAttacher({ ...deps, driver: mortalDriver(driver, life), facts, options: options.attacher ?? {} })]),
     ]
     const running = Promise.all(parts.map((part) => part.run(abort.signal)))
-    life.onDeath(() => void caches.stop())
+    life.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.isDead) await running
+      if (!life.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
       calls: life.calls,
       get isDead() {
-        return life.isDead
+        return life.hasCrashed
       },
       standing: (key: string) =>
         parts.flatMap(({ queues }) => queues.map((queue) => queue.standing(key))).find(Boolean),
@@ -316,7 +316,7 @@ function checkedDriver(fake: FakeDriver, violations: string[]): CsiDriver {
   }
 }
 
-function mortalDriver(driver: CsiDriver, life: ReturnType<typeof mortal>): CsiDriver {
+function mortalDriver(driver: CsiDriver, life: ReturnType<typeof createCrashInjector>): CsiDriver {
   const methods = ['controllerPublishVolume', 'controllerUnpublishVolume'] as const
   return { ...driver, controller: life.wrapAll(driver.controller, methods) }
 }

@@ -35,7 +35,7 @@ import {
   type StatusPatch,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { type CrashInjector, createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import {
   changeKey,
   createVolumeChangeControllers,
@@ -127,7 +127,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
   }
 
   function start(options: StartOptions = {}) {
-    const life = mortal(options.killAt)
+    const life = createCrashInjector(options.killAt)
     const isAtomic = options.isAtomic ?? true
     const own = isAtomic
       ? processClient(recording(client), life, true, options.intercept)
@@ -137,7 +137,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     setMaxListeners(0, abort.signal)
     const events = {
       record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!life.isDead) recorded.push({ ...event, about: `${kind.kind} ${metadata.name}` })
+        if (!life.hasCrashed) recorded.push({ ...event, about: `${kind.kind} ${metadata.name}` })
       },
     }
     const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
@@ -151,17 +151,17 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
     ]
     const controllers = createVolumeChangeControllers({ ...deps, facts, changes, node })
     const running = controllers.run(abort.signal)
-    life.onDeath(() => void caches.stop())
+    life.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.isDead) await running
+      if (!life.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
       calls: life.calls,
       get isDead() {
-        return life.isDead
+        return life.hasCrashed
       },
       standing: (name = 'data', change: VolumeChange['name'] = 'expanding') =>
         controllers.queues[0]?.standing(changeKey(`default/${name}`, change)),
@@ -337,7 +337,7 @@ function clientOf(fake: FakeDriver): CsiDriver {
   })
 }
 
-const mortalDriver = (driver: CsiDriver, life: Life): CsiDriver => ({
+const mortalDriver = (driver: CsiDriver, life: CrashInjector): CsiDriver => ({
   ...driver,
   controller: life.wrapAll(driver.controller, ['controllerExpandVolume']),
 })

@@ -23,7 +23,7 @@ import {
 import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
-import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import {
   changeKey,
   createChangeThrottle,
@@ -77,7 +77,7 @@ export async function aWorld(given: WorldOptions = {}) {
   const stops: (() => Promise<void>)[] = []
 
   function start(given: StartOptions = {}) {
-    const life = mortal(given.killAt)
+    const life = createCrashInjector(given.killAt)
     const own = processClient(client, life, given.isAtomic ?? true, given.intercept)
     const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
@@ -90,7 +90,7 @@ export async function aWorld(given: WorldOptions = {}) {
       driver: { ...driver, controller },
       events: {
         record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-          if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
+          if (!life.hasCrashed) recorded.push({ ...event, about: metadata.name ?? '' })
         },
       },
       throttle: given.throttle && createChangeThrottle(server.clock, given.throttle),
@@ -108,17 +108,17 @@ export async function aWorld(given: WorldOptions = {}) {
       options: { workers: given.workers },
     })
     const running = controllers.run(abort.signal)
-    life.onDeath(() => void caches.stop())
+    life.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.isDead) await running
+      if (!life.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
       calls: life.calls,
       get isDead() {
-        return life.isDead
+        return life.hasCrashed
       },
       standing: (name = 'data') => controllers.queues[0]!.standing(changeKey(`default/${name}`, 'modifying')),
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),

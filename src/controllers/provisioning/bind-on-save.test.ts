@@ -5,22 +5,23 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { conflict, forbidden } from '../../api/status-error.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'
-import { aWorld, type ProcessOptions, type World } from './provisioning.fixture.ts'
+import { createProvisioningFixture, type ProcessOptions, type ProvisioningFixture } from './provisioning.fixture.ts'
 
-let world: World
+let fixture: ProvisioningFixture
 beforeEach(async () => {
-  world = await aWorld()
-  await world.aClass('fast')
+  fixture = await createProvisioningFixture()
+  await fixture.aClass('fast')
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
-const start = (more: ProcessOptions = {}) => world.start({ options: { bindsOnSave: true }, ...more })
+const start = (more: ProcessOptions = {}) => fixture.start({ options: { bindsOnSave: true }, ...more })
 const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
 const commitsIn = ({ calls }: { calls: readonly string[] }) => calls.filter((call) => call.includes('commit')).length
-const isSaved = (claim: { metadata: { uid?: string } }) => () => world.volume(nameFor(claim))
-const isLetGo = async () => (await world.claim('data'))?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection'
+const isSaved = (claim: { metadata: { uid?: string } }) => () => fixture.volume(nameFor(claim))
+const isLetGo = async () =>
+  (await fixture.claim('data'))?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection'
 
-/** A commit that binds is answered this way. */
+/** Fails commits that bind with this error. */
 const refusing =
   (error: () => Error): ProcessOptions['intercept'] =>
   (verb, args) => {
@@ -30,7 +31,7 @@ const refusing =
     }
   }
 
-/** Makes volumes that have no attributes class, whatever is asked for. */
+/** Creates volumes without the requested attributes class. */
 const withoutAttributes = (real: Provisioner): Provisioner => ({
   ...real,
   async provision(...given) {
@@ -41,7 +42,7 @@ const withoutAttributes = (real: Provisioner): Provisioner => ({
   },
 })
 
-/** As the server says which write of a commit it is about. */
+/** Adds the index of the failed write, as the API server does. */
 const aboutWrite = (error: any, index: number): Error => {
   error.details = { ...error.details, causes: [{ reason: 'CommitWriteFailed', field: `writes[${index}]` }] }
   return error
@@ -49,10 +50,10 @@ const aboutWrite = (error: any, index: number): Error => {
 
 describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
-    const claim = await world.aClaim('data', { size: '1Gi' })
+    const claim = await fixture.aClaim('data', { size: '1Gi' })
     const process = start()
-    await world.until(isSaved(claim), 'the volume')
-    expect(await world.claim('data')).toMatchObject({
+    await fixture.until(isSaved(claim), 'the volume')
+    expect(await fixture.claim('data')).toMatchObject({
       metadata: {
         annotations: { [BIND_COMPLETED]: 'yes', [BOUND_BY_CONTROLLER]: 'yes' },
         finalizers: ['kubernetes.io/pvc-protection'],
@@ -60,71 +61,71 @@ describe('bindsOnSave', () => {
       spec: { volumeName: nameFor(claim) },
       status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } },
     })
-    expect((await world.volume(nameFor(claim)))?.status?.phase).toBe('Bound')
-    await world.settle()
+    expect((await fixture.volume(nameFor(claim)))?.status?.phase).toBe('Bound')
+    await fixture.settle()
     expect(commitsIn(process)).toBe(1)
-    expect(world.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
+    expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
   })
 
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
-    const claim = await world.aClaim('data')
+    const claim = await fixture.aClaim('data')
     start({ isAtomic: false })
-    await world.until(isSaved(claim), 'the volume')
-    await world.until(isLetGo, 'the intent to go')
-    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(isLetGo, 'the intent to go')
+    expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it.each([
     ['the claim changed meanwhile', () => aboutWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
     ['claims may not be bound by us', () => aboutWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3)],
   ])('PROV-5 only creates the volume where %s', async (_, error) => {
-    const claim = await world.aClaim('data')
+    const claim = await fixture.aClaim('data')
     start({ intercept: refusing(error) })
-    await world.until(isSaved(claim), 'the volume')
-    await world.until(isLetGo, 'the intent to go')
-    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
-    expect(world.storage.assets.size).toBe(1)
+    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(isLetGo, 'the intent to go')
+    expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
+    expect(fixture.storage.assets.size).toBe(1)
   })
 
   it('PROV-12 does not bind to a claim that is bound to another volume or being deleted', async () => {
-    const claim = await world.aClaim('data')
+    const claim = await fixture.aClaim('data')
     let isLate = true
     start({
       async intercept(verb) {
         if (verb !== 'commit' || !isLate) return
         isLate = false
-        await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
+        await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
       },
     })
-    await world.until(isSaved(claim), 'the volume')
-    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
-    expect((await world.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
+    await fixture.until(isSaved(claim), 'the volume')
+    expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
+    expect((await fixture.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
   })
 
   it('VAC-4 binds with an attributes class in the same number of writes', async () => {
-    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const process = start()
-    await world.until(isSaved(claim), 'the volume')
-    expect(await world.claim('data')).toMatchObject({
+    await fixture.until(isSaved(claim), 'the volume')
+    expect(await fixture.claim('data')).toMatchObject({
       spec: { volumeName: nameFor(claim) },
       status: { phase: 'Bound', currentVolumeAttributesClassName: 'silver' },
     })
-    await world.settle()
+    await fixture.settle()
     expect(commitsIn(process)).toBe(1)
   })
 
   it('VAC-12 leaves a claim with an attributes class to the binder when the gate is disabled', async () => {
-    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
-    await world.until(isSaved(claim), 'the volume')
-    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+    await fixture.until(isSaved(claim), 'the volume')
+    expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it('VAC-12 records the attributes class of the volume as current, not that of the claim', async () => {
-    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
-    start({ provisioner: withoutAttributes(world.storage.provisioner()) })
-    await world.until(isSaved(claim), 'the volume')
-    const { spec, status } = (await world.claim('data')) ?? {}
+    const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
+    await fixture.until(isSaved(claim), 'the volume')
+    const { spec, status } = (await fixture.claim('data')) ?? {}
     expect(spec).toMatchObject({ volumeName: nameFor(claim), volumeAttributesClassName: 'silver' })
     expect(status).toMatchObject({ phase: 'Bound' })
     expect(status?.currentVolumeAttributesClassName).toBeUndefined()

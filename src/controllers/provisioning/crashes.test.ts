@@ -1,37 +1,44 @@
-// A process is killed at every call it makes, before it has any effect and when its answer would come; another one is
-// started; and the end must be the same, with nothing in the storage that no volume stands for.
+// Crashes a process at each of its calls, before the call takes effect or before its reply arrives, and starts another.
+// The result must be the same, and the storage must hold no volume without a PV.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { Failure } from './provisioner.ts'
-import { aWorld, DISKS, type ProcessOptions, type World } from './provisioning.fixture.ts'
+import {
+  createProvisioningFixture,
+  DISKS,
+  type ProcessOptions,
+  type ProvisioningFixture,
+} from './provisioning.fixture.ts'
 
 interface Story {
   readonly title: string
-  /** Prepares the world before the process starts. */
-  begin?(world: World): Promise<void>
-  /** Of the process that is killed. */
+  /** Prepares the fixture before the process starts. */
+  begin?(fixture: ProvisioningFixture): Promise<void>
+  /** Options of the process that crashes. */
   readonly process?: ProcessOptions
-  /** Done over and over while a process runs, as other people would. */
-  meanwhile(world: World): Promise<void>
-  isOver(world: World): Promise<boolean>
+  /** Repeated while a process runs: the actions of users and other controllers. */
+  meanwhile(fixture: ProvisioningFixture): Promise<void>
+  isOver(fixture: ProvisioningFixture): Promise<boolean>
 }
 
-const deleteClaim = (world: World) =>
-  world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }).catch(() => undefined)
+const deleteClaim = (fixture: ProvisioningFixture) =>
+  fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }).catch(() => undefined)
 
-const isProvided = async (world: World): Promise<boolean> => {
-  const [claim, volumes] = [await world.claim('data'), await world.volumes()]
+const isProvided = async (fixture: ProvisioningFixture): Promise<boolean> => {
+  const [claim, volumes] = [await fixture.claim('data'), await fixture.volumes()]
   return (
     volumes.length === 1 &&
     claim?.spec?.volumeName === volumes[0]?.metadata.name &&
     claim?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection' &&
-    world.storage.assets.size === 1
+    fixture.storage.assets.size === 1
   )
 }
-const isGone = async (world: World): Promise<boolean> =>
-  (await world.claim('data')) === undefined && (await world.volumes()).length === 0 && world.storage.assets.size === 0
+const isGone = async (fixture: ProvisioningFixture): Promise<boolean> =>
+  (await fixture.claim('data')) === undefined &&
+  (await fixture.volumes()).length === 0 &&
+  fixture.storage.assets.size === 0
 
 const REFUSES: ProcessOptions['intercept'] = (verb, args) => {
   const writes = verb === 'commit' ? args[0] : verb === 'create' ? [{ do: 'create' }] : []
@@ -43,43 +50,43 @@ const REFUSES: ProcessOptions['intercept'] = (verb, args) => {
 const STORIES: readonly Story[] = [
   {
     title: 'a claim is provided for',
-    meanwhile: (world) => world.housekeeping(),
+    meanwhile: (fixture) => fixture.housekeeping(),
     isOver: isProvided,
   },
   {
     title: 'a claim is provided for at the third try',
     begin: async ({ storage }) => void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
-    meanwhile: (world) => world.housekeeping(),
+    meanwhile: (fixture) => fixture.housekeeping(),
     isOver: isProvided,
   },
   {
     title: 'a claim is provided for, deleted, and its volume with it',
-    async meanwhile(world) {
-      await world.housekeeping()
-      if ((await world.claim('data'))?.spec?.volumeName) await deleteClaim(world)
+    async meanwhile(fixture) {
+      await fixture.housekeeping()
+      if ((await fixture.claim('data'))?.spec?.volumeName) await deleteClaim(fixture)
     },
     isOver: isGone,
   },
   {
     title: 'a claim is deleted as soon as the storage was asked',
-    async meanwhile(world) {
-      if (world.storage.provisions.length > 0) await deleteClaim(world)
-      await world.housekeeping()
+    async meanwhile(fixture) {
+      if (fixture.storage.provisions.length > 0) await deleteClaim(fixture)
+      await fixture.housekeeping()
     },
-    async isOver(world) {
-      return world.storage.provisions.length > 0 && isGone(world)
+    async isOver(fixture) {
+      return fixture.storage.provisions.length > 0 && isGone(fixture)
     },
   },
   {
     title: 'the server refuses the volume, the claim starts over',
     process: { intercept: REFUSES },
-    meanwhile: (world) => world.housekeeping(),
+    meanwhile: (fixture) => fixture.housekeeping(),
     isOver: isProvided,
   },
   {
     title: 'the volume is too small, the claim starts over',
     begin: async ({ storage }) => void storage.script.push({ size: '1Mi' }),
-    meanwhile: (world) => world.housekeeping(),
+    meanwhile: (fixture) => fixture.housekeeping(),
     isOver: isProvided,
   },
 ]
@@ -94,29 +101,29 @@ describe.each([
     let kills = 0
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
-        const world = await aWorld()
-        await world.aClass('fast')
-        await world.aClaim('data')
-        await story.begin?.(world)
-        const first = world.start({ ...story.process, isAtomic, options, killAt: { call, when } })
+        const fixture = await createProvisioningFixture()
+        await fixture.aClass('fast')
+        await fixture.aClaim('data')
+        await story.begin?.(fixture)
+        const first = fixture.start({ ...story.process, isAtomic, options, killAt: { call, when } })
         // Refused for ever, the first one never ends by itself: it is killed at each of its calls of one round.
-        const isEnd = async () => first.isDead || (await story.isOver(world)) || first.calls.length > call + 50
-        await world.until(isEnd, `the first process, ${when} call ${call}`, () => story.meanwhile(world))
-        const wasKilled = first.isDead
+        const isEnd = async () => first.hasCrashed || (await story.isOver(fixture)) || first.calls.length > call + 50
+        await fixture.until(isEnd, `the first process, ${when} call ${call}`, () => story.meanwhile(fixture))
+        const wasKilled = first.hasCrashed
         const at = `killed ${when} ${first.calls[call]}, call ${call}`
         if (wasKilled) {
           kills++
-          await story.meanwhile(world) // the world does not wait for the next one
-          world.start({ isAtomic, options })
-          await world.until(
-            () => story.isOver(world),
+          await story.meanwhile(fixture) // the fixture does not wait for the next one
+          fixture.start({ isAtomic, options })
+          await fixture.until(
+            () => story.isOver(fixture),
             at,
-            () => story.meanwhile(world),
+            () => story.meanwhile(fixture),
           )
-          await world.settle()
-          expect(await story.isOver(world), at).toBe(true)
+          await fixture.settle()
+          expect(await story.isOver(fixture), at).toBe(true)
         }
-        await world.close()
+        await fixture.close()
         if (!wasKilled || call >= CALLS_MAX) break
       }
     }
@@ -151,33 +158,37 @@ describe('any sequence of storage results', () => {
           deleteFailures: fc.nat(2),
         }),
         async ({ answers, isAtomic, options, killAts, deletedAtProvision, deleteFailures }) => {
-          const world = await aWorld()
-          await world.aClass('fast')
-          await world.aClaim('data')
+          const fixture = await createProvisioningFixture()
+          await fixture.aClass('fast')
+          await fixture.aClaim('data')
           for (const one of answers) {
-            if (!('fails' in one)) world.storage.script.push(one)
-            else world.storage.script.push({ fails: one.fails, creates: one.fails === 'unfinished' && one.isMade })
+            if (!('fails' in one)) fixture.storage.script.push(one)
+            else fixture.storage.script.push({ fails: one.fails, creates: one.fails === 'unfinished' && one.isMade })
           }
-          for (let i = 0; i < deleteFailures; i++) world.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+          for (let i = 0; i < deleteFailures; i++) fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
           const isDeleted = () =>
-            deletedAtProvision !== undefined && world.storage.provisions.length > deletedAtProvision
+            deletedAtProvision !== undefined && fixture.storage.provisions.length > deletedAtProvision
           const meanwhile = async () => {
-            if (isDeleted()) await deleteClaim(world)
-            await world.housekeeping()
+            if (isDeleted()) await deleteClaim(fixture)
+            await fixture.housekeeping()
           }
-          const isEnd = async () => ((await isProvided(world)) && !isDeleted()) || (await isGone(world))
+          const isEnd = async () => ((await isProvided(fixture)) && !isDeleted()) || (await isGone(fixture))
           for (const killAt of killAts) {
-            const process = world.start({ isAtomic, options, killAt: killAt as NonNullable<ProcessOptions['killAt']> })
-            await world.until(async () => process.isDead || (await isEnd()), 'the kill', meanwhile)
-            if (!process.isDead) await process.stop()
+            const process = fixture.start({
+              isAtomic,
+              options,
+              killAt: killAt as NonNullable<ProcessOptions['killAt']>,
+            })
+            await fixture.until(async () => process.hasCrashed || (await isEnd()), 'the kill', meanwhile)
+            if (!process.hasCrashed) await process.stop()
           }
-          world.start({ isAtomic, options })
-          await world.until(isEnd, 'the end', meanwhile)
-          await world.settle()
+          fixture.start({ isAtomic, options })
+          await fixture.until(isEnd, 'the end', meanwhile)
+          await fixture.settle()
           expect(await isEnd()).toBe(true)
-          const [volume] = await world.volumes()
-          expect([...world.storage.assets.keys()]).toEqual(volume ? [`${DISKS}/${volume.metadata.name}`] : [])
-          await world.close()
+          const [volume] = await fixture.volumes()
+          expect([...fixture.storage.assets.keys()]).toEqual(volume ? [`${DISKS}/${volume.metadata.name}`] : [])
+          await fixture.close()
         },
       ),
       { numRuns: 60 },

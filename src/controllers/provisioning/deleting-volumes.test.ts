@@ -5,15 +5,15 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import { unavailable } from '../../api/status-error.ts'
 import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../../volumes/names.ts'
-import { aWorld, DISKS, type World } from './provisioning.fixture.ts'
+import { createProvisioningFixture, DISKS, type ProvisioningFixture } from './provisioning.fixture.ts'
 
-let world: World
+let fixture: ProvisioningFixture
 beforeEach(async () => {
-  world = await aWorld()
+  fixture = await createProvisioningFixture()
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
-interface VolumeWish {
+interface VolumeOptions {
   readonly by?: string | null
   readonly policy?: 'Delete' | 'Retain' | 'Recycle'
   readonly finalizers?: string[]
@@ -22,10 +22,10 @@ interface VolumeWish {
 
 async function aVolume(
   name: string,
-  { by = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeWish = {},
+  { by = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeOptions = {},
 ) {
-  world.storage.assets.set(name, '1Gi')
-  await world.client.create(persistentVolumeKind, {
+  fixture.storage.assets.set(name, '1Gi')
+  await fixture.client.create(persistentVolumeKind, {
     metadata: { name, finalizers, annotations: by === null ? {} : { [PROVISIONED_BY]: by } },
     spec: {
       capacity: { storage: '1Gi' },
@@ -38,48 +38,48 @@ async function aVolume(
   })
 }
 const setPhase = (name: string, phase: string) =>
-  world.client.patch(
+  fixture.client.patch(
     persistentVolumeKind,
     { name },
     { type: 'merge', body: { status: { phase } } },
     { subresource: 'status' },
   )
-const isGone = (name: string) => async () => (await world.volume(name)) === undefined
-const finalizersOf = async (name: string) => (await world.volume(name))?.metadata.finalizers ?? []
+const isGone = (name: string) => async () => (await fixture.volume(name)) === undefined
+const finalizersOf = async (name: string) => (await fixture.volume(name))?.metadata.finalizers ?? []
 const change = (name: string, body: object) =>
-  world.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
+  fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
 describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic) => {
   it('PROV-14 loses its storage first and then its PV', async () => {
     await aVolume('pv')
-    const process = world.start({ isAtomic })
-    await world.settle()
-    expect(world.storage.deletes).toEqual([])
-    await world.release('pv')
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.storage.assets.size).toBe(0)
+    const process = fixture.start({ isAtomic })
+    await fixture.settle()
+    expect(fixture.storage.deletes).toEqual([])
+    await fixture.release('pv')
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.assets.size).toBe(0)
     const effects = process.calls.filter((call) => call !== 'get')
     expect(effects).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
-    expect(world.told).toEqual([])
+    expect(fixture.events).toEqual([])
   })
 
   it('PROV-14 is kept, with an event, and retried with backoff when its storage cannot be deleted', async () => {
     await aVolume('pv')
-    await world.release('pv')
-    for (let i = 0; i < 2; i++) world.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
-    const process = world.start({ isAtomic })
+    await fixture.release('pv')
+    for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
+    const process = fixture.start({ isAtomic })
     const pauses: number[] = []
     for (let i = 0; i < 2; i++) {
-      await world.settle()
+      await fixture.settle()
       const standing = process.standing('pv')
       expect(standing).toMatchObject({ is: 'waiting', because: `busy ${i}` })
-      expect(await world.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
-      pauses.push(standing!.nextAtMs! - world.trial.clock.nowMs())
-      await world.trial.clock.advance(pauses[i]!)
+      expect(await fixture.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
+      pauses.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
+      await fixture.apiServer.clock.advance(pauses[i]!)
     }
     expect(pauses).toEqual([750, 1_500])
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.told.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.events.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
       ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
       ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
     ])
@@ -87,20 +87,20 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
 
   it('PROV-14 is deleted again when its PV could not be deleted; missing storage counts as success', async () => {
     await aVolume('pv')
-    await world.release('pv')
+    await fixture.release('pv')
     let failures = 3
     const intercept = (verb: string, args: readonly any[]) => {
       const isDelete = verb === 'commit' || (verb === 'delete' && args[0] === persistentVolumeKind)
       if (isDelete && failures-- > 0) throw unavailable('down')
     }
-    world.start({ isAtomic, intercept })
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.storage.deletes.length).toBeGreaterThan(1)
+    fixture.start({ isAtomic, intercept })
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.deletes.length).toBeGreaterThan(1)
   })
 
   it('PROV-14 is annotated before its storage is called, conditional on its version', async () => {
     await aVolume('pv')
-    await world.release('pv')
+    await fixture.release('pv')
     let isKept = false
     const intercept = async (verb: string, args: readonly any[]) => {
       const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED]
@@ -108,41 +108,41 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
       isKept = true
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
-    world.start({ isAtomic, intercept })
-    await world.until(() => isKept, 'the word')
-    await world.settle()
-    expect(world.storage.deletes).toEqual([])
-    expect((await world.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED])
+    fixture.start({ isAtomic, intercept })
+    await fixture.until(() => isKept, 'the word')
+    await fixture.settle()
+    expect(fixture.storage.deletes).toEqual([])
+    expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED])
     await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
-    world.storage.deleteScript.push({ is: 'failed', because: 'busy' })
-    await world.until(() => world.storage.deletes.length === 1, 'the call')
-    expect((await world.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
+    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+    await fixture.until(() => fixture.storage.deletes.length === 1, 'the call')
+    expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
   })
 
   it('PROV-14 is deleted although it was freed after deletion had begun, unless its policy is Retain', async () => {
     for (const name of ['gone', 'kept']) await aVolume(name)
-    world.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
-    world.start({ isAtomic })
-    for (const name of ['gone', 'kept']) await world.release(name)
-    await world.until(() => world.storage.deletes.length === 2, 'the calls')
+    fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
+    fixture.start({ isAtomic })
+    for (const name of ['gone', 'kept']) await fixture.release(name)
+    await fixture.until(() => fixture.storage.deletes.length === 2, 'the calls')
     await change('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
     await change('gone', { spec: { claimRef: null } })
-    await world.until(isGone('gone'), 'the volume to go', world.housekeeping)
-    await world.trial.clock.advance(3_600_000)
-    await world.settle()
-    expect([...world.storage.assets.keys()]).toEqual(['kept'])
+    await fixture.until(isGone('gone'), 'the volume to go', fixture.housekeeping)
+    await fixture.apiServer.clock.advance(3_600_000)
+    await fixture.settle()
+    expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
   })
 
   it('PROV-18 keeps its finalizer until its storage is deleted, when a user deletes it before its claim', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
-    world.start({ isAtomic })
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    await world.settle()
-    expect(world.storage.assets.has('pv')).toBe(true)
-    await world.release('pv')
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.storage.assets.size).toBe(0)
+    fixture.start({ isAtomic })
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    await fixture.settle()
+    expect(fixture.storage.assets.has('pv')).toBe(true)
+    await fixture.release('pv')
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.assets.size).toBe(0)
   })
 })
 
@@ -150,31 +150,35 @@ describe('a volume that a user deletes', () => {
   it('PROV-14 loses its storage when it was freed before', async () => {
     await aVolume('pv', { spec: { claimRef: undefined } })
     await setPhase('pv', 'Available')
-    world.start()
-    await world.settle()
-    expect(world.storage.deletes).toEqual([])
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.storage.assets.size).toBe(0)
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.storage.deletes).toEqual([])
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.assets.size).toBe(0)
   })
 
   it('PROV-14 is deleted if its claim is not bound yet, and kept if it is', async () => {
-    const claim = await world.aClaim('data', { storageClassName: 'none' })
+    const claim = await fixture.aClaim('data', { storageClassName: 'none' })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
     await aVolume('kept', { spec: { claimRef } })
-    world.start()
-    await world.release('pv')
-    await world.settle()
-    expect(world.storage.deletes).toEqual([])
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    await world.until(() => !world.storage.assets.has('pv'), 'its storage to go')
+    fixture.start()
+    await fixture.release('pv')
+    await fixture.settle()
+    expect(fixture.storage.deletes).toEqual([])
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    await fixture.until(() => !fixture.storage.assets.has('pv'), 'its storage to go')
     const body = { spec: { volumeName: 'kept' } }
-    await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
-    await world.release('kept')
-    await world.client.delete(persistentVolumeKind, { name: 'kept' })
-    await world.settle()
-    expect([...world.storage.assets.keys()]).toEqual(['kept'])
+    await fixture.client.patch(
+      persistentVolumeClaimKind,
+      { namespace: 'default', name: 'data' },
+      { type: 'merge', body },
+    )
+    await fixture.release('kept')
+    await fixture.client.delete(persistentVolumeKind, { name: 'kept' })
+    await fixture.settle()
+    expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
   })
 })
 
@@ -184,7 +188,7 @@ describe('which volumes', () => {
     ['PROV-15 that are to be retained', { policy: 'Retain' }, 'Released'],
     ['PROV-14 that are to be recycled', { policy: 'Recycle' }, 'Released'],
     ['PROV-14 that are bound', {}, 'Bound'],
-    ['PROV-14 that nobody had', {}, 'Available'],
+    ['PROV-14 that were never bound', {}, 'Available'],
     ['PROV-14 whose reclaim failed elsewhere', {}, 'Failed'],
     ['PROV-15 whose claim was cleared to give them to another', { spec: { claimRef: undefined } }, 'Released'],
     [
@@ -192,64 +196,64 @@ describe('which volumes', () => {
       { by: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
       'Released',
     ],
-  ] as [string, VolumeWish, string][])('%s are left alone', async (_which, wish, phase) => {
-    await aVolume('pv', wish)
+  ] as [string, VolumeOptions, string][])('%s are left alone', async (_which, options, phase) => {
+    await aVolume('pv', options)
     await setPhase('pv', phase)
     await aVolume('ours')
-    await world.release('ours')
-    world.start()
-    await world.until(async () => (await world.volume('ours'))?.metadata.deletionTimestamp, 'our own to go')
-    await world.settle()
-    expect(world.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
-    expect(await world.volume('pv')).toBeDefined()
+    await fixture.release('ours')
+    fixture.start()
+    await fixture.until(async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp, 'our own to go')
+    await fixture.settle()
+    expect(fixture.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
+    expect(await fixture.volume('pv')).toBeDefined()
   })
 
   it('PROV-20 deletes a volume without the provisioned-by annotation if its source is ours', async () => {
     await aVolume('static', { by: null, finalizers: [] })
-    await world.release('static')
-    world.start()
-    await world.until(isGone('static'), 'the volume to go', world.housekeeping)
-    expect(world.storage.assets.size).toBe(0)
+    await fixture.release('static')
+    fixture.start()
+    await fixture.until(isGone('static'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.assets.size).toBe(0)
   })
 
   it('PROV-14 leaves volumes of another instance to it', async () => {
     await aVolume('pv')
-    await world.release('pv')
-    world.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
-    world.start()
-    await world.until(() => world.storage.deletes.length === 1, 'the call')
-    await world.settle()
-    await world.trial.clock.advance(600_000)
-    expect(world.storage.deletes).toHaveLength(1)
-    expect(await world.volume('pv')).toBeDefined()
-    expect(world.told).toEqual([])
+    await fixture.release('pv')
+    fixture.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
+    fixture.start()
+    await fixture.until(() => fixture.storage.deletes.length === 1, 'the call')
+    await fixture.settle()
+    await fixture.apiServer.clock.advance(600_000)
+    expect(fixture.storage.deletes).toHaveLength(1)
+    expect(await fixture.volume('pv')).toBeDefined()
+    expect(fixture.events).toEqual([])
   })
 
   it('PROV-20 reports and keeps volumes with our annotation but a foreign source, until a user deletes them', async () => {
     await aVolume('pv')
-    await world.release('pv')
+    await fixture.release('pv')
     const refusal = { is: 'failed', because: 'not mine; nothing was touched', isForeign: true } as const
-    world.storage.deleteScript.push(refusal, refusal)
-    const process = world.start()
-    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
-    await world.trial.clock.advance(3_600_000)
-    await world.settle()
-    expect(world.told).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was touched' }])
+    fixture.storage.deleteScript.push(refusal, refusal)
+    const process = fixture.start()
+    await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    await fixture.apiServer.clock.advance(3_600_000)
+    await fixture.settle()
+    expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was touched' }])
     expect(await finalizersOf('pv')).toContain(FINALIZER)
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    await world.until(isGone('pv'), 'the object to go', world.housekeeping)
-    expect(world.storage.assets.has('pv')).toBe(true)
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    await fixture.until(isGone('pv'), 'the object to go', fixture.housekeeping)
+    expect(fixture.storage.assets.has('pv')).toBe(true)
   })
 
   it('PROV-14 reports a delete call that exceeds its time limit, and keeps waiting', async () => {
     await aVolume('pv')
-    await world.release('pv')
-    const plain = world.storage.provisioner()
+    await fixture.release('pv')
+    const plain = fixture.storage.provisioner()
     let open = () => {}
     const opened = new Promise<void>((resolve) => {
       open = resolve
     })
-    world.start({
+    fixture.start({
       provisioner: {
         ...plain,
         async delete(volume, signal, onOverdue) {
@@ -259,22 +263,22 @@ describe('which volumes', () => {
         },
       },
     })
-    await world.until(() => world.told.length > 0, 'the event')
-    expect(world.told).toMatchObject([
+    await fixture.until(() => fixture.events.length > 0, 'the event')
+    expect(fixture.events).toMatchObject([
       { reason: 'VolumeFailedDelete', message: 'not done within the timeout of 600 s' },
     ])
     open()
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
-    expect(world.storage.deletes).toHaveLength(1)
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    expect(fixture.storage.deletes).toHaveLength(1)
   })
 
   it('PROV-14 ignores a volume being deleted that no longer has our finalizer', async () => {
     await aVolume('pv', { finalizers: ['example.com/hold'] })
-    await world.release('pv')
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    world.start()
-    await world.settle()
-    expect(world.storage.deletes).toEqual([])
+    await fixture.release('pv')
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    fixture.start()
+    await fixture.settle()
+    expect(fixture.storage.deletes).toEqual([])
   })
 })
 
@@ -282,92 +286,96 @@ describe('the finalizer on volumes', () => {
   it('PROV-18 is set on our bound volumes while their policy is Delete', async () => {
     await aVolume('static', { by: null, finalizers: [] })
     await setPhase('static', 'Bound')
-    world.start()
-    await world.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
+    fixture.start()
+    await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
     await change('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
-    await world.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'it to go')
+    await fixture.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'it to go')
     await change('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
-    await world.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
+    await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
     expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
   })
 
   it('PROV-15 is removed when the policy becomes Retain, so that the PV can be deleted without its data', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
-    world.start()
+    fixture.start()
     await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
-    await world.release('pv')
-    await world.client.delete(persistentVolumeKind, { name: 'pv' })
-    await world.until(isGone('pv'), 'the object to go', world.housekeeping)
-    expect(world.storage.assets.has('pv')).toBe(true)
-    expect(world.storage.deletes).toEqual([])
+    await fixture.release('pv')
+    await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
+    await fixture.until(isGone('pv'), 'the object to go', fixture.housekeeping)
+    expect(fixture.storage.assets.has('pv')).toBe(true)
+    expect(fixture.storage.deletes).toEqual([])
   })
 })
 
 describe('a released volume that may be in use', () => {
   it('PROV-14 is kept while its claim exists without another volume, and deleted afterwards', async () => {
-    const claim = await world.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
+    const claim = await fixture.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
-    await world.release('pv')
-    const process = world.start()
-    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    await fixture.release('pv')
+    const process = fixture.start()
+    await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
     expect(process.standing('pv')?.because).toBe('its claim "default/data" still exists and has no other volume')
-    expect(world.storage.assets.has('pv')).toBe(true)
+    expect(fixture.storage.assets.has('pv')).toBe(true)
     const body = { metadata: { finalizers: null } }
-    await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
-    await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    await fixture.client.patch(
+      persistentVolumeClaimKind,
+      { namespace: 'default', name: 'data' },
+      { type: 'merge', body },
+    )
+    await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when its claim is bound to another volume', async () => {
-    const claim = await world.aClaim('data', { spec: { volumeName: 'other' } })
+    const claim = await fixture.aClaim('data', { spec: { volumeName: 'other' } })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
-    await world.release('pv')
-    world.start()
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    await fixture.release('pv')
+    fixture.start()
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when only a later claim of the same name exists', async () => {
-    await world.aClaim('data', { provisioner: 'x.y/z' })
+    await fixture.aClaim('data', { provisioner: 'x.y/z' })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
-    await world.release('pv')
-    world.start()
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    await fixture.release('pv')
+    fixture.start()
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
   })
 
   it('PROV-14 is kept when its policy became Retain and the cache is behind', async () => {
     await aVolume('pv')
-    await world.release('pv')
+    await fixture.release('pv')
     let isChanged = false
     const intercept = async (verb: string) => {
       if (verb !== 'get' || isChanged) return
       isChanged = true
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
-    world.start({ intercept })
-    await world.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'our finalizer to go')
+    fixture.start({ intercept })
+    await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'our finalizer to go')
     expect(isChanged).toBe(true)
-    expect(world.storage.deletes).toEqual([])
+    expect(fixture.storage.deletes).toEqual([])
   })
 
   it('PROV-14 is kept, with an event, while it is attached to a node', async () => {
     await aVolume('pv')
-    await world.release('pv')
-    await world.client.create(volumeAttachmentKind, {
+    await fixture.release('pv')
+    await fixture.client.create(volumeAttachmentKind, {
       metadata: { name: 'attached' },
       spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'pv' } },
     })
-    await world.client.create(volumeAttachmentKind, {
+    await fixture.client.create(volumeAttachmentKind, {
       metadata: { name: 'unrelated' },
       spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'other' } },
     })
-    const process = world.start()
-    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    const process = fixture.start()
+    await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
     expect(process.standing('pv')?.because).toBe('persistentvolume pv is still attached to node node-1')
-    expect(world.told).toMatchObject([{ reason: 'VolumeFailedDelete' }])
-    expect(world.storage.deletes).toEqual([])
-    await world.client.delete(volumeAttachmentKind, { name: 'attached' })
-    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
+    expect(fixture.storage.deletes).toEqual([])
+    await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })
+    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
   })
 })

@@ -34,7 +34,7 @@ describe('volumeNameOf', () => {
   })
 
   it.each([{ volumeNamePrefix: '' }, { volumeNameUuidLength: 0 }, { volumeNameUuidLength: 1.5 }])(
-    'PROV-11 cannot be made with %j',
+    'PROV-11 cannot be created with %j',
     (options) => {
       expect(() => settingsOf(options)).toThrow(/Cannot name volumes/)
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { defineProvisioner } from './plugin/check-plugin.ts'
-import type { AnyProvisionerPlugin, MadeVolume } from './plugin/contract.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume } from './plugin/contract.ts'
 import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
 import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
@@ -10,10 +10,10 @@ import { provisionerOf } from './plugin.ts'
 const GI = 1024n ** 3n
 const NFS = { nfs: { server: 'filer', path: '/x' } }
 
-/** A plugin that remembers what it was asked and says what it is told to say. */
+/** A plugin that records its requests; its functions can be replaced. */
 function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const asked: any[] = []
-  const deleted: any[] = []
+  const deleted: ExistingVolume[] = []
   const plugin: AnyProvisionerPlugin = {
     name: 'example.com/tiers',
     async provision(request) {
@@ -31,8 +31,8 @@ function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   return { asked, deleted, clock, provisioner, provision }
 }
 
-const makes = (made: Partial<MadeVolume>) => ({
-  provision: async () => ({ sizeBytes: GI, source: NFS, ...made }) as MadeVolume,
+const returns = (result: Partial<MadeVolume>) => ({
+  provision: async () => ({ sizeBytes: GI, source: NFS, ...result }) as MadeVolume,
 })
 const throws = (error: unknown) => ({
   provision: async () => {
@@ -40,7 +40,7 @@ const throws = (error: unknown) => ({
   },
 })
 function pledge() {
-  let resolve: (made: MadeVolume) => void = () => {}
+  let resolve: (result: MadeVolume) => void = () => {}
   let reject: (error: unknown) => void = () => {}
   const promise = new Promise<MadeVolume>((yes, no) => {
     resolve = yes
@@ -57,7 +57,7 @@ describe('provisionerOf', () => {
   it('PROV-11 returns the volume that the plugin created', async () => {
     const { provision } = aPlugin({
       takesMountOptions: true,
-      ...makes({
+      ...returns({
         sizeBytes: 2n * GI,
         labels: { 'example.com/tier': 'fast' },
         annotations: { 'example.com/id': '7' },
@@ -117,7 +117,7 @@ describe('provisionerOf', () => {
     ['NotReached', new NotReached('boom'), 'noChange'],
   ] as const
   const WORDLESS: [unknown, string][] = [
-    [null, 'null was thrown, and not an Error'],
+    [null, 'null was thrown instead of an Error'],
     [undefined, 'undefined was thrown'],
     [{ status: 500 }, '{ status: 500 } was thrown'],
     [new TypeError(), '(TypeError)'],
@@ -125,7 +125,7 @@ describe('provisionerOf', () => {
   for (const [thrown, said] of WORDLESS) {
     it(`PROV-8 describes an error without message: ${said}`, async () => {
       const answer = await aPlugin(throws(thrown)).provision()
-      const because = expect.stringMatching(/^it failed without saying why \(/)
+      const because = expect.stringMatching(/^it failed without a message \(/)
       expect(answer).toEqual({ is: 'failed', how: 'unfinished', because })
       expect(answer).toMatchObject({ because: expect.stringContaining(said) })
     })
@@ -179,21 +179,26 @@ describe('provisionerOf', () => {
       { labels: { tier: ['fast', 'slow'] } },
       /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
     ],
-    ['access modes it did not declare', { spec: { accessModes: ['ReadWriteMany'] } }, {}, /makes no ReadWriteMany/],
+    [
+      'access modes it did not declare',
+      { spec: { accessModes: ['ReadWriteMany'] } },
+      {},
+      /does not create ReadWriteMany/,
+    ],
     [
       'raw devices, unless declared',
       { spec: { volumeMode: 'Block' } },
       {},
-      /makes no Block volumes, only Filesystem. Ask for/,
+      /does not create Block volumes, only Filesystem. Request/,
     ],
-    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /has "ro". Take them out of/],
+    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /has "ro". Remove them from/],
     [
-      'places it does not understand',
+      'topology keys it did not declare',
       {
         storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] },
       },
       {},
-      /labels that .* does not understand: "zone". It understands none. Leave them out of the class/,
+      /labels that .* does not support: "zone". It supports none. Remove them from the class/,
     ],
     [
       'filling a volume from another',
@@ -203,18 +208,18 @@ describe('provisionerOf', () => {
     ],
     ['attributes classes', { spec: { volumeAttributesClassName: 'gold' } }, {}, /attributes class "gold"/],
     [
-      'promises of speed',
+      'requests for other resources',
       { spec: { resources: { requests: { storage: '1Gi', iops: '100' } } } },
       {},
-      /cannot promise iops/,
+      /does not support requests for iops/,
     ],
   ]
   for (const [what, parts, overrides, because] of REFUSED) {
     it(`PROV-10 rejects ${what} without calling the plugin`, async () => {
       const { asked, provision } = aPlugin(overrides)
       const answer = await provision(parts)
-      const told = expect.stringMatching(because)
-      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: told, isNotCalled: true })
+      const message = expect.stringMatching(because)
+      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: message, isNotCalled: true })
       expect(asked).toEqual([])
     })
   }
@@ -261,40 +266,45 @@ describe('provisionerOf', () => {
       { spec: { resources: { requests: { storage: '1Gi' }, limits: { storage: '2Gi' } } } },
       /limit is 2147483648/,
     ],
-    ['two sources', { source: { ...NFS, local: { path: '/x' } } as any }, {}, /has 2 sources/],
-    ['a source nobody knows', { source: { floppy: {} } as any }, {}, /"floppy" is none of/],
-    ['half a byte', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, and must be a whole number above 0/],
-    ['a size in words', { sizeBytes: 'much' as any }, {}, /its sizeBytes is 'much'/],
-    ['labels that are none', { labels: null as any }, {}, /its labels is null, and must be an object/],
-    ['annotations that are none', { annotations: ['a'] as any }, {}, /its annotations is \[ 'a' \]/],
-    ['mount options that are none', { mountOptions: 'ro' as any }, {}, /its mountOptions is 'ro', and must be a list/],
-    ['places that are none', { reachableFrom: [null] as any }, {}, /its reachableFrom is \[ null \]/],
+    ['two sources', { source: { ...NFS, local: { path: '/x' } } as never }, {}, /has 2 sources/],
+    ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not one of/],
+    ['a fractional size', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, but must be a whole number above 0/],
+    ['a size that is not a number', { sizeBytes: 'much' as never }, {}, /its sizeBytes is 'much'/],
+    ['labels that are not an object', { labels: null as never }, {}, /its labels is null, but must be an object/],
+    ['annotations that are not an object', { annotations: ['a'] as never }, {}, /its annotations is \[ 'a' \]/],
+    [
+      'mount options that are not a list',
+      { mountOptions: 'ro' as never },
+      {},
+      /its mountOptions is 'ro', but must be a list/,
+    ],
+    ['topologies that are not objects', { reachableFrom: [null] as never }, {}, /its reachableFrom is \[ null \]/],
     [
       'annotations of the system',
       { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },
       {},
-      /not a provisioner's/,
+      /are reserved for Kubernetes/,
     ],
-    ['labels that cannot be', { labels: { 'a b': 'c' } }, {}, /its label "a b" cannot be/],
+    ['invalid labels', { labels: { 'a b': 'c' } }, {}, /its label "a b" is invalid/],
     [
-      'a place where the class allows none',
+      'a topology that the class does not allow',
       { reachableFrom: [{ zone: 'b' }] },
       { storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] } },
       /allowedTopologies/,
     ],
     [
-      'no place, where the class restricts them',
+      'no topology, if the class restricts it',
       {},
       { storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] } },
       /allowedTopologies/,
     ],
   ]
-  for (const [what, made, parts, because] of WRONG) {
+  for (const [what, result, parts, because] of WRONG) {
     it(`PROV-11 rejects and deletes a volume with ${what}`, async () => {
       const { deleted, provision } = aPlugin({
         labels: { tier: ['fast', 'slow'] },
         topologyKeys: ['zone'],
-        ...makes(made),
+        ...returns(result),
       })
       const answer = await provision(parts)
       expect(answer).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
@@ -305,7 +315,7 @@ describe('provisionerOf', () => {
 
   it('PROV-12 returns unfinished for an unusable volume that cannot be deleted', async () => {
     const { provision } = aPlugin({
-      ...makes({ labels: { 'a b': 'c' } }),
+      ...returns({ labels: { 'a b': 'c' } }),
       delete: () => Promise.reject(new Error('busy')),
     })
     const answer = await provision()
@@ -314,7 +324,7 @@ describe('provisionerOf', () => {
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
     it(`PROV-11 reports a bug in the plugin, and unfinished, when it returns ${JSON.stringify(returned)}`, async () => {
-      const { deleted, provision } = aPlugin({ provision: async () => returned as any })
+      const { deleted, provision } = aPlugin({ provision: async () => returned as never })
       const because =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
       expect(await provision()).toEqual({ is: 'failed', how: 'unfinished', because })
@@ -340,7 +350,10 @@ describe('provisionerOf', () => {
     })
 
     it('PROV-16 rejects a volume that contains its value', async () => {
-      const { deleted, provision } = aPlugin({ parameters, ...makes({ annotations: { 'example.com/login': secret } }) })
+      const { deleted, provision } = aPlugin({
+        parameters,
+        ...returns({ annotations: { 'example.com/login': secret } }),
+      })
       const answer = await provision({ parameters: { key: secret } })
       expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('sensitive') })
       expect(JSON.stringify(answer)).not.toContain(secret)
@@ -360,7 +373,7 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-20 owns what the plugin owns, and nothing if it does not implement owns', () => {
-    const owns = ({ source }: any) => source.nfs?.server === 'filer'
+    const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
     expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
     expect(aPlugin().provisioner.owns(aVolume())).toBe(false)
@@ -381,7 +394,7 @@ describe('provisionerOf', () => {
   })
 
   describe('a call that exceeds its time limit', () => {
-    /** Begins a call; what it is answered with when the time is over is decided by `onAbort`. */
+    /** Starts a call; `onAbort` settles it when its signal is aborted. */
     async function begun(onAbort: (reason: unknown, end: ReturnType<typeof pledge>) => void) {
       const end = pledge()
       const { clock, provisioner } = aPlugin({
@@ -391,26 +404,26 @@ describe('provisionerOf', () => {
         },
       })
       const overdue: string[] = []
-      const tell = (because: string) => void overdue.push(because)
-      const answer = provisioner.provision(aRequest(), new AbortController().signal, undefined, tell)
+      const onOverdue = (because: string) => void overdue.push(because)
+      const answer = provisioner.provision(aRequest(), new AbortController().signal, undefined, onOverdue)
       await clock.nextTurn()
       return { clock, end, overdue, answer }
     }
 
     it('PROV-8 is aborted, and its error is reported with the timeout', async () => {
-      const timeout = 'example.com/tiers was not done within the timeout of 600 s'
+      const timeout = 'example.com/tiers did not finish within the timeout of 600 s'
       const ends: [(reason: unknown) => unknown, string][] = [
         [(reason) => reason, `${timeout}.`],
         [() => new Error('This operation was aborted'), `${timeout}: This operation was aborted`],
       ]
       for (const [thrown, because] of ends) {
-        let heard = false
+        let isAborted = false
         const { clock, overdue, answer } = await begun((reason, end) => {
-          heard = true
+          isAborted = true
           end.reject(thrown(reason))
         })
         await clock.advance(599_999)
-        expect(heard).toBe(false)
+        expect(isAborted).toBe(false)
         await clock.advance(1)
         expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because })
         await clock.advance(3_600_000)
@@ -430,7 +443,7 @@ describe('provisionerOf', () => {
       expect(overdue).toEqual([])
       await clock.advance(1)
       expect(overdue).toEqual([
-        expect.stringMatching(/not done within the timeout of 600 s, and does not\..*waited for/),
+        expect.stringMatching(/did not finish within the timeout of 600 s and did not stop .* is awaited/),
       ])
       await clock.advance(600_000)
       expect(overdue).toHaveLength(2)
@@ -463,7 +476,7 @@ describe('provisionerOf', () => {
     stop.abort(new Error('stopped by SIGTERM'))
     expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'stopped by SIGTERM' })
     const late = await provisioner.provision(aRequest(), stop.signal)
-    expect(late).toMatchObject({ how: 'noChange', because: 'example.com/tiers was not asked: stopped by SIGTERM.' })
+    expect(late).toMatchObject({ how: 'noChange', because: 'example.com/tiers was not called: stopped by SIGTERM.' })
     expect(calls).toBe(1)
   })
 })
@@ -488,12 +501,12 @@ describe('checkPlugin', () => {
 
   it('PROV-17 rejects missing functions, invalid labels and empty parameter declarations', () => {
     const name = 'example.com/disks'
-    expect(() => defineProvisioner({ name, provision: functions.provision } as any)).toThrow(
+    expect(() => defineProvisioner({ name, provision: functions.provision } as never)).toThrow(
       'lacks the function "delete"',
     )
     expect(() => defineProvisioner({ name, ...functions, labels: { tier: [] } })).toThrow('it has no values')
     expect(() => defineProvisioner({ name, ...functions, labels: { 'a b': ['c'] } })).toThrow('"a b"')
-    expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as any } })).toThrow('parameter.text')
+    expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as never } })).toThrow('parameter.text')
   })
 
   it('PROV-17 derives the argument types of provision from the declarations', () => {

@@ -5,7 +5,7 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
-import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-result.ts'
+import { checkResult, existingVolume, namesItsSource, readableParts, type Wanted } from './plugin/check-result.ts'
 import type { AnyProvisionerPlugin, MadeVolume } from './plugin/contract.ts'
 import type { Meaning } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
@@ -40,10 +40,10 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const { request, secrets } = read
     const wanted = { request, secrets, selector: given.claim.spec?.selector }
     try {
-      const made = await timed(wait, (call) => plugin.provision(request, call))
-      return await accept(made, wanted, given.volumeName, wait)
+      const result = await timed(wait, (call) => plugin.provision(request, call))
+      return await accept(result, wanted, given.volumeName, wait)
     } catch (error) {
-      return answerTo(error, secrets)
+      return resultOf(error, secrets)
     }
   }
 
@@ -76,17 +76,17 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   }
 
   /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
-  async function accept(made: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
-    if (!namesItsSource(made)) {
+  async function accept(result: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
+    if (!namesItsSource(result)) {
       // There is nothing to identify a volume by, so only the same request can determine what exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', how: 'unfinished', because }
     }
-    const checked = checkMade(made, wanted)
-    if (checked.is === 'right') return { is: 'provisioned', volume: checked.volume }
+    const checked = checkResult(result, wanted)
+    if (checked.is === 'valid') return { is: 'provisioned', volume: checked.volume }
     const because = `${plugin.name} created a volume that cannot be used: ${checked.because}. This is a bug in the provisioner.`
     try {
-      await timed(wait, (call) => plugin.delete(asFarAsReadable(made, volumeName), call))
+      await timed(wait, (call) => plugin.delete(readableParts(result, volumeName), call))
       return { is: 'failed', how: 'final', because: withoutSecrets(because, wanted.secrets) }
     } catch (error) {
       const both = `${because} Deleting it failed: ${thrownText(error)}`
@@ -129,7 +129,7 @@ const ANYTHING: Wanted = {
   secrets: [],
 }
 
-function answerTo(error: unknown, secrets: readonly string[]): Provisioned {
+function resultOf(error: unknown, secrets: readonly string[]): Provisioned {
   const how = meaning(error)
   const because = withoutSecrets(thrownText(error), secrets)
   return how === 'ignored' ? { is: 'ignored', because } : { is: 'failed', how, because }

@@ -58,7 +58,7 @@ export type Provisioned =
  *   final        no volume exists or is being created
  *   infeasible   as final, and the same request will fail again: retry rarely
  *   reschedule   as final, but another node may work: remove the selected node
- *   unfinished   a volume may exist or be in creation: only repeating the request tells
+ *   unfinished   a volume may exist or be in creation: only a repeated request can determine which
  *   noChange     the storage was not reached; the result of earlier tries is unchanged
  */
 export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'noChange'

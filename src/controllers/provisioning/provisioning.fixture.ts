@@ -38,20 +38,20 @@ export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election
 
 export interface Process {
   readonly calls: readonly string[]
-  readonly isDead: boolean
+  readonly hasCrashed: boolean
   standing(key: string): { readonly is: string; readonly because?: string; readonly nextAtMs?: number } | undefined
   stop(): Promise<void>
 }
 
-export interface World {
-  readonly trial: ServerFixture
+export interface ProvisioningFixture {
+  readonly apiServer: ServerFixture
   readonly client: Client
   readonly storage: ScriptedStorage
-  readonly told: RecordedEvent[]
+  readonly events: RecordedEvent[]
   reasons(): string[]
   start(options?: ProcessOptions): Process
   aClass(name: string, more?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
-  aClaim(name: string, more?: ClaimWish): Promise<Readonly<PersistentVolumeClaim>>
+  aClaim(name: string, more?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
   claim(name: string): Promise<Readonly<PersistentVolumeClaim> | undefined>
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
@@ -59,12 +59,12 @@ export interface World {
   /** Binds, releases and removes protection finalizers, once each. */
   housekeeping(): Promise<void>
   until(condition: () => unknown, what: string, doing?: () => Promise<void>): Promise<void>
-  /** Lets everything that is ready happen, without time passing. */
+  /** Runs everything that is ready, without advancing the clock. */
   settle(): Promise<void>
   close(): Promise<void>
 }
 
-export interface ClaimWish {
+export interface ClaimOptions {
   readonly storageClassName?: string
   readonly provisioner?: string
   readonly annotations?: Readonly<Record<string, string>>
@@ -72,47 +72,47 @@ export interface ClaimWish {
   readonly size?: string
 }
 
-export async function aWorld(): Promise<World> {
-  const trial = await createServerFixture()
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+export async function createProvisioningFixture(): Promise<ProvisioningFixture> {
+  const apiServer = await createServerFixture()
+  const client = inProcessClient(apiServer.server.objects, SYSTEM_USER)
   const storage = scriptedStorage()
-  const told: RecordedEvent[] = []
+  const events: RecordedEvent[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(options: ProcessOptions = {}): Process {
     const { provisioner = storage.provisioner(), isAtomic = true } = options
-    const life = mortal(options.killAt)
-    const own = processClient(client, life, isAtomic, options.intercept)
-    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const injector = createCrashInjector(options.killAt)
+    const own = processClient(client, injector, isAtomic, options.intercept)
+    const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
     const abort = new AbortController()
     const controllers = createProvisioningControllers({
       client: own,
       caches,
-      clock: trial.clock,
+      clock: apiServer.clock,
       random: () => 0.5,
       log: silentLog,
-      provisioner: life.wrapAll(provisioner, ['provision', 'delete']),
+      provisioner: injector.wrapAll(provisioner, ['provision', 'delete']),
       options: options.options ?? {},
       events: {
-        record: (_kind, object, happening) => {
-          if (!life.isDead) told.push({ ...happening, about: object.metadata.name ?? '' })
+        record: (_kind, object, event) => {
+          if (!injector.hasCrashed) events.push({ ...event, about: object.metadata.name ?? '' })
         },
       },
       ...(options.election ? { election: options.election } : {}),
       ...(options.provisioningMetrics ? { provisioningMetrics: options.provisioningMetrics } : {}),
     })
     const running = controllers.run(abort.signal)
-    life.onDeath(() => void caches.stop())
+    injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.isDead) await running // the dead one waits for ever for the answer that killed it
+      if (!injector.hasCrashed) await running // a crashed process never receives the reply it waits for
       await caches.stop()
     }
     stops.push(stop)
     return {
-      calls: life.calls,
-      get isDead() {
-        return life.isDead
+      calls: injector.calls,
+      get hasCrashed() {
+        return injector.hasCrashed
       },
       standing: (key) => controllers.queues.map((queue) => queue.standing(key)).find(Boolean),
       stop,
@@ -166,11 +166,11 @@ export async function aWorld(): Promise<World> {
   const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
 
   return {
-    trial,
+    apiServer,
     client,
     storage,
-    told,
-    reasons: () => told.map(({ reason }) => reason),
+    events,
+    reasons: () => events.map(({ reason }) => reason),
     start,
     aClass: (name, more = {}) => client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...more }),
     aClaim: (name, { storageClassName = 'fast', provisioner = DISKS, annotations, spec, size = '1Gi' } = {}) =>
@@ -193,50 +193,50 @@ export async function aWorld(): Promise<World> {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (turn % 10 === 9) await doing?.()
-        if (turn % 40 === 39) await trial.clock.advance(turn < 4_000 ? 1_000 : 30_000)
+        if (turn % 40 === 39) await apiServer.clock.advance(turn < 4_000 ? 1_000 : 30_000)
       }
-      throw new Error(`still waiting for: ${what}; told so far: ${JSON.stringify(told)}`)
+      throw new Error(`still waiting for: ${what}; events so far: ${JSON.stringify(events)}`)
     },
     async settle() {
       for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
     },
     async close() {
       for (const stop of stops.splice(0)) await stop()
-      await trial.store.close()
+      await apiServer.store.close()
     },
   }
 }
 
-export interface Life {
+export interface CrashInjector {
   readonly calls: string[]
-  readonly isDead: boolean
-  onDeath(run: () => void): void
+  readonly hasCrashed: boolean
+  onCrash(run: () => void): void
   call<T>(name: string, run: () => Promise<T>): Promise<T>
   wrapAll<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }
 
-/** Counts the calls of a process, and kills it at one of them: from then on nothing it does has an effect or an end. */
-export function mortal(killAt: ProcessOptions['killAt']): Life {
+/** Counts the calls of a process and crashes it at one: later calls have no effect and never return. */
+export function createCrashInjector(killAt: ProcessOptions['killAt']): CrashInjector {
   const calls: string[] = []
-  const atDeath: (() => void)[] = []
-  let isDead = false
+  const crashListeners: (() => void)[] = []
+  let hasCrashed = false
   const never = <T>(): Promise<T> => new Promise<T>(() => {})
-  const die = () => {
-    isDead = true
-    for (const run of atDeath) run()
+  const crash = () => {
+    hasCrashed = true
+    for (const run of crashListeners) run()
   }
-  const life: Life = {
+  const injector: CrashInjector = {
     calls,
-    get isDead() {
-      return isDead
+    get hasCrashed() {
+      return hasCrashed
     },
-    onDeath: (run) => void atDeath.push(run),
+    onCrash: (run) => void crashListeners.push(run),
     async call(name, run) {
-      if (isDead) return never()
+      if (hasCrashed) return never()
       const isLast = calls.length === killAt?.call
       calls.push(name)
       if (isLast && killAt?.when === 'before') {
-        die()
+        crash()
         return never()
       }
       const answer = await run().then(
@@ -245,24 +245,24 @@ export function mortal(killAt: ProcessOptions['killAt']): Life {
           throw error
         },
       )
-      if (isLast) die()
-      return isDead ? never() : answer()
+      if (isLast) crash()
+      return hasCrashed ? never() : answer()
     },
     wrapAll(target, names) {
       const wrapped: any = { ...target }
       for (const name of names) {
         const method = (target as any)[name]
-        if (method) wrapped[name] = (...args: any[]) => life.call(name, async () => method.apply(target, args))
+        if (method) wrapped[name] = (...args: any[]) => injector.call(name, async () => method.apply(target, args))
       }
       return wrapped
     },
   }
-  return life
+  return injector
 }
 
 export function processClient(
   real: Client,
-  life: Life,
+  injector: CrashInjector,
   isAtomic: boolean,
   intercept: ProcessOptions['intercept'],
 ): Client {
@@ -274,7 +274,7 @@ export function processClient(
       return (real[verb] as any)(...args)
     }
   }
-  const client: Client = life.wrapAll(intercepted as Client, verbs)
+  const client: Client = injector.wrapAll(intercepted as Client, verbs)
   if (isAtomic) return client
   const oneByOne: Client = {
     ...client,

@@ -36,8 +36,8 @@ describe('the attributes class of a claim', () => {
   })
   const alive = { isServed: true, lastEventAgeMs: () => 60_000 }
 
-  /** What the driver is told, and how often the server was asked. */
-  async function told(watched: Partial<WatchedClasses>, onServer?: object) {
+  /** The parameters for the driver, and the number of reads from the server. */
+  async function parametersWith(watched: Partial<WatchedClasses>, onServer?: object) {
     let reads = 0
     const client: any = {
       async get() {
@@ -53,25 +53,28 @@ describe('the attributes class of a claim', () => {
   }
 
   it('SYS-16 comes from the cache where it is watched', async () => {
-    expect(await told({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
+    expect(await parametersWith({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 
   it('VAC-3 is read from the server if the cache does not have it', async () => {
-    expect(await told({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+    expect(await parametersWith({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
-    ['that one was going', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
-    ['nothing has been heard of classes for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
+    ['the cached class is being deleted', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
+    ['the watch has had no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
   ])('VAC-3 is read from the server if it may have been recreated: %s', async (_, watched) => {
-    expect(await told(watched, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+    expect(await parametersWith(watched, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
-    ['nobody has made it', {}],
+    ['it does not exist', {}],
     ['the server no longer serves classes', { get: () => gold('1'), isServed: false }],
-  ])('VAC-3 is awaited where %s', async (_, watched) => {
-    await expect(told(watched)).rejects.toMatchObject({ how: 'noChange', message: expect.stringContaining('"gold"') })
+  ])('VAC-3 is awaited if %s', async (_, watched) => {
+    await expect(parametersWith(watched)).rejects.toMatchObject({
+      how: 'noChange',
+      message: expect.stringContaining('"gold"'),
+    })
   })
 })
 

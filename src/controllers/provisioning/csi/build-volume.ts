@@ -16,7 +16,7 @@ export function replyProblem({ requiredBytes, source }: Prepared, volume: Volume
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${requiredBytes}`
   }
   if (source && volume.contentSource?.type.case === undefined) {
-    return 'volume content source missing: the driver made an empty volume where a copy was asked for'
+    return 'volume content source missing: the driver created an empty volume instead of a copy'
   }
   return undefined
 }

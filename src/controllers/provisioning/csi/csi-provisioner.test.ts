@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import type { Client } from '../../../client/index.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, aClass, createProvisionerFixture } from './provisioner.fixture.ts'
@@ -13,8 +14,8 @@ const SECRETS = '/api/v1/namespaces/default/secrets'
 const MODIFYING = factsOf(['CREATE_DELETE_VOLUME', 'MODIFY_VOLUME'])
 const PLACED = factsOf(['CREATE_DELETE_VOLUME'], ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'])
 
-function made(answer: Provisioned) {
-  if (answer.is !== 'provisioned') throw new Error(`not made: ${JSON.stringify(answer)}`)
+function provisioned(answer: Provisioned) {
+  if (answer.is !== 'provisioned') throw new Error(`not provisioned: ${JSON.stringify(answer)}`)
   return answer.volume
 }
 const fails = (code: CsiFailureCode, message = 'no') => ({
@@ -30,7 +31,7 @@ describe('CreateVolume', () => {
       createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
     })
     const storageClass = aClass({ tier: 'gold' }, { mountOptions: ['noatime'] })
-    const { spec } = made(await provision({ storageClass }))
+    const { spec } = provisioned(await provision({ storageClass }))
 
     expect(driver.created).toHaveLength(1)
     expect(driver.created[0]).toMatchObject({
@@ -61,22 +62,22 @@ describe('CreateVolume', () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v' } }) })
     const claim = aClaim({ resources: { requests: { storage: '1500M' } } })
-    expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1500000000' })
+    expect(provisioned(await provision({ claim })).spec.capacity).toEqual({ storage: '1500000000' })
     expect(driver.created[0]!.capacityRange?.requiredBytes).toBe(1_500_000_000n)
   })
 
   it('PROV-9 yields no fsType for a block device, and readOnly only with the option', async () => {
     const plain = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
-    const block = made(await plain.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
+    const block = provisioned(await plain.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
     expect(block.spec.csi?.fsType).toBeUndefined()
     expect(block.spec.volumeMode).toBe('Block')
     const readOnly = aClaim({ accessModes: ['ReadOnlyMany'] })
-    expect(made(await plain.provision({ claim: readOnly })).spec.csi?.readOnly).toBeUndefined()
+    expect(provisioned(await plain.provision({ claim: readOnly })).spec.csi?.readOnly).toBeUndefined()
 
     const marking = await createProvisionerFixture({ options: { controllerPublishReadOnly: true } })
-    expect(made(await marking.provision({ claim: readOnly })).spec.csi?.readOnly).toBe(true)
+    expect(provisioned(await marking.provision({ claim: readOnly })).spec.csi?.readOnly).toBe(true)
     const both = aClaim({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })
-    expect(made(await marking.provision({ claim: both })).spec.csi?.readOnly).toBeUndefined()
+    expect(provisioned(await marking.provision({ claim: both })).spec.csi?.readOnly).toBeUndefined()
     expect(marking.driver.created[1]!.volumeCapabilities).toHaveLength(2)
   })
 
@@ -86,7 +87,7 @@ describe('CreateVolume', () => {
       'csi.storage.k8s.io/node-stage-secret-name': '${pvc.name}',
       'csi.storage.k8s.io/node-stage-secret-namespace': 'vault',
     })
-    const volume = made(await provision({ storageClass }))
+    const volume = provisioned(await provision({ storageClass }))
     expect(volume.spec.csi?.nodeStageSecretRef).toEqual({ name: 'orders', namespace: 'vault' })
     expect(volume.spec.csi?.controllerExpandSecretRef).toBeUndefined()
     expect(volume.annotations).toBeUndefined()
@@ -195,11 +196,11 @@ describe('a request without a call', () => {
   })
 
   it('PROV-9 is left to a populator, with an event, for an unknown data source', async () => {
-    const { provision, provisioner, driver, told, signal } = await createProvisionerFixture()
+    const { provision, provisioner, driver, events, signal } = await createProvisionerFixture()
     const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
     expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
     expect(await provisioner.accepts!({ claim, storageClass: aClass(), selectedNode: undefined }, signal)).toBe(false)
-    expect(told).toEqual([
+    expect(events).toEqual([
       { type: 'Normal', reason: 'Provisioning', message: 'Assuming an external populator will provision the volume' },
     ])
     expect(driver.created).toEqual([])
@@ -237,8 +238,8 @@ describe('failures of the driver', () => {
   })
 
   it('PROV-9 return reschedule for exhausted storage on a selected node', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: PLACED })
-    await aNode(trial, 'node-a', { zone: 'a' })
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: PLACED })
+    await aNode(apiServer, 'node-a', { zone: 'a' })
     driver.answer(fails('RESOURCE_EXHAUSTED'))
     expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ how: 'reschedule' })
     expect(await provision()).toMatchObject({ how: 'final' })
@@ -276,12 +277,12 @@ describe('failures of the driver', () => {
 })
 
 const aNode = async (
-  trial: Awaited<ReturnType<typeof createProvisionerFixture>>['trial'],
+  apiServer: Awaited<ReturnType<typeof createProvisionerFixture>>['apiServer'],
   name: string,
   labels: object,
 ) => {
-  await trial.post('/api/v1/nodes', { metadata: { name, labels } })
-  await trial.post('/apis/storage.k8s.io/v1/csinodes', {
+  await apiServer.post('/api/v1/nodes', { metadata: { name, labels } })
+  await apiServer.post('/apis/storage.k8s.io/v1/csinodes', {
     metadata: { name },
     spec: { drivers: [{ name: 'disk.example.com', nodeID: name, topologyKeys: Object.keys(labels) }] },
   })
@@ -289,11 +290,11 @@ const aNode = async (
 
 describe('topology', () => {
   it('PROV-12 finds a volume that a crashed process created for a deleted node', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({
+    const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
-    await aNode(trial, 'node-b', { zone: 'b' })
+    await aNode(apiServer, 'node-b', { zone: 'b' })
     driver.answer({
       createVolume: async ({ accessibilityRequirements }) => {
         if (accessibilityRequirements) throw new CsiError('ALREADY_EXISTS', 'volume "pvc-uid-1" exists in zone a')
@@ -309,18 +310,18 @@ describe('topology', () => {
   })
 
   it('PROV-9 is passed to the driver, and its reply becomes the node affinity', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({
+    const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
-    await aNode(trial, 'node-a', { zone: 'a' })
-    await aNode(trial, 'node-b', { zone: 'b' })
+    await aNode(apiServer, 'node-a', { zone: 'a' })
+    await aNode(apiServer, 'node-b', { zone: 'b' })
     driver.answer({
       createVolume: async () => ({
         volume: { volumeId: 'v', accessibleTopology: [{ segments: { zone: 'b', rack: '1' } }, {}] },
       }),
     })
-    const { spec } = made(await provision({ selectedNode: 'node-b' }))
+    const { spec } = provisioned(await provision({ selectedNode: 'node-b' }))
     expect(driver.created[0]!.accessibilityRequirements).toMatchObject({
       requisite: [{ segments: { zone: 'b' } }],
       preferred: [{ segments: { zone: 'b' } }],
@@ -341,16 +342,16 @@ describe('topology', () => {
       options: { immediateTopology: false },
     })
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v', accessibleTopology: [{}, {}] } }) })
-    expect(made(await provision()).spec.nodeAffinity).toBeUndefined()
+    expect(provisioned(await provision()).spec.nodeAffinity).toBeUndefined()
   })
 
   it('PROV-9 is the same in a retry after the node was deleted', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: PLACED })
-    await aNode(trial, 'node-a', { zone: 'a' })
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: PLACED })
+    await aNode(apiServer, 'node-a', { zone: 'a' })
     driver.answer(fails('UNAVAILABLE'))
     await provision({ selectedNode: 'node-a' })
-    await trial.delete('/api/v1/nodes/node-a')
-    await trial.delete('/apis/storage.k8s.io/v1/csinodes/node-a')
+    await apiServer.delete('/api/v1/nodes/node-a')
+    await apiServer.delete('/apis/storage.k8s.io/v1/csinodes/node-a')
     await new Promise((resolve) => setImmediate(resolve))
     await provision({ selectedNode: 'node-a' })
     expect(driver.created[1]!.accessibilityRequirements).toEqual(driver.created[0]!.accessibilityRequirements)
@@ -361,19 +362,19 @@ describe('topology', () => {
   })
 
   it('PROV-9 is computed again for another node before the first call', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({
+    const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: PLACED,
       options: { strictTopology: true },
     })
-    await aNode(trial, 'node-a', { zone: 'a' })
-    await aNode(trial, 'node-b', { zone: 'b' })
+    await aNode(apiServer, 'node-a', { zone: 'a' })
+    await aNode(apiServer, 'node-b', { zone: 'b' })
     const storageClass = aClass({
       'csi.storage.k8s.io/provisioner-secret-name': 'late',
       'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
     })
     expect(await provision({ storageClass, selectedNode: 'node-a' })).toMatchObject({ how: 'noChange' })
-    await trial.post(SECRETS, { metadata: { name: 'late' }, stringData: { k: 'v' } })
-    made(await provision({ storageClass, selectedNode: 'node-b' }))
+    await apiServer.post(SECRETS, { metadata: { name: 'late' }, stringData: { k: 'v' } })
+    provisioned(await provision({ storageClass, selectedNode: 'node-b' }))
     expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { zone: 'b' } }])
   })
 })
@@ -382,17 +383,17 @@ describe('attributes', () => {
   const gold = { metadata: { name: 'gold' }, driverName: 'disk.example.com', parameters: { iops: '5000', tier: 'g' } }
 
   it('VAC-3 are passed as mutable parameters, and the volume names the class', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
-    await trial.post(VACS, gold)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
+    await apiServer.post(VACS, gold)
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
-    const { spec } = made(await provision({ claim, storageClass: aClass({ tier: 's' }) }))
+    const { spec } = provisioned(await provision({ claim, storageClass: aClass({ tier: 's' }) }))
     expect(driver.created[0]).toMatchObject({ parameters: { tier: 's' }, mutableParameters: gold.parameters })
     expect(spec.volumeAttributesClassName).toBe('gold')
   })
 
   it('SYS-16 come from a watched class', async () => {
     let reads = 0
-    const { trial, provision, driver, caches, signal } = await createProvisionerFixture({
+    const { apiServer, provision, driver, caches, signal } = await createProvisionerFixture({
       facts: MODIFYING,
       around: (client) => ({
         ...client,
@@ -402,26 +403,26 @@ describe('attributes', () => {
         },
       }),
     })
-    await trial.post(VACS, gold)
+    await apiServer.post(VACS, gold)
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
-    made(await provision({ claim }))
+    provisioned(await provision({ claim }))
     await caches.of(volumeAttributesClassKind).whenSynced(signal)
-    for (let volume = 0; volume < 10; volume++) made(await provision({ claim }))
+    for (let volume = 0; volume < 10; volume++) provisioned(await provision({ claim }))
     expect(reads).toBe(1) // before anything was watched
     expect(driver.created.map(({ mutableParameters }) => mutableParameters)).toEqual(Array(11).fill(gold.parameters))
   })
 
   it('VAC-3 cause no watch before a claim names a class', async () => {
     const { provision, caches } = await createProvisionerFixture({ facts: MODIFYING })
-    made(await provision())
+    provisioned(await provision())
     expect(caches.all().map(({ kind }) => kind)).not.toContain(volumeAttributesClassKind)
   })
 
   it('VAC-3 wait for a missing class, reject one of another driver, and are ignored without the gate', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     expect(await provision({ claim })).toMatchObject({ how: 'noChange', because: expect.stringContaining('"gold"') })
-    await trial.post(VACS, { ...gold, driverName: 'other.example.com' })
+    await apiServer.post(VACS, { ...gold, driverName: 'other.example.com' })
     expect(await provision({ claim })).toMatchObject({
       how: 'final',
       because:
@@ -430,14 +431,14 @@ describe('attributes', () => {
     expect(driver.created).toEqual([])
 
     const off = await createProvisionerFixture({ options: { gates: parseFeatureGates('VolumeAttributesClass=false') } })
-    expect(made(await off.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
+    expect(provisioned(await off.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
   })
 
   it('PIO-1 of the claim are passed and recorded in the capacity of the volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k', throughput: '100Mi' } } })
     const storageClass = aClass({ 'provisioned-iops-on-create': '1', 'provisioned-throughput-on-create': '1', a: 'b' })
-    const { spec } = made(await provision({ claim, storageClass }))
+    const { spec } = provisioned(await provision({ claim, storageClass }))
     expect(driver.created[0]).toMatchObject({
       parameters: { a: 'b' },
       mutableParameters: { iops: '3000', throughput: '100' },
@@ -447,15 +448,15 @@ describe('attributes', () => {
   })
 
   it('SYS-5 are omitted from the capacity on other API servers', async () => {
-    const around = (client: any) => ({ ...client, commitsAtomically: async () => false })
+    const around = (client: Client) => ({ ...client, commitsAtomically: async () => false })
     const { provision } = await createProvisionerFixture({ facts: MODIFYING, around })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k' } } })
-    expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1Gi' })
+    expect(provisioned(await provision({ claim })).spec.capacity).toEqual({ storage: '1Gi' })
   })
 
   it('PIO-1 with two values for one key are infeasible', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
-    await trial.post(VACS, gold)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: MODIFYING })
+    await apiServer.post(VACS, gold)
     const claim = aClaim({
       volumeAttributesClassName: 'gold',
       resources: { requests: { storage: '1Gi', iops: '3k' } },
@@ -491,12 +492,16 @@ describe('deleting a volume', () => {
     },
   })
   async function withSecrets(options: Parameters<typeof createProvisionerFixture>[0] = {}) {
-    const trial = await createProvisionerFixture(options)
+    const fixture = await createProvisionerFixture(options)
     const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
-    await trial.trial.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'disk.example.com', parameters: NAMED })
-    await trial.trial.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'of-the-class' } })
-    await trial.trial.post(SECRETS, { metadata: { name: 'noted' }, stringData: { token: 'of-the-volume' } })
-    return trial
+    await fixture.apiServer.post(CLASSES, {
+      metadata: { name: 'fast' },
+      provisioner: 'disk.example.com',
+      parameters: NAMED,
+    })
+    await fixture.apiServer.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'of-the-class' } })
+    await fixture.apiServer.post(SECRETS, { metadata: { name: 'noted' }, stringData: { token: 'of-the-volume' } })
+    return fixture
   }
 
   it('PROV-14 calls DeleteVolume, and owns volumes of the driver', async () => {
@@ -526,7 +531,7 @@ describe('deleting a volume', () => {
     const { provisioner, driver, signal } = await withSecrets()
     await provisioner.delete(aVolume(annotated('noted', 'default')), signal)
     await provisioner.delete(aVolume(), signal)
-    await provisioner.delete(aVolume(annotated('', '')), signal) // whoever made it said: none
+    await provisioner.delete(aVolume(annotated('', '')), signal) // its provisioner recorded that it needs no secret
     expect(driver.deleted.map(({ secrets }) => secrets)).toEqual([
       { token: 'of-the-volume' },
       { token: 'of-the-class' },
@@ -570,11 +575,11 @@ describe('deleting a volume', () => {
 
 describe('credentials', () => {
   it('PROV-16 come from the secret of the class, else from the process, and appear in no message', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({
+    const { apiServer, provision, driver } = await createProvisionerFixture({
       options: { credentials: () => ({ token: 'own-token' }) },
     })
     await provision()
-    await trial.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'hunter2-token' } })
+    await apiServer.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'hunter2-token' } })
     const storageClass = aClass({
       'csi.storage.k8s.io/secret-name': 'creds',
       'csi.storage.k8s.io/secret-namespace': '${pvc.namespace}',
@@ -587,8 +592,8 @@ describe('credentials', () => {
   })
 
   it('PROV-16 that are not text are rejected by key', async () => {
-    const { trial, provision } = await createProvisionerFixture()
-    await trial.post(SECRETS, {
+    const { apiServer, provision } = await createProvisionerFixture()
+    await apiServer.post(SECRETS, {
       metadata: { name: 'creds' },
       data: { blob: Buffer.from([0xff, 0xfe]).toString('base64') },
     })

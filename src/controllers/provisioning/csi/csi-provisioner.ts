@@ -219,7 +219,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return deletionCredentials(volume, { client, own: options.credentials?.(), classOf }, signal)
   }
 
-  async function hasRoom(given: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
+  async function hasCapacity(given: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
     const volumeName = `pvc-${given.claim.metadata.uid}` // read by secret templates only
     const { request, requiredBytes } = await prepare({ ...given, volumeName, selectedNode: node?.name }, signal)
@@ -254,7 +254,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   }
 
   const claims = caches.of(persistentVolumeClaimKind)
-  const race = node && createNodeRace({ node, client, claims, clock, random, log, isAllowedHere, hasRoom })
+  const race = node && createNodeRace({ node, client, claims, clock, random, log, isAllowedHere, hasCapacity })
 
   return {
     name: facts.name,

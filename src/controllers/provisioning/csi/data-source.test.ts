@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { notFound } from '../../../api/status-error.ts'
+import type { ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, createProvisionerFixture } from './provisioner.fixture.ts'
@@ -11,8 +12,7 @@ const VOLUMES = '/api/v1/persistentvolumes'
 const FACTS = factsOf(['CREATE_DELETE_VOLUME', 'CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'])
 const FROM_CLAIM = { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } }
 const FROM_SNAPSHOT = { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' } }
-
-type Trial = Awaited<ReturnType<typeof createProvisionerFixture>>['trial']
+type PatchBody = { readonly metadata: { readonly finalizers?: readonly string[] } }
 
 interface SourceOptions {
   readonly spec?: object
@@ -23,9 +23,9 @@ interface SourceOptions {
   readonly boundTo?: string
 }
 
-async function aSource(trial: Trial, options: SourceOptions = {}): Promise<void> {
+async function aSource(apiServer: ServerFixture, options: SourceOptions = {}): Promise<void> {
   const { spec = {}, phase = 'Bound', volumePhase = 'Bound', driver = 'disk.example.com', mode, boundTo } = options
-  const { json } = await trial.post(CLAIMS, {
+  const { json } = await apiServer.post(CLAIMS, {
     metadata: { name: 'source' },
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -36,8 +36,8 @@ async function aSource(trial: Trial, options: SourceOptions = {}): Promise<void>
       ...spec,
     },
   })
-  await trial.patch(`${CLAIMS}/source/status`, { status: { phase } }, 'merge')
-  await trial.post(VOLUMES, {
+  await apiServer.patch(`${CLAIMS}/source/status`, { status: { phase } }, 'merge')
+  await apiServer.post(VOLUMES, {
     metadata: { name: 'pv-source' },
     spec: {
       capacity: { storage: '100' },
@@ -47,27 +47,28 @@ async function aSource(trial: Trial, options: SourceOptions = {}): Promise<void>
       ...(mode ? { volumeMode: mode } : {}),
     },
   })
-  await trial.patch(`${VOLUMES}/pv-source/status`, { status: { phase: volumePhase } }, 'merge')
+  await apiServer.patch(`${VOLUMES}/pv-source/status`, { status: { phase: volumePhase } }, 'merge')
 }
 
 const because = (answer: Provisioned) => ('because' in answer ? answer.because : '')
-const finalizersOf = async (trial: Trial) => (await trial.get(`${CLAIMS}/source`)).json.metadata.finalizers
+const finalizersOf = async (apiServer: ServerFixture) =>
+  (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
 describe('cloning a claim', () => {
   it('PROV-9 passes the source volume and protects the source', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(trial)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
+    await aSource(apiServer)
     expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // of another class, too
     expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
     })
-    expect(await finalizersOf(trial)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
+    expect(await finalizersOf(apiServer)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
   it('PROV-9 allows a larger volume than the source', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(trial)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
+    await aSource(apiServer)
     const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
     driver.answer({
@@ -79,8 +80,8 @@ describe('cloning a claim', () => {
   })
 
   it('PROV-9 deletes a volume whose reply has no content source', async () => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(trial)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
+    await aSource(apiServer)
     driver.answer({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
     expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', how: 'final' })
     expect(driver.deleted).toMatchObject([{ volumeId: 'empty' }])
@@ -96,30 +97,30 @@ describe('cloning a claim', () => {
     ['a file system', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
     ['for a claim without class', {}, { storageClassName: undefined }, 'the claim itself has no storage class'],
   ])('PROV-10 rejects a source that is %s', async (_, source, spec, message) => {
-    const { trial, provision, driver } = await createProvisionerFixture({ facts: FACTS })
-    await aSource(trial, source)
+    const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
+    await aSource(apiServer, source)
     const answer = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
     expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
     expect(because(answer)).toContain(message)
     expect(driver.created).toEqual([])
-    expect(await finalizersOf(trial)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
+    expect(await finalizersOf(apiServer)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
   it('PROV-10 rejects a missing or deleted source, but continues a clone that has begun', async () => {
-    const { trial, provision } = await createProvisionerFixture({ facts: FACTS })
+    const { apiServer, provision } = await createProvisionerFixture({ facts: FACTS })
     const claim = aClaim(FROM_CLAIM)
     expect(because(await provision({ claim }))).toContain('could not be read')
-    await aSource(trial)
-    await trial.delete(`${CLAIMS}/source`)
+    await aSource(apiServer)
+    await apiServer.delete(`${CLAIMS}/source`)
     expect(because(await provision({ claim }))).toContain('is currently being deleted')
     const begun = ['kubernetes.io/pvc-protection', 'provisioner.storage.kubernetes.io/cloning-protection']
-    // Only a claim that is not going yet can get one: made anew.
-    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: null } }, 'merge')
-    await trial.delete(`${VOLUMES}/pv-source`)
-    await trial.patch(`${VOLUMES}/pv-source`, { metadata: { finalizers: null } }, 'merge')
-    await aSource(trial)
-    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: begun } }, 'merge')
-    await trial.delete(`${CLAIMS}/source`)
+    // A claim being deleted accepts no new finalizer, so the source is recreated.
+    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: null } }, 'merge')
+    await apiServer.delete(`${VOLUMES}/pv-source`)
+    await apiServer.patch(`${VOLUMES}/pv-source`, { metadata: { finalizers: null } }, 'merge')
+    await aSource(apiServer)
+    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: begun } }, 'merge')
+    await apiServer.delete(`${CLAIMS}/source`)
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
   })
 })
@@ -143,7 +144,7 @@ describe('restoring a snapshot', () => {
   function serving(
     snapshots: readonly VolumeSnapshot[],
     contents: readonly VolumeSnapshotContent[],
-    patched: any[] = [],
+    patched: PatchBody[] = [],
   ) {
     return (client: Client): Client => ({
       ...client,
@@ -162,27 +163,31 @@ describe('restoring a snapshot', () => {
       },
     })
   }
-  const start = (snapshots: VolumeSnapshot[], contents: VolumeSnapshotContent[], patched: any[] = [], options = {}) =>
-    createProvisionerFixture({ facts: FACTS, around: serving(snapshots, contents, patched), options })
+  const start = (
+    snapshots: VolumeSnapshot[],
+    contents: VolumeSnapshotContent[],
+    patched: PatchBody[] = [],
+    options = {},
+  ) => createProvisionerFixture({ facts: FACTS, around: serving(snapshots, contents, patched), options })
 
   it('PROV-9 passes the snapshot and protects it', async () => {
-    const patched: any[] = []
+    const patched: PatchBody[] = []
     const { provision, driver } = await start([snapshot()], [content()], patched)
     expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
     expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
       case: 'snapshot',
       value: { snapshotId: 'handle-of-snapshot' },
     })
-    expect(patched[0].metadata.finalizers).toEqual([
+    expect(patched[0]!.metadata.finalizers).toEqual([
       'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection',
     ])
   })
 
   it.each([
-    ['our own server', true, /: Stowage does not serve snapshots\. Make the claim anew without the data source$/],
-    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or make the claim anew/],
+    ['our own server', true, /: Stowage does not serve snapshots\. Recreate the claim without the data source$/],
+    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or recreate the claim/],
   ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isOurs, remedy) => {
-    const around = (client: any) => ({ ...client, commitsAtomically: async () => isOurs })
+    const around = (client: Client) => ({ ...client, commitsAtomically: async () => isOurs })
     const { provision } = await createProvisionerFixture({ facts: FACTS, around })
     const answer = await provision({ claim: aClaim(FROM_SNAPSHOT) })
     expect(answer).toMatchObject({ how: 'final', because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/) })
@@ -217,17 +222,14 @@ describe('restoring a snapshot', () => {
     ['without a handle', [snapshot()], [{ ...content(), status: {} }], {}, 'snapshot handle snap is not available'],
     ['larger', [snapshot()], [content()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
     ['of another mode', [snapshot()], [content({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
-    ['going', [snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [content()], {}, 'is being deleted'],
-  ])(
-    'PROV-10 a snapshot that is %s: nothing is made, and it may change',
-    async (_, snapshots, contents, spec, message) => {
-      const { provision, driver } = await start(snapshots, contents)
-      const answer = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
-      expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
-      expect(because(answer)).toContain(message)
-      expect(driver.created).toEqual([])
-    },
-  )
+    ['being deleted', [snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [content()], {}, 'is being deleted'],
+  ])('PROV-10 rejects a snapshot that is %s, and retries', async (_, snapshots, contents, spec, message) => {
+    const { provision, driver } = await start(snapshots, contents)
+    const answer = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
+    expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
+    expect(because(answer)).toContain(message)
+    expect(driver.created).toEqual([])
+  })
 
   it('PROV-9 continues a restore that has begun, and allows another volume mode if annotated', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']

@@ -18,14 +18,14 @@ const node: NodeDeployment = {
   maxDelayMs: 60_000,
 }
 
-async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
+async function startNodeFixture(more: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
   const started = await createProvisionerFixture({
     facts: FACTS,
     options: { node: { ...node, ...more }, strictTopology: true },
   })
-  const { trial, provisioner, driver, caches, client, signal, clock } = started
+  const { apiServer, provisioner, driver, caches, client, signal, clock } = started
   driver.answer({ getCapacity: async () => ({ availableCapacity }) })
-  await trial.post(CLAIMS, { metadata: { name: 'orders' }, spec: aClaim().spec })
+  await apiServer.post(CLAIMS, { metadata: { name: 'orders' }, spec: aClaim().spec })
   const { persistentVolumeClaimKind } = await import('../../../api/kinds/claim/claim.ts')
   const claims = caches.of(persistentVolumeClaimKind)
   await claims.whenSynced(signal)
@@ -33,14 +33,15 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
   return {
     ...started,
     selected: async () => (await current()).metadata.annotations?.[SELECTED_NODE],
-    select: (name: string) => trial.patch(`${CLAIMS}/orders`, { metadata: { annotations: { [SELECTED_NODE]: name } } }),
+    select: (name: string) =>
+      apiServer.patch(`${CLAIMS}/orders`, { metadata: { annotations: { [SELECTED_NODE]: name } } }),
     current,
     takes: async (storageClass = aClass()) =>
       provisioner.accepts!({ claim: await current(), storageClass, selectedNode: undefined }, signal),
-    /** Time goes on until the answer is there; how long it took. */
+    /** Advances the clock until the promise settles; returns its value and the time passed. */
     async timed<T>(answer: Promise<T>) {
       const startMs = clock.monotonicMs()
-      const value = await trial.advanceUntilSettled(answer)
+      const value = await apiServer.advanceUntilSettled(answer)
       return { value, ms: clock.monotonicMs() - startMs }
     },
   }
@@ -48,29 +49,29 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
 
 describe('a per-node provisioner', () => {
   it('PROV-9 accepts claims of its node only', async () => {
-    const { takes, select, driver, provisioner, signal, current } = await startNodeTrial()
+    const { takes, select, driver, provisioner, signal, current } = await startNodeFixture()
     await select('there')
     expect(await takes()).toBe(false)
     const request = { claim: await current(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'there' }
     expect(await provisioner.provision(request, signal)).toMatchObject({ is: 'ignored' })
     await select('here')
     expect(await takes()).toBe(true)
-    const made = await provisioner.provision({ ...request, claim: await current(), selectedNode: 'here' }, signal)
-    expect(made.is).toBe('provisioned')
+    const result = await provisioner.provision({ ...request, claim: await current(), selectedNode: 'here' }, signal)
+    expect(result.is).toBe('provisioned')
     expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
   })
 
   it('PROV-9 ignores claims that wait for a pod, and all without a node if it does not compete', async () => {
-    const delayed = await startNodeTrial()
+    const delayed = await startNodeFixture()
     expect(await delayed.takes(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayed.selected()).toBeUndefined()
-    const shy = await startNodeTrial({ immediateBinding: false })
+    const shy = await startNodeFixture({ immediateBinding: false })
     expect(await shy.takes()).toBe(false)
     expect(await shy.selected()).toBeUndefined()
   })
 
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
-    const { takes, timed, selected, driver } = await startNodeTrial()
+    const { takes, timed, selected, driver } = await startNodeFixture()
     const { value, ms } = await timed(takes())
     expect(value).toBe(false) // the claim's change brings it back
     expect(ms).toBeGreaterThanOrEqual(10_000)
@@ -80,7 +81,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 stops competing once another node is selected', async () => {
-    const { takes, timed, select, selected } = await startNodeTrial()
+    const { takes, timed, select, selected } = await startNodeFixture()
     const waiting = takes()
     await new Promise((resolve) => setImmediate(resolve))
     await select('there')
@@ -91,7 +92,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('CAP-5 retries a claim without capacity with increasing delays', async () => {
-    const { takes, timed, selected, driver } = await startNodeTrial({}, 99n)
+    const { takes, timed, selected, driver } = await startNodeFixture({}, 99n)
     const failing = () => timed(takes().catch((error: Error) => error.message))
     const first = await failing()
     expect(first.value).toContain('node here has no capacity for claim orders')
@@ -104,7 +105,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 accepts a claim if GetCapacity fails', async () => {
-    const { takes, timed, selected, driver } = await startNodeTrial()
+    const { takes, timed, selected, driver } = await startNodeFixture()
     driver.answer({
       getCapacity: async () => {
         throw new CsiError('INTERNAL', 'no idea')
@@ -115,18 +116,18 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 ignores classes whose topologies exclude its node', async () => {
-    const { takes, selected } = await startNodeTrial()
+    const { takes, selected } = await startNodeFixture()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
     expect(await takes(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selected()).toBeUndefined()
   })
 
   it('PROV-9 reads the claim again after a conflict', async () => {
-    const { takes, timed, trial, selected, driver } = await startNodeTrial()
+    const { takes, timed, apiServer, selected, driver } = await startNodeFixture()
     let changes = 0
     driver.answer({
       getCapacity: async () => {
-        if (changes++ === 0) await trial.patch(`${CLAIMS}/orders`, { metadata: { labels: { changed: 'yes' } } })
+        if (changes++ === 0) await apiServer.patch(`${CLAIMS}/orders`, { metadata: { labels: { changed: 'yes' } } })
         return { availableCapacity: 1_000n }
       },
     })
@@ -136,7 +137,7 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-14 deletes the volumes of its node only', async () => {
-    const { provisioner, signal, driver } = await startNodeTrial()
+    const { provisioner, signal, driver } = await startNodeFixture()
     const volumeAt = (host: string) =>
       ({
         metadata: { name: 'pv' },

@@ -14,7 +14,7 @@ import { SELECTED_NODE } from '../../../volumes/names.ts'
 import type { Provisioner } from '../provisioner.ts'
 import type { NodeDeployment } from './options.ts'
 
-type Wish = Parameters<NonNullable<Provisioner['accepts']>>[0]
+type Candidate = Parameters<NonNullable<Provisioner['accepts']>>[0]
 
 export interface NodeRaceDeps {
   readonly node: NodeDeployment
@@ -24,9 +24,9 @@ export interface NodeRaceDeps {
   readonly random: Random
   readonly log: Logger
   /** Whether the topologies of the class include this node. */
-  isAllowedHere(wish: Wish): boolean
+  isAllowedHere(candidate: Candidate): boolean
   /** Whether the driver reports enough capacity. Throws if that is unknown. */
-  hasRoom(wish: Wish, signal: AbortSignal): Promise<boolean>
+  hasCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean>
 }
 
 /** Claims with a backoff; beyond this number the oldest starts with the shortest delay again. */
@@ -41,21 +41,21 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
   const tries = new Map<string, number>()
 
   /** False also when this node was set: the change of the claim triggers the next reconcile. Throws to retry. */
-  async function takes(wish: Wish, signal: AbortSignal): Promise<boolean> {
-    const selected = selectedNodeOf(wish.claim)
+  async function takes(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
+    const selected = selectedNodeOf(candidate.claim)
     if (selected) return selected === node.name
-    const { volumeBindingMode = 'Immediate' } = wish.storageClass
-    if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isAllowedHere(wish)) return false
-    await compete(wish, signal)
+    const { volumeBindingMode = 'Immediate' } = candidate.storageClass
+    if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isAllowedHere(candidate)) return false
+    await compete(candidate, signal)
     return false
   }
 
-  async function compete(wish: Wish, signal: AbortSignal): Promise<void> {
-    const { uid = '', name } = wish.claim.metadata
+  async function compete(candidate: Candidate, signal: AbortSignal): Promise<void> {
+    const { uid = '', name } = candidate.claim.metadata
     for (;;) {
-      const current = await letOthersGoFirst(wish.claim, signal)
+      const current = await letOthersGoFirst(candidate.claim, signal)
       if (!current) return void tries.delete(uid) // another instance was faster, or the claim is deleted
-      if (!(await mayHaveRoom(wish, signal))) {
+      if (!(await mayHaveCapacity(candidate, signal))) {
         throw new Error(
           `node ${node.name} has no capacity for claim ${name} now, and no other node has been selected yet`,
         )
@@ -87,12 +87,12 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
   }
 
   /** If the capacity is unknown, the claim is accepted: CreateVolume then fails and the user sees an event. */
-  async function mayHaveRoom(wish: Wish, signal: AbortSignal): Promise<boolean> {
+  async function mayHaveCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     try {
-      return await deps.hasRoom(wish, signal)
+      return await deps.hasCapacity(candidate, signal)
     } catch (error) {
       log.info(
-        { err: error, claim: wish.claim.metadata.name },
+        { err: error, claim: candidate.claim.metadata.name },
         'GetCapacity failed; accepting the claim without knowing the capacity',
       )
       return true

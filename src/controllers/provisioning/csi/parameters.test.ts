@@ -38,16 +38,16 @@ describe('driver parameters', () => {
     )
     fc.assert(
       fc.property(fc.dictionary(key, fc.string()), (parameters) => {
-        let told: Record<string, string> = {}
+        let passed: Record<string, string> = {}
         try {
-          told = driverParameters(parameters)
+          passed = driverParameters(parameters)
         } catch {
           expect(Object.keys(parameters).some((name) => name.startsWith('csi.storage.k8s.io/'))).toBe(true)
           return
         }
         for (const [name, value] of Object.entries(parameters)) {
-          if (name.startsWith('csi.storage.k8s.io/')) expect(Object.hasOwn(told, name)).toBe(false)
-          else expect(told[name]).toBe(value)
+          if (name.startsWith('csi.storage.k8s.io/')) expect(Object.hasOwn(passed, name)).toBe(false)
+          else expect(passed[name]).toBe(value)
         }
       }),
     )

@@ -64,12 +64,12 @@ const VOLUME_SECRETS = {
 } as const satisfies Record<string, SecretPurpose>
 
 export async function prepareRequest(
-  wish: ProvisionRequest,
+  request: ProvisionRequest,
   memory: ClaimTopology,
   deps: PrepareDeps,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const { claim, storageClass, volumeName } = wish
+  const { claim, storageClass, volumeName } = request
   const { client, facts, options, attributesClasses } = deps
   const parameters = storageClass.parameters ?? {}
 
@@ -92,10 +92,10 @@ export async function prepareRequest(
     tellsPodsApart: facts.controller.has('SINGLE_NODE_MULTI_WRITER'),
   })
 
-  const contentSource = source && (await contentSourceOf(wish, source, deps, signal))
-  const topology = hasTopology(facts) ? topologyFor(wish, memory, deps) : undefined
-  const credentials = await credentialsFor(wish, deps, signal)
-  const secretRefs = secretRefsOf(wish)
+  const contentSource = source && (await contentSourceOf(request, source, deps, signal))
+  const topology = hasTopology(facts) ? topologyFor(request, memory, deps) : undefined
+  const credentials = await credentialsFor(request, deps, signal)
+  const secretRefs = secretRefsOf(request)
   const own = driverParameters(parameters)
   const mutable = await mutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
   const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}

@@ -12,7 +12,7 @@ import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
-import { factsOf, MAKING, stubDriver } from './stub-driver.fixture.ts'
+import { CREATES_VOLUMES, factsOf, stubDriver } from './stub-driver.fixture.ts'
 
 export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
@@ -24,38 +24,38 @@ export interface ProvisionerFixtureOptions {
 
 export async function createProvisionerFixture(given: ProvisionerFixtureOptions = {}) {
   const { facts = factsOf(), options, log = silentLog, around = (client) => client } = given
-  const trial = await createServerFixture()
-  const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
-  const { clock } = trial
+  const apiServer = await createServerFixture()
+  const client = around(inProcessClient(apiServer.server.objects, SYSTEM_USER))
+  const { clock } = apiServer
   const random = () => 0.5
   const caches = createCacheSet({ client, clock, random })
-  const driver = stubDriver(MAKING)
-  const told: EventDetails[] = []
-  const events = {
-    record: (_kind: unknown, _object: unknown, happening: EventDetails) => void told.push(happening),
+  const driver = stubDriver(CREATES_VOLUMES)
+  const events: EventDetails[] = []
+  const recorder = {
+    record: (_kind: unknown, _object: unknown, event: EventDetails) => void events.push(event),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const made = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events, options })
+  const real = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events: recorder, options })
   /** Objects that a test has written are in the caches when the provisioner is called. */
-  const provisioner: typeof made = {
-    ...made,
-    provision: (...args) => arrived().then(() => made.provision(...args)),
-    delete: (...args) => arrived().then(() => made.delete(...args)),
+  const provisioner: typeof real = {
+    ...real,
+    provision: (...args) => arrived().then(() => real.provision(...args)),
+    delete: (...args) => arrived().then(() => real.delete(...args)),
   }
   onTestFinished(async () => {
     await caches.stop()
-    await trial.store.close()
+    await apiServer.store.close()
   })
   const signal = new AbortController().signal
   return {
-    trial,
+    apiServer,
     client,
     caches,
     clock,
     driver,
     provisioner,
-    told,
+    events,
     signal,
     provision: (request: Partial<ProvisionRequest> = {}) => provisioner.provision(aRequest(request), signal),
   }

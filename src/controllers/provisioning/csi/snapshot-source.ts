@@ -38,8 +38,8 @@ export async function snapshotSource(
   if (!(await client.serves(volumeSnapshotKind))) {
     // Our own server, recognised by atomic commits, has no CustomResourceDefinitions.
     const remedy = (await client.commitsAtomically())
-      ? 'Stowage does not serve snapshots. Make the claim anew without the data source'
-      : `install the snapshot controller's CustomResourceDefinitions, or make the claim anew without the data source`
+      ? 'Stowage does not serve snapshots. Recreate the claim without the data source'
+      : `install the snapshot controller's CustomResourceDefinitions, or recreate the claim without the data source`
     throw refused(
       `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ${remedy}`,
     )

@@ -12,9 +12,9 @@ const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection'
 
 async function start(around: (client: Client) => Client = (client) => client) {
-  const trial = await createServerFixture()
-  const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
-  const deps = { client, clock: trial.clock, random: () => 0.5, log: silentLog }
+  const apiServer = await createServerFixture()
+  const client = around(inProcessClient(apiServer.server.objects, SYSTEM_USER))
+  const deps = { client, clock: apiServer.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet(deps)
   const protection = createSourceProtection({ ...deps, caches })
   const abort = new AbortController()
@@ -23,12 +23,12 @@ async function start(around: (client: Client) => Client = (client) => client) {
     abort.abort()
     await running
     await caches.stop()
-    await trial.store.close()
+    await apiServer.store.close()
   })
   return {
-    trial,
+    apiServer,
     standings: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
-    until: trial.until,
+    until: apiServer.until,
   }
 }
 
@@ -41,30 +41,30 @@ const claimSpec = (more: object = {}) => ({
 
 describe('source protection', () => {
   it('PROV-9 releases a deleted source after the last clone', async () => {
-    const { trial, until, standings } = await start()
-    await trial.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    const { apiServer, until, standings } = await start()
+    await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
-    await trial.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
-    await trial.delete(`${CLAIMS}/source`)
-    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // pvc-protection goes
+    await apiServer.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
+    await apiServer.delete(`${CLAIMS}/source`)
+    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // removes pvc-protection
     await until(() => standings().includes('claim default/copy is being copied from it'), 'the reason')
-    expect((await trial.get(`${CLAIMS}/source`)).status).toBe(200)
-    await trial.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
-    await until(async () => (await trial.get(`${CLAIMS}/source`)).status === 404, 'the source to go')
+    expect((await apiServer.get(`${CLAIMS}/source`)).status).toBe(200)
+    await apiServer.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
+    await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
   })
 
   it('PROV-9 releases a deleted source when the cloning claim is deleted', async () => {
-    const { trial, until } = await start()
+    const { apiServer, until } = await start()
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
-    await trial.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
-    await trial.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
-    await trial.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
-    await trial.delete(`${CLAIMS}/source`)
-    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge')
-    await trial.delete(`${CLAIMS}/copy`)
-    await trial.patch(`${CLAIMS}/copy`, { metadata: { finalizers: null } }, 'merge')
-    await until(async () => (await trial.get(`${CLAIMS}/source`)).status === 404, 'the source to go')
-    expect((await trial.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
+    await apiServer.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    await apiServer.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
+    await apiServer.delete(`${CLAIMS}/source`)
+    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge')
+    await apiServer.delete(`${CLAIMS}/copy`)
+    await apiServer.patch(`${CLAIMS}/copy`, { metadata: { finalizers: null } }, 'merge')
+    await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
+    expect((await apiServer.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
   it('PROV-9 releases a snapshot after the restore, also a leftover one', async () => {
@@ -88,15 +88,15 @@ describe('source protection', () => {
         return snapshots.get(ref.name)
       },
     })
-    const { trial, until, standings } = await start(around)
+    const { apiServer, until, standings } = await start(around)
     const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
-    await trial.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
-    snapshots.set('snap', aHeldSnapshot('snap')) // as it is put there when the volume is about to be made
+    await apiServer.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
+    snapshots.set('snap', aHeldSnapshot('snap')) // as the provisioner does before CreateVolume
     const isHeld = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
     await until(() => standings().includes('claim default/restored is being filled from it'), 'the reason')
-    await until(() => !isHeld('left-over'), 'what was left over')
+    await until(() => !isHeld('left-over'), 'the release of the leftover snapshot')
     expect(isHeld('snap')).toBe(true)
-    await trial.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
-    await until(() => !isHeld('snap'), 'the snapshot to be let go of')
+    await apiServer.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
+    await until(() => !isHeld('snap'), 'the release of the snapshot')
   })
 })

@@ -53,7 +53,7 @@ export function stubDriver(first: Answers = {}): StubDriver {
 }
 
 /** A driver that creates every requested volume. */
-export const MAKING: Answers = {
+export const CREATES_VOLUMES: Answers = {
   createVolume: async ({ name, capacityRange, volumeContentSource: contentSource }) => ({
     volume: { volumeId: `id-${name}`, capacityBytes: capacityRange?.requiredBytes ?? 0n, contentSource },
   }),

@@ -9,7 +9,7 @@ import {
   sortedTerms,
   spreadIndex,
   type Term,
-  type TopologyWish,
+  type TopologyQuery,
   termOf,
   topologyRequirement,
 } from './topology.ts'
@@ -39,7 +39,7 @@ const allowed = (...terms: Record<string, string[]>[]) =>
     matchLabelExpressions: Object.entries(term).map(([key, values]) => ({ key, values })),
   }))
 
-const plan = (wish: Partial<TopologyWish>) =>
+const plan = (query: Partial<TopologyQuery>) =>
   topologyRequirement({
     claimName: 'claim',
     selectedNode: undefined,
@@ -48,7 +48,7 @@ const plan = (wish: Partial<TopologyWish>) =>
     immediate: true,
     nodes: zones('z1', 'z2', 'z3'),
     memory: { node: undefined },
-    ...wish,
+    ...query,
   })
 const written = (terms: readonly Term[] | undefined) =>
   terms?.map((term) => term.map(([key, value]) => `${key}=${value}`).join(' '))

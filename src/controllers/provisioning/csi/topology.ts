@@ -33,7 +33,7 @@ export interface NodeTopologies {
   termsOf(keys: readonly string[]): readonly Term[]
 }
 
-export interface TopologyWish {
+export interface TopologyQuery {
   readonly claimName: string
   readonly selectedNode: string | undefined
   readonly allowedTopologies: readonly TopologySelectorTerm[] | undefined
@@ -45,12 +45,12 @@ export interface TopologyWish {
 }
 
 /** Undefined: no requirement. Throws a Refusal. */
-export function topologyRequirement(wish: TopologyWish): TopologyRequirement | undefined {
-  return wish.selectedNode === undefined ? immediateRequirement(wish) : delayedRequirement(wish, wish.selectedNode)
+export function topologyRequirement(query: TopologyQuery): TopologyRequirement | undefined {
+  return query.selectedNode === undefined ? immediateRequirement(query) : delayedRequirement(query, query.selectedNode)
 }
 
-function delayedRequirement(wish: TopologyWish, node: string): TopologyRequirement | undefined {
-  const { allowedTopologies = [], strict, nodes, memory } = wish
+function delayedRequirement(query: TopologyQuery, node: string): TopologyRequirement | undefined {
+  const { allowedTopologies = [], strict, nodes, memory } = query
   const keys = keysOfSelected(node, nodes, memory)
   const place = termOfSelected(node, keys, nodes, memory)
   const allowed = sortedTerms(flattened(allowedTopologies))
@@ -73,8 +73,8 @@ function delayedRequirement(wish: TopologyWish, node: string): TopologyRequireme
   return { requisite, preferred: rotated(requisite, first) }
 }
 
-function immediateRequirement(wish: TopologyWish): TopologyRequirement | undefined {
-  const { claimName, allowedTopologies = [], immediate, nodes, memory } = wish
+function immediateRequirement(query: TopologyQuery): TopologyRequirement | undefined {
+  const { claimName, allowedTopologies = [], immediate, nodes, memory } = query
   let requisite: readonly Term[]
   if (allowedTopologies.length > 0) requisite = sortedTerms(flattened(allowedTopologies))
   else if (!immediate) return undefined

@@ -28,7 +28,7 @@ const opened = async (options: Partial<DirectoryPluginOptions> = {}): Promise<Pr
 
 const provision = async (parts: RequestParts = {}, provisioner?: Provisioner) => {
   const answer = await (provisioner ?? (await opened())).provision(aRequest(parts), signal)
-  if (answer.is !== 'provisioned') throw new Error(`not made: ${answer.because}`)
+  if (answer.is !== 'provisioned') throw new Error(`not provisioned: ${answer.because}`)
   return {
     metadata: { name: parts.volumeName ?? 'pvc-u-1', annotations: answer.volume.annotations },
     spec: answer.volume.spec,
@@ -68,10 +68,10 @@ describe('the directory provisioner', () => {
     ['unknown parameters', { parameters: { path: '/etc' } }, /does not know: "path". It knows "mode", "onDelete"/],
     ['modes that lock the owner out', { parameters: { mode: '0077' } }, /expected three octal digits/],
     ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],
-    ['another end of its files', { parameters: { onDelete: 'shred' } }, /expected delete or archive/],
-    ['raw devices', { spec: { volumeMode: 'Block' } }, /makes no Block volumes/],
+    ['an unknown onDelete', { parameters: { onDelete: 'shred' } }, /expected delete or archive/],
+    ['raw devices', { spec: { volumeMode: 'Block' } }, /does not create Block volumes/],
     ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
-    ['mount options', { storageClass: { mountOptions: ['ro'] } }, /take no mount options/],
+    ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
   for (const [what, parts, because] of REFUSED) {
     it(`PROV-10 rejects ${what} and creates nothing`, async () => {
@@ -96,7 +96,7 @@ describe('the directory provisioner', () => {
 
   for (const volumeName of ['..', '../up', 'a/b', '.hidden', 'UP', '', 'a\0b']) {
     it(`PROV-10 rejects the volume name ${JSON.stringify(volumeName)}`, async () => {
-      await expect(provision({ volumeName })).rejects.toThrow('cannot be the name of a directory')
+      await expect(provision({ volumeName })).rejects.toThrow('cannot be the name of a volume directory')
       expect(await readdir(dir)).toEqual(['outside', 'volumes'])
       expect(await readdir(root)).toEqual([])
     })
@@ -106,10 +106,10 @@ describe('the directory provisioner', () => {
     const provisioner = await opened()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const mode = (await stat(join(dir, 'outside'))).mode
-    await expect(provision({ parameters: { mode: '0777' } }, provisioner)).rejects.toThrow('is no directory')
+    await expect(provision({ parameters: { mode: '0777' } }, provisioner)).rejects.toThrow('is not a directory')
     expect((await stat(join(dir, 'outside'))).mode).toBe(mode)
     await writeFile(join(root, 'file'), '')
-    await expect(provision({ volumeName: 'file' }, provisioner)).rejects.toThrow('is no directory')
+    await expect(provision({ volumeName: 'file' }, provisioner)).rejects.toThrow('is not a directory')
   })
 
   it('PROV-14 deletes the directory with its content, and succeeds a second time', async () => {
@@ -185,7 +185,7 @@ describe('the directory provisioner', () => {
     const provisioner = await opened()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const answer = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
-    expect(answer).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was touched/) })
+    expect(answer).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was changed/) })
     expect(await readdir(root)).toEqual(['pvc-u-1'])
     expect(await isOutsideWhole()).toBe(true)
   })
@@ -206,7 +206,7 @@ describe('the directory provisioner', () => {
     const volume = await provision({}, provisioner)
     await rename(root, join(dir, 'elsewhere'))
     await mkdir(root)
-    const because = expect.stringContaining('is not the directory it was at the start')
+    const because = expect.stringContaining('was unmounted or replaced since this process started')
     expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', how: 'noChange', because })
     expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', because })
     expect(await readdir(join(dir, 'elsewhere'))).toEqual(['pvc-u-1'])
@@ -232,8 +232,8 @@ describe('the directory provisioner', () => {
 
     const MISSING: [string, () => Promise<unknown>, RegExp][] = [
       ['is empty', () => mkdir(root), /lacks the mark/],
-      ['is not even there', async () => {}, /lacks the mark/],
-      ['is another one', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
+      ['does not exist', async () => {}, /lacks the mark/],
+      ['has another mark', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
     ]
     for (const [what, replace, because] of MISSING) {
       it(`PROV-12 does not start on a root that ${what}`, async () => {
@@ -242,7 +242,7 @@ describe('the directory provisioner', () => {
         await replace()
         const before = await readdir(dir)
         await expect(restarted()).rejects.toThrow(because)
-        await expect(restarted()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to go on`)
+        await expect(restarted()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to continue`)
         expect(await readdir(dir)).toEqual(before)
       })
     }
@@ -274,15 +274,15 @@ describe('the directory provisioner', () => {
   it('PROV-8 explains why a root is unusable', async () => {
     await writeFile(join(dir, 'file'), '')
     await expect(opened({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
-    await expect(opened({ root: '/' })).rejects.toThrow('choose a directory of their own')
+    await expect(opened({ root: '/' })).rejects.toThrow('choose another directory')
   })
 
   it.runIf(process.platform === 'linux')(
-    'PROV-8 a disk that refuses is told in words, and nothing was made',
+    'PROV-8 explains why the disk rejects a directory, and creates nothing',
     async () => {
-      const provisioner = await opened({ root: '/sys/kernel' }) // takes directories from nobody, root included
+      const provisioner = await opened({ root: '/sys/kernel' }) // rejects new directories, also from root
       const refusal =
-        /^Cannot make \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
+        /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
       const answer = await provisioner.provision(aRequest(), signal)
       expect(answer).toEqual({ is: 'failed', how: 'final', because: expect.stringMatching(refusal) })
     },

@@ -20,9 +20,9 @@ import { directoryOf, nameBehind } from './volume-directory.ts'
 export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
 
 export interface DirectoryPluginOptions {
-  /** Where the volumes are; made if it is missing. Or one that was opened before. */
+  /** The directory of the volumes, created if missing; or a root that is already open. */
   readonly root: string | Root
-  /** The node that this machine is, by its kubernetes.io/hostname: volumes are then used there only. */
+  /** The kubernetes.io/hostname of this machine. If set, its volumes are restricted to that node. */
   readonly node?: string
   readonly log?: Logger
 }
@@ -37,11 +37,11 @@ const PARAMETERS = {
     doc: "the directory's permissions",
     pattern: /^[0-3]?7[0-7]{2}$/,
     expected:
-      'three octal digits that leave the owner everything, such as 0770 or 0777; 2 or 1 before them for setgid, sticky',
+      'three octal digits with all permissions for the owner, such as 0770 or 0777, with a leading 2 for setgid or 1 for sticky',
     default: '0770',
   }),
   onDelete: parameter.choice(['delete', 'archive'], {
-    doc: 'what becomes of the files when the volume is deleted',
+    doc: 'whether to delete or keep the files of a deleted volume',
     default: 'delete',
   }),
 }
@@ -68,13 +68,13 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
     async provision({ volumeName, sizeBytes, parameters, selectedNode }) {
       if (node && selectedNode && selectedNode !== node) {
         throw new TryAnotherNode(
-          `Directories are made on the node "${node}" only, and the pod was placed on "${selectedNode}".`,
+          `Directories are created on the node "${node}" only, but the selected node is "${selectedNode}".`,
         )
       }
       const path = directoryOf(root.path, volumeName)
-      if (!path) throw new Infeasible(`${JSON.stringify(volumeName)} cannot be the name of a directory here.`)
+      if (!path) throw new Infeasible(`${JSON.stringify(volumeName)} cannot be the name of a volume directory.`)
       await root.check()
-      await makeDirectory(path, Number.parseInt(parameters.mode, 8))
+      await createDirectory(path, Number.parseInt(parameters.mode, 8))
       await syncDirectory(root.path)
       return volumeAt(path, sizeBytes, parameters.onDelete)
     },
@@ -83,13 +83,12 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       const path = directoryOf(root.path, volumeName)
       if (!path) return undefined
       await root.check()
-      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // not used yet
+      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // it is not in use yet
     },
 
     async delete(volume, { signal }) {
       const name = nameOf(volume)
-      if (!name)
-        throw new Error(`The volume's path is not <root>/<volume name> below ${root.path}. Nothing was touched.`)
+      if (!name) throw new Error(`The path of the volume is not ${root.path}/<volume name>. Nothing was changed.`)
       await root.check()
       const moveTo = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
       const moved = await moveAway(root.path, name, moveTo, signal)
@@ -100,19 +99,19 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
     owns: (volume) => nameOf(volume) !== undefined,
   })
 
-  /** Only the directory that bears the volume's own name: no volume object can reach the data of another. */
+  /** Undefined unless the directory has the name of the volume: a volume object cannot refer to the data of another. */
   function nameOf({ name, source }: ExistingVolume): string | undefined {
     const behind = source.hostPath && nameBehind(root.path, source.hostPath.path)
     return behind === name ? behind : undefined
   }
 }
 
-/** Creates it, or uses the one of an earlier try. */
-async function makeDirectory(path: string, mode: number): Promise<void> {
+/** Creates the directory, or reuses that of an earlier try. */
+async function createDirectory(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw new NothingMade(diskProblem('make', path, error))
+    if (errorCode(error) !== 'EEXIST') throw new NothingMade(diskProblem('create', path, error))
   }
   try {
     const directory = await open(path, DIRECTORY_ONLY)
@@ -124,7 +123,7 @@ async function makeDirectory(path: string, mode: number): Promise<void> {
     }
   } catch (error) {
     if (['ENOTDIR', 'ELOOP'].includes(errorCode(error))) {
-      throw new Infeasible(`${path} is there already and is no directory. Remove it if nothing needs it.`)
+      throw new Infeasible(`${path} exists and is not a directory. Remove it if it is not needed.`)
     }
     throw new Error(diskProblem('prepare', path, error))
   }
@@ -136,51 +135,54 @@ async function isDirectory(path: string): Promise<boolean> {
     return true
   } catch (error) {
     if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return false
-    throw new Error(diskProblem('look at', path, error))
+    throw new Error(diskProblem('read', path, error))
   }
 }
 
-/** Takes the volume's name away from its directory, in one step. Where that was done before, says where it is. */
+/** Renames the directory atomically and returns its new path; after an earlier rename, only returns the path. */
 async function moveAway(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
   const from = join(root, name)
   const to = join(root, `${prefix}${name}`)
   if (!(await isDirectory(from))) {
-    await refuseOther(from)
+    await rejectOther(from)
     return to
   }
-  if (prefix === DELETING) await removeTree(to, signal) // what an earlier volume of that name left
+  if (prefix === DELETING) await removeTree(to, signal) // left by an earlier volume of that name
   try {
     await rename(from, to)
   } catch (error) {
     if (prefix === ARCHIVED && ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errorCode(error))) {
-      throw new Error(`Cannot archive ${from}: ${to} is there already. Move it elsewhere.`)
+      throw new Error(`Cannot archive ${from}: ${to} already exists. Move it elsewhere.`)
     }
-    throw new Error(diskProblem('move away', from, error))
+    throw new Error(diskProblem('rename', from, error))
   }
   await syncDirectory(root)
   return to
 }
 
-/** Nothing there is fine; a link or a file in the volume's place was not put there by us. */
-async function refuseOther(path: string): Promise<void> {
+/** Rejects a link or a file in place of the directory: this provisioner did not create it. A missing directory is fine. */
+async function rejectOther(path: string): Promise<void> {
   const there = await lstat(path).catch((error) => {
     if (errorCode(error) === 'ENOENT') return undefined
-    throw new Error(diskProblem('look at', path, error))
+    throw new Error(diskProblem('read', path, error))
   })
   if (there)
     throw new Error(
-      `${path} is ${there.isSymbolicLink() ? 'a link' : 'no directory'}. Nothing was touched; remove it if nothing needs it.`,
+      `${path} is ${there.isSymbolicLink() ? 'a link' : 'not a directory'}. Nothing was changed; remove it if it is not needed.`,
     )
 }
 
-/** Finishes deletions of a crashed process: their volumes may be gone, so no reconcile would. */
+/** Finishes deletions of a crashed process. Their volumes may no longer exist, so no reconcile does it. */
 async function removeLeftovers(root: string, log: Logger): Promise<void> {
   for (const name of await readdir(root)) {
     if (!name.startsWith(DELETING)) continue
     try {
       await removeTree(join(root, name))
     } catch (error) {
-      log.warn({ err: error, path: join(root, name) }, 'a deleted volume could not be removed from the disk')
+      log.warn(
+        { err: error, path: join(root, name) },
+        'removing the directory of a deleted volume failed; retried at the next start',
+      )
     }
   }
 }

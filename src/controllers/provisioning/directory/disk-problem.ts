@@ -1,8 +1,8 @@
 // Describes errors of the file system, with what to do about them.
 
 export function diskProblem(verb: string, path: string, error: unknown): string {
-  const said = error instanceof Error ? error.message : String(error)
-  return `Cannot ${verb} ${path}: ${WORDS[errorCode(error)] ?? said}`
+  const message = error instanceof Error ? error.message : String(error)
+  return `Cannot ${verb} ${path}: ${WORDS[errorCode(error)] ?? message}`
 }
 
 export const errorCode = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? ''
@@ -13,12 +13,12 @@ const WORDS: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only. Mount it for writing.',
   ENOSPC: 'the disk is full. Free some space, or use another disk.',
   EDQUOT: 'the quota of this user is used up. Raise it, or free some space.',
-  EEXIST: 'something else is there.',
+  EEXIST: 'it already exists.',
   ENOTDIR: 'a part of the path is not a directory.',
-  ELOOP: 'a link is in the way.',
-  ENOENT: 'it is not there.',
+  ELOOP: 'a part of the path is a link.',
+  ENOENT: 'it does not exist.',
   EBUSY: 'it is in use, perhaps as a mount point. Unmount it.',
   EXDEV: 'another file system is mounted inside. Unmount it.',
-  EMFILE: 'too many files are open in this process. It is tried again.',
-  EIO: 'the disk fails. Look at the system log.',
+  EMFILE: 'too many files are open in this process. It is retried.',
+  EIO: 'the disk failed. Check the system log.',
 }

@@ -7,32 +7,32 @@ import { randomUuid } from '../../../base/identifiers.ts'
 import { diskProblem } from './disk-problem.ts'
 
 export interface RootIdentity {
-  /** Remembers the mark; not on the disk that the volumes are on. */
+  /** The state file with the mark; on another disk than the volumes. */
   readonly file: string
   readonly random: Random
 }
 
 const MARK = '.stowage-volumes'
 
-/** Throws when an earlier run had its volumes in a directory that this one is not. Makes nothing. */
+/** Throws if the volumes of an earlier run are in another directory. Creates nothing. */
 export async function checkIsSameRoot(root: string, { file }: RootIdentity): Promise<void> {
-  const remembered = await markIn(file)
-  if (remembered === undefined) return
+  const recorded = await markIn(file)
+  if (recorded === undefined) return
   const found = await markIn(join(root, MARK))
-  if (found === remembered) return
+  if (found === recorded) return
   const what = found === undefined ? `lacks the mark ${MARK}` : `has another mark in ${MARK}`
   throw new Error(
-    `${root} is not the directory that volumes were made in before: it ${what}. Is its disk not mounted? ` +
-      `Mount it, or remove ${file} to go on with what is there now, without those volumes.`,
+    `${root} is not the directory that volumes were created in before: it ${what}. Is its disk not mounted? ` +
+      `Mount it, or remove ${file} to continue with this directory, without those volumes.`,
   )
 }
 
-/** Marks the root, if it has no mark yet, and remembers it. What is in there stays. */
-export async function rememberRoot(root: string, { file, random }: RootIdentity): Promise<void> {
+/** Marks the root, if it has no mark yet, and writes the state file. Existing files are kept. */
+export async function recordRoot(root: string, { file, random }: RootIdentity): Promise<void> {
   if ((await markIn(file)) !== undefined) return
   const path = join(root, MARK)
   const mark = (await markIn(path)) ?? randomUuid(random)
-  await writeMark(path, mark) // first: a mark that is remembered and was never made would stop the next start
+  await writeMark(path, mark) // first: a state file without a mark in the root would fail the next start
   await writeMark(file, mark)
 }
 

@@ -1,18 +1,18 @@
-// A program that still has the volume mounted, and means harm: right before one of our steps it moves a directory
-// aside and puts a link out of the volume in its place. Tried before every step there is.
+// A hostile program that still has the volume mounted: before a step of the deletion it replaces a directory by a link that
+// leads out of the volume. Tried before every step.
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { removeTree } from './remove-tree.ts'
 
-const world = vi.hoisted(() => ({ beforeStep: () => {} }))
+const hooks = vi.hoisted(() => ({ beforeStep: () => {} }))
 
 vi.mock('node:fs/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:fs/promises')>()
   const watched = (name: 'open' | 'opendir' | 'rename' | 'rm' | 'rmdir' | 'unlink') => ({
     [name]: (...given: unknown[]) => {
-      world.beforeStep()
+      hooks.beforeStep()
       return (real[name] as (...given: unknown[]) => unknown)(...given)
     },
   })
@@ -20,7 +20,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   return { ...real, ...Object.assign({}, ...names.map(watched)) }
 })
 
-/** How many steps the deletion took, and what was left of what it must not touch. */
+/** The number of steps of the deletion, and the files outside of the tree afterwards. */
 async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outside: string[] }> {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-race-'))
   try {
@@ -32,19 +32,19 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
     writeFileSync(join(inner, 'precious'), '')
     writeFileSync(join(dir, 'tree', 'sub', 'precious'), '')
     let steps = 0
-    world.beforeStep = () => {
+    hooks.beforeStep = () => {
       if (steps++ !== swapBefore) return
       try {
         renameSync(join(dir, 'tree', 'sub'), join(dir, 'tree', 'aside'))
         symlinkSync(join(dir, 'outside'), join(dir, 'tree', 'sub'))
       } catch {} // it is deleted already
     }
-    await removeTree(join(dir, 'tree')).catch(() => {}) // it may fail, and is tried again
+    await removeTree(join(dir, 'tree')).catch(() => {}) // it may fail and is retried
     await removeTree(join(dir, 'tree'))
     expect(readdirSync(dir)).toEqual(['outside'])
     return { steps, outside: readdirSync(join(dir, 'outside'), { recursive: true }).map(String).sort() }
   } finally {
-    world.beforeStep = () => {}
+    hooks.beforeStep = () => {}
     rmSync(dir, { recursive: true, force: true })
   }
 }

@@ -8,7 +8,7 @@ import { diskProblem, errorCode } from './disk-problem.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
 
-/** For opening a directory and nothing else. */
+/** Flags that open a directory, and fail on anything else. */
 export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
 /** Each level keeps a descriptor open. Deeper directories are moved to the top first, so that descriptors never run out. */
@@ -16,9 +16,9 @@ const DEPTH_MAX = 32
 /** If another program keeps adding files, the deletion fails and is retried later. */
 const PASSES_MAX = 10_000
 
-/** What is not there is deleted. A link or a file in its place is removed itself. */
+/** Succeeds if the path does not exist. A link or a file at the path is removed itself. */
 export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
-  // Other systems cannot reach into an open directory; there, nobody must use a volume that is being deleted.
+  // Other systems have no /proc/self/fd: there, a volume must not be in use while it is deleted.
   if (process.platform !== 'linux') return rm(path, { recursive: true, force: true })
   try {
     await removeEntry({ path, shown: path, depth: 0 }, { signal })
@@ -31,7 +31,7 @@ export async function removeTree(path: string, signal?: AbortSignal): Promise<vo
 class TreeError extends Error {}
 
 interface Tree {
-  /** The path through its open directory. */
+  /** The path of the topmost directory through its open descriptor. */
   readonly top: string
   readonly device: number
   readonly signal: AbortSignal | undefined
@@ -79,7 +79,9 @@ async function empty({ path: inside, shown, depth }: Place, tree: Tree): Promise
     }
     if (isEmpty) return
   }
-  throw new TreeError(`Cannot delete ${shown}: something keeps writing into it. Stop what uses the volume.`)
+  throw new TreeError(
+    `Cannot delete ${shown}: another program keeps writing to it. Stop the programs that use the volume.`,
+  )
 }
 
 async function moveUp(path: Buffer, tree: Tree): Promise<void> {

@@ -5,32 +5,32 @@ import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
 import { NotReached } from '../plugin/failures.ts'
 import { diskProblem } from './disk-problem.ts'
-import { checkIsSameRoot, type RootIdentity, rememberRoot } from './identity.ts'
+import { checkIsSameRoot, type RootIdentity, recordRoot } from './identity.ts'
 
 export interface Root {
   /** Absolute, without links. */
   readonly path: string
-  /** Throws when it is not what it was at the start. */
+  /** Throws if the path is no longer the directory that was opened. */
   check(): Promise<void>
 }
 
-/** Made if it is missing, unless an earlier run has had one. */
+/** Creates a missing root, unless the identity records one of an earlier run. */
 export async function openRoot(given: string, identity?: RootIdentity): Promise<Root> {
   if (identity) await checkIsSameRoot(resolve(given), identity)
   const path = await prepared(resolve(given))
-  if (path === '/') throw new Error('Volumes cannot be kept right below /: choose a directory of their own.')
-  if (identity) await rememberRoot(path, identity)
+  if (path === '/') throw new Error('Volumes cannot be directly below /: choose another directory.')
+  if (identity) await recordRoot(path, identity)
   const { dev, ino } = await lstat(path, { bigint: true })
   return {
     path,
     async check() {
       const now = await lstat(path, { bigint: true }).catch((error) => {
-        throw new NotReached(diskProblem('look at', path, error))
+        throw new NotReached(diskProblem('read', path, error))
       })
       if (now.dev === dev && now.ino === ino) return
       throw new NotReached(
-        `${path}, where the volumes are, is not the directory it was at the start: was it unmounted or replaced? ` +
-          'Nothing was touched. Bring it back; if it was replaced on purpose, start this process again.',
+        `The volumes directory ${path} was unmounted or replaced since this process started. Nothing was changed. ` +
+          'Mount it again; if it was replaced on purpose, restart this process.',
       )
     },
   }

@@ -68,10 +68,10 @@ describe('the directory of a volume', () => {
           fc.uuid().map((uid) => `pvc-${uid}`),
         ),
         (name) => {
-          const made = directoryOf(ROOT, name)
-          if (made === undefined) return
-          expect(dirname(made)).toBe(ROOT)
-          expect(nameBehind(ROOT, made)).toBe(name)
+          const directory = directoryOf(ROOT, name)
+          if (directory === undefined) return
+          expect(dirname(directory)).toBe(ROOT)
+          expect(nameBehind(ROOT, directory)).toBe(name)
         },
       ),
       { numRuns: 2_000 },

@@ -1,15 +1,15 @@
 // Which directory a volume has, and which volume a path belongs to: each the inverse of the other. Pure.
-//   /srv/volumes + pvc-1  ⇄  /srv/volumes/pvc-1      anything else, however it is spelled, is no volume's directory
+//   /srv/volumes + pvc-1  ⇄  /srv/volumes/pvc-1      no other spelling is accepted
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 
-/** So that the name still fits into a file system with what we put before it. */
+/** Leaves room for the prefixes within the 255 bytes of a file name. */
 const NAME_LENGTH_MAX = 200
 
-/** Nothing for a name that must not become a path. */
+/** Undefined for a name that is not safe in a path. */
 export const directoryOf = (root: string, volumeName: string): string | undefined =>
   isName(volumeName) ? `${withSlash(root)}${volumeName}` : undefined
 
-/** Nothing for a path that is not, letter by letter, one that `directoryOf` gives. */
+/** Undefined for a path that `directoryOf` does not return exactly. */
 export function nameBehind(root: string, path: string): string | undefined {
   if (!path.startsWith(withSlash(root))) return undefined
   const name = path.slice(withSlash(root).length)

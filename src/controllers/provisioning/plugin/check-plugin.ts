@@ -3,7 +3,7 @@ import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts
 import type { AnyProvisionerPlugin, LabelDeclarations, ProvisionerPlugin } from './contract.ts'
 import type { ParameterDeclarations } from './parameter.ts'
 
-/** Says which types the declarations give to `provision`, and checks what types cannot say. */
+/** Infers the argument types of `provision` from the declarations, and checks what the compiler cannot. */
 export function defineProvisioner<
   const P extends ParameterDeclarations = Record<never, never>,
   const L extends LabelDeclarations = Record<never, never>,
@@ -35,7 +35,7 @@ export function checkPlugin(plugin: AnyProvisionerPlugin): void {
   for (const [key, rule] of Object.entries(parameters as ParameterDeclarations)) {
     if (typeof rule?.parse !== 'function') {
       throw new Error(
-        `The provisioner ${name} declares the parameter ${JSON.stringify(key)} without saying what it may be: ` +
+        `The provisioner ${name} declares the parameter ${JSON.stringify(key)} without its type: ` +
           "use parameter.text({ doc: '…' }) or one of the other kinds.",
       )
     }

@@ -17,39 +17,41 @@ export interface Wanted {
   readonly secrets: readonly string[]
 }
 
-export type CheckedMade =
-  | { readonly is: 'right'; readonly volume: NewVolume }
-  | { readonly is: 'wrong'; readonly because: string }
+export type CheckedResult =
+  | { readonly is: 'valid'; readonly volume: NewVolume }
+  | { readonly is: 'invalid'; readonly because: string }
 
-export function checkMade(made: MadeVolume, { request, selector, secrets }: Wanted): CheckedMade {
-  const wrong = (because: string): CheckedMade => ({ is: 'wrong', because })
-  const shape = shapeProblem(made)
-  if (shape) return wrong(shape)
+export function checkResult(result: MadeVolume, { request, selector, secrets }: Wanted): CheckedResult {
+  const invalid = (because: string): CheckedResult => ({ is: 'invalid', because })
+  const shape = shapeProblem(result)
+  if (shape) return invalid(shape)
 
-  const { labels = {}, annotations = {}, reachableFrom, mountOptions = [] } = made
+  const { labels = {}, annotations = {}, reachableFrom, mountOptions = [] } = result
   if (!satisfiesSelector(selector, labels)) {
-    return wrong(`its labels ${JSON.stringify(labels)} do not satisfy the claim's selector`)
+    return invalid(`its labels ${JSON.stringify(labels)} do not satisfy the claim's selector`)
   }
-  if (request.sizeLimitBytes !== undefined && BigInt(made.sizeBytes) > request.sizeLimitBytes) {
-    return wrong(`it holds ${made.sizeBytes} bytes, and the claim's limit is ${request.sizeLimitBytes}`)
+  if (request.sizeLimitBytes !== undefined && BigInt(result.sizeBytes) > request.sizeLimitBytes) {
+    return invalid(`it has ${result.sizeBytes} bytes, but the claim's limit is ${request.sizeLimitBytes}`)
   }
   if (!isWithin(reachableFrom, request.allowedTopologies)) {
-    return wrong("it can be reached from where the class's allowedTopologies do not allow volumes")
+    return invalid("it is reachable from nodes outside of the class's allowedTopologies")
   }
   const reserved = Object.keys(annotations).filter((key) => RESERVED_ANNOTATIONS.test(key))
-  if (reserved.length > 0) return wrong(`its annotations ${quoted(reserved)} are not a provisioner's to set`)
-  const visible = JSON.stringify([labels, annotations, made.source, mountOptions, reachableFrom])
+  if (reserved.length > 0) return invalid(`its annotations ${quoted(reserved)} are reserved for Kubernetes`)
+  const visible = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
   if (secrets.some((secret) => visible.includes(JSON.stringify(secret).slice(1, -1)))) {
-    return wrong('it shows a parameter that is declared sensitive, and anyone may read a volume')
+    return invalid(
+      'it contains a parameter that is declared sensitive, which every user who can read volumes would see',
+    )
   }
   return {
-    is: 'right',
+    is: 'valid',
     volume: {
       labels,
       annotations,
       spec: {
-        ...(made.source as object),
-        capacity: { storage: formatQuantity(quantityFromBytes(made.sizeBytes)) },
+        ...(result.source as object),
+        capacity: { storage: formatQuantity(quantityFromBytes(result.sizeBytes)) },
         ...(mountOptions.length > 0 ? { mountOptions: [...request.mountOptions, ...mountOptions] } : {}),
         ...(reachableFrom ? { nodeAffinity: affinityOf(reachableFrom) } : {}),
       },
@@ -57,7 +59,7 @@ export function checkMade(made: MadeVolume, { request, selector, secrets }: Want
   }
 }
 
-/** A volume as plugins see it. */
+/** Converts a PersistentVolume to the form that plugins receive. */
 export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolume>): ExistingVolume {
   const { name = '', labels = {}, annotations = {} } = metadata
   const source = Object.fromEntries(volumeSources(spec).map((kind) => [kind, spec[kind]]))
@@ -65,42 +67,44 @@ export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolum
   return { name, source: source as Partial<VolumeSources>, sizeBytes, labels, annotations }
 }
 
-/** Whether it says anything about what was made. */
-export const namesItsSource = (made: unknown): made is MadeVolume =>
-  isRecord(made) && isRecord(made.source) && Object.values(made.source).some((source) => source !== undefined)
+/** Whether the result identifies a volume. */
+export const namesItsSource = (result: unknown): result is MadeVolume =>
+  isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
-/** What was made and breaks the rules, for its deletion: whatever of it makes no sense is left out. */
-export const asFarAsReadable = (made: MadeVolume, name: string): ExistingVolume => ({
+/** An invalid result, as the argument of `delete`: fields of a wrong type are left out. */
+export const readableParts = (result: MadeVolume, name: string): ExistingVolume => ({
   name,
-  source: made.source,
-  sizeBytes: isSize(made.sizeBytes) ? BigInt(made.sizeBytes) : 0n,
-  labels: isRecord(made.labels) ? made.labels : {},
-  annotations: isRecord(made.annotations) ? made.annotations : {},
+  source: result.source,
+  sizeBytes: isSize(result.sizeBytes) ? BigInt(result.sizeBytes) : 0n,
+  labels: isRecord(result.labels) ? result.labels : {},
+  annotations: isRecord(result.annotations) ? result.annotations : {},
 })
 
 // Plugins may be written in JavaScript, so the compiler has not checked what they return.
-function shapeProblem(made: MadeVolume): string | undefined {
-  const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = made
-  if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, and must be a whole number above 0`
+function shapeProblem(result: MadeVolume): string | undefined {
+  const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
+  if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, but must be a whole number above 0`
   for (const [what, value] of Object.entries({ labels, annotations })) {
-    if (!isRecord(value)) return `its ${what} is ${shown(value)}, and must be an object`
+    if (!isRecord(value)) return `its ${what} is ${shown(value)}, but must be an object`
   }
-  if (!Array.isArray(mountOptions)) return `its mountOptions is ${shown(mountOptions)}, and must be a list`
+  if (!Array.isArray(mountOptions)) return `its mountOptions is ${shown(mountOptions)}, but must be a list`
   if (!Array.isArray(reachableFrom) || !reachableFrom.every(isRecord)) {
-    return `its reachableFrom is ${shown(reachableFrom)}, and must be a list of objects`
+    return `its reachableFrom is ${shown(reachableFrom)}, but must be a list of objects`
   }
   const kinds = Object.keys(source).filter((kind) => source[kind as keyof VolumeSources] !== undefined)
-  if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoted(kinds)}), and must have one`
+  if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoted(kinds)}), but must have one`
   if (!Object.hasOwn(SOURCES, kinds[0]!)) {
-    return `its source ${quoted(kinds)} is none of ${quoted(Object.keys(SOURCES))}`
+    return `its source ${quoted(kinds)} is not one of ${quoted(Object.keys(SOURCES))}`
   }
   for (const [key, value] of [...Object.entries(labels), ...reachableFrom.flatMap((term) => Object.entries(term))]) {
     const problems =
-      typeof value === 'string' ? [...qualifiedNameProblems(key), ...labelValueProblems(value)] : ['it is no text']
-    if (problems.length > 0) return `its label ${quoted([key])} cannot be: ${problems.join('; ')}`
+      typeof value === 'string'
+        ? [...qualifiedNameProblems(key), ...labelValueProblems(value)]
+        : ['the value is not a string']
+    if (problems.length > 0) return `its label ${quoted([key])} is invalid: ${problems.join('; ')}`
   }
   const texts = [...Object.values(annotations), ...mountOptions]
-  if (texts.some((text) => typeof text !== 'string')) return 'its annotations and mount options must be text'
+  if (texts.some((text) => typeof text !== 'string')) return 'its annotations and mount options must be strings'
   return undefined
 }
 
@@ -122,7 +126,7 @@ const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
   csi: 'csi',
 }
 
-/** Those of the lifecycle and of the API; a plugin uses its own domain. */
+/** Annotations of Kubernetes; a plugin uses its own domain. */
 const RESERVED_ANNOTATIONS = /^([^/]*\.)?kubernetes\.io\/|^([^/]*\.)?k8s\.io\//
 
 function isWithin(

@@ -15,7 +15,7 @@ export interface ProvisionerPlugin<
   readonly name: string
   /** The parameters a storage class may give. A class with any other is rejected. Default: none. */
   readonly parameters?: P
-  /** The labels a claim's selector may ask for. A selector with any other is rejected. Default: none. */
+  /** The labels a claim's selector may require. A selector with any other is rejected. Default: none. */
   readonly labels?: L
   /** How its volumes can be mounted. Default: ReadWriteOnce and ReadWriteOncePod. */
   readonly accessModes?: readonly AccessMode[]
@@ -55,29 +55,29 @@ export type VolumeMode = 'Filesystem' | 'Block'
 /** By label, the values its volumes can have: `{ 'example.com/tier': ['fast', 'slow'] }`. */
 export type LabelDeclarations = Readonly<Record<string, readonly string[]>>
 
-/** By declared label, the values that the claim accepts: at least one, all of them where its selector is silent. */
+/** By declared label, the values that the claim accepts: at least one, and all declared values if its selector does not mention the label. */
 export type AcceptedLabels<L extends LabelDeclarations> = { readonly [K in keyof L]: readonly L[K][number][] }
 
 export interface ProvisionRequest<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
 > {
-  /** The name of the volume to be, unique and the same in every try: `pvc-` and a UUID. */
+  /** The name of the new volume, unique and the same in every try: `pvc-` and a UUID. */
   readonly volumeName: string
-  /** The least the volume must hold. */
+  /** Minimum capacity. */
   readonly sizeBytes: bigint
-  /** The most it may hold, where the claim says so. */
+  /** Maximum capacity, if the claim has a limit. */
   readonly sizeLimitBytes: bigint | undefined
   readonly accessModes: readonly AccessMode[]
   readonly volumeMode: VolumeMode
-  /** Those of the class, read and checked as they were declared, defaults filled in. */
+  /** The parameters of the class, parsed and checked by their declarations, with defaults. */
   readonly parameters: ParameterValues<P>
   readonly labels: AcceptedLabels<L>
-  /** Those of the class; they need not be repeated in what is returned. */
+  /** The mount options of the class; the result need not repeat them. */
   readonly mountOptions: readonly string[]
-  /** Where the class allows volumes: node labels with the values each may have, any one of them. Empty: anywhere. */
+  /** Topologies that the class allows: node labels with their allowed values; one term must match. Empty: anywhere. */
   readonly allowedTopologies: readonly Readonly<Record<string, readonly string[]>>[]
-  /** The node of the first pod, where the class waits for it. */
+  /** The node of the first pod, if the class has WaitForFirstConsumer. */
   readonly selectedNode: string | undefined
   readonly className: string
   readonly claim: {
@@ -90,13 +90,13 @@ export interface ProvisionRequest<
 }
 
 export interface MadeVolume {
-  /** What it really holds: at least what was asked for. */
+  /** Actual capacity: at least the requested one. */
   readonly sizeBytes: bigint | number
-  /** How nodes reach it: exactly one of the sources. */
+  /** How nodes access it: exactly one of the sources. */
   readonly source: VolumeSource
-  /** Among them one accepted value for each label the claim's selector asks for. */
+  /** Includes an accepted value for each label that the claim's selector requires. */
   readonly labels?: Readonly<Record<string, string>>
-  /** What `delete` needs. Readable by all users of volumes, so no credentials and no references to them. */
+  /** Data that `delete` needs. Every user who can read volumes sees it: no credentials, and no references to them. */
   readonly annotations?: Readonly<Record<string, string>>
   /** Node labels: the volume can be used on nodes that have all labels of any one of these. Default: everywhere. */
   readonly reachableFrom?: readonly Readonly<Record<string, string>>[]
@@ -104,7 +104,7 @@ export interface MadeVolume {
   readonly mountOptions?: readonly string[]
 }
 
-/** A volume as it stands in the cluster. */
+/** A volume of the cluster. */
 export interface ExistingVolume {
   readonly name: string
   readonly source: Partial<VolumeSources>
@@ -114,7 +114,7 @@ export interface ExistingVolume {
 }
 
 export interface Call {
-  /** Fires when the process stops or the call exceeds its time limit: stop and throw. */
+  /** Aborted when the process stops or the call exceeds its time limit: stop and throw. */
   readonly signal: AbortSignal
 }
 
@@ -153,7 +153,7 @@ export interface VolumeSources {
   }
 }
 
-/** One of them, and no other. */
+/** Exactly one of VolumeSources. */
 export type VolumeSource = {
   [K in keyof VolumeSources]: { readonly [S in K]: VolumeSources[S] } & {
     readonly [S in Exclude<keyof VolumeSources, K>]?: never

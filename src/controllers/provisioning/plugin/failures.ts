@@ -1,7 +1,7 @@
 // Errors that a plugin throws to classify a failure. After any other error a volume may exist: it is recorded as an event,
 // and the same request is repeated with backoff.
 
-/** Found again across copies of this package, where `instanceof` would not be. */
+/** A registered symbol, because `instanceof` fails across two copies of this package. */
 const MEANS: unique symbol = Symbol.for('stowage.dev/provisioner-failure')
 
 /** No volume exists, and the same request will fail again: retried rarely, and when the class is replaced. */
@@ -38,8 +38,8 @@ export class NotMine extends Error {
 export type Meaning = 'infeasible' | 'final' | 'reschedule' | 'noChange' | 'ignored' | 'unfinished'
 
 export function meaningOf(thrown: unknown): Meaning {
-  const said = typeof thrown === 'object' && thrown !== null ? (thrown as { [MEANS]?: unknown })[MEANS] : undefined
-  return MEANINGS.find((one) => one === said) ?? 'unfinished'
+  const value = typeof thrown === 'object' && thrown !== null ? (thrown as { [MEANS]?: unknown })[MEANS] : undefined
+  return MEANINGS.find((one) => one === value) ?? 'unfinished'
 }
 
 const MEANINGS: readonly Meaning[] = ['infeasible', 'final', 'reschedule', 'noChange', 'ignored']

@@ -3,23 +3,23 @@
 import { isQuantity, parseQuantity, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 
 export interface Parameter<T = unknown> {
-  /** For people: what it is for. */
+  /** What it is for; shown in messages. */
   readonly doc: string
-  /** For people: what it may be, after "expected": `fast or slow`. */
+  /** The allowed values, shown in messages after "expected": `fast or slow`. */
   readonly expected: string
   /** A class without it is rejected. */
   readonly required: boolean
-  /** Where the class does not give it. */
+  /** Used if the class does not set it. */
   readonly default: T | undefined
   /** A credential: removed from every message, and a volume that contains it is rejected. */
   readonly sensitive: boolean
-  /** Every text it may be, where they are few. */
+  /** All allowed values, if they can be listed. */
   readonly values?: readonly string[]
-  /** The value, or undefined when the text is none. */
+  /** The value, or undefined if the text is not valid. */
   parse(text: string): T | undefined
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a declaration of any type; ParameterValues recovers each type
+// biome-ignore lint/suspicious/noExplicitAny: parameters of different types in one record
 export type ParameterDeclarations = Readonly<Record<string, Parameter<any>>>
 
 export type ParameterValues<P extends ParameterDeclarations> = {
@@ -33,7 +33,7 @@ interface Common<T> {
   readonly sensitive?: boolean
 }
 
-/** What `provision` gets: undefined is possible only where the class may leave the parameter out. */
+/** The type that `provision` receives: includes undefined only if the class may omit the parameter. */
 type Given<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
 
 function text<const O extends Common<string> & { readonly pattern?: RegExp; readonly expected?: string }>(options: O) {
@@ -77,7 +77,7 @@ function flag<const O extends Common<boolean>>(options: O) {
   })
 }
 
-/** Anything else: `parse` gives the value, or undefined when the text is none. */
+/** Any other type: `parse` returns the value, or undefined if the text is not valid. */
 function custom<T, const O extends Common<T> = Common<T>>(
   options: O & { readonly expected: string; parse(text: string): T | undefined },
 ) {
@@ -91,8 +91,7 @@ function declare<T, O extends Common<T>>(
   { doc, required = false, default: otherwise, sensitive = false }: Common<T>,
   { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
 ): Parameter<Given<T, O>> {
-  const few = values ? { values } : {}
-  return { doc, expected, required, sensitive, default: otherwise, ...few, parse } as Parameter<unknown> as Parameter<
-    Given<T, O>
-  >
+  const listed = values ? { values } : {}
+  // Given<T, O> depends on the options, which the compiler cannot follow here.
+  return { doc, expected, required, sensitive, default: otherwise, ...listed, parse } as Parameter<Given<T, O>>
 }

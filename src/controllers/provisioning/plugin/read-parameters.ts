@@ -18,7 +18,7 @@ export function readParameters(
   })
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(declared, name))
   if (unknown.length > 0) {
-    return refuse(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownOnes(declared)}`)
+    return refuse(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownNames(declared)}`)
   }
   const values: [string, unknown][] = []
   const secrets: string[] = []
@@ -33,7 +33,7 @@ export function readParameters(
     if (sensitive && text !== '') secrets.push(text)
     const value = parsed(rule, text)
     if (value === undefined) {
-      const shown = sensitive ? 'a value it cannot have' : JSON.stringify(shortened(text))
+      const shown = sensitive ? 'an invalid value' : JSON.stringify(shortened(text))
       return refuse(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
     }
     values.push([name, value])
@@ -41,7 +41,7 @@ export function readParameters(
   return { is: 'read', values: Object.freeze(Object.fromEntries(values)), secrets }
 }
 
-/** A rule that throws has not understood the text; what it says may show a secret, so it is not repeated. */
+/** A rule that throws rejects the text. Its message may contain a secret and is dropped. */
 function parsed(rule: Parameter, text: string): unknown {
   try {
     return rule.parse(text)
@@ -50,7 +50,7 @@ function parsed(rule: Parameter, text: string): unknown {
   }
 }
 
-const knownOnes = (declared: ParameterDeclarations): string => {
+const knownNames = (declared: ParameterDeclarations): string => {
   const names = Object.keys(declared)
   return names.length > 0 ? `It knows ${quoted(names)}.` : 'It has none.'
 }

@@ -14,7 +14,7 @@ import { quoted } from './wording.ts'
 export type ReadRequest =
   | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
   | { readonly is: 'refused'; readonly because: string }
-  /** Someone else fills the volume, and makes it. */
+  /** A volume populator creates and fills the volume. */
   | { readonly is: 'ignored'; readonly because: string }
 
 export const ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
@@ -26,9 +26,9 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 
   const populator = populatorOf(claim)
-  if (populator) return { is: 'ignored', because: `a populator of ${populator} makes this volume` }
-  const beyond = notUnderstood(plugin, claim, storageClass)
-  if (beyond) return { is: 'refused', because: beyond }
+  if (populator) return { is: 'ignored', because: `a populator of ${populator} creates this volume` }
+  const problem = unsupported(plugin, claim, storageClass)
+  if (problem) return { is: 'refused', because: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })
   if (parameters.is === 'refused') return parameters
   const selector = readSelector(plugin.labels ?? {}, claim.spec?.selector, provisioner)
@@ -53,42 +53,42 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
   return { is: 'understood', request, secrets: parameters.secrets }
 }
 
-/** What the claim or the class asks for beyond what the plugin says it can do, as a sentence. */
-function notUnderstood(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
+/** The first request of the claim or class that the plugin has not declared, as a message. */
+function unsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
   const { name, accessModes = ACCESS_MODES, volumeModes = VOLUME_MODES, topologyKeys = [] } = plugin
   const { spec = {} } = claim
 
   const modes = (spec.accessModes ?? []).filter((mode) => !accessModes.includes(mode))
   if (modes.length > 0) {
-    return `${name} makes no ${modes.join(', ')} volumes, only ${accessModes.join(', ')}. Ask for one of those, or name a class of another provisioner.`
+    return `${name} does not create ${modes.join(', ')} volumes, only ${accessModes.join(', ')}. Request one of those, or use a class of another provisioner.`
   }
 
   const volumeMode = volumeModeOf(claim)
   if (!volumeModes.includes(volumeMode)) {
     const offered = volumeModes.join(' or ')
-    return `${name} makes no ${volumeMode} volumes, only ${offered}. Ask for volumeMode ${offered}, or name a class of another provisioner.`
+    return `${name} does not create ${volumeMode} volumes, only ${offered}. Request volumeMode ${offered}, or use a class of another provisioner.`
   }
 
   const source = spec.dataSourceRef ?? spec.dataSource
   if (source)
-    return `${name} makes empty volumes; it cannot fill one from the ${source.kind} "${source.name}". Leave the data source out, or name a class of another provisioner.`
+    return `${name} creates empty volumes only; it cannot fill one from the ${source.kind} "${source.name}". Remove the data source, or use a class of another provisioner.`
 
   if (spec.volumeAttributesClassName) {
-    return `The volumes of ${name} have no attributes, so it cannot honour the attributes class "${spec.volumeAttributesClassName}". Leave it out, or name a class of another provisioner.`
+    return `The volumes of ${name} have no attributes, so it cannot apply the attributes class "${spec.volumeAttributesClassName}". Remove it, or use a class of another provisioner.`
   }
   const resources = Object.keys(spec.resources?.requests ?? {}).filter((resource) => resource !== 'storage')
   if (resources.length > 0)
-    return `${name} cannot promise ${resources.join(', ')}; it provides storage alone. Ask for that only, or name a class of another provisioner.`
+    return `${name} does not support requests for ${resources.join(', ')}, only for storage. Remove them, or use a class of another provisioner.`
 
   const mountOptions = storageClass.mountOptions ?? []
   if (mountOptions.length > 0 && !plugin.takesMountOptions) {
-    return `Volumes of ${name} take no mount options, but their class "${storageClass.metadata.name}" has ${quoted(mountOptions)}. Take them out of the class, or name another.`
+    return `Volumes of ${name} do not support mount options, but their class "${storageClass.metadata.name}" has ${quoted(mountOptions)}. Remove them from the class, or use another class.`
   }
   const keys = topologiesOf(storageClass).flatMap((term) => Object.keys(term))
   const unknown = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
   if (unknown.length > 0) {
     const known = topologyKeys.length > 0 ? `${quoted(topologyKeys)} only` : 'none'
-    return `Class "${storageClass.metadata.name}" restricts where volumes may be by labels that ${name} does not understand: ${quoted(unknown)}. It understands ${known}. Leave them out of the class's allowedTopologies, or name another class.`
+    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoted(unknown)}. It supports ${known}. Remove them from the class's allowedTopologies, or use another class.`
   }
   return undefined
 }
@@ -101,7 +101,7 @@ function topologiesOf({ allowedTopologies = [] }: StorageClass): Record<string, 
   )
 }
 
-/** The kind of a data source that is neither a claim nor a snapshot: its own populator makes and fills the volume. */
+/** The kind of a data source that is neither a claim nor a snapshot: its populator creates and fills the volume. */
 function populatorOf({ spec }: PersistentVolumeClaim): string | undefined {
   const source = spec?.dataSourceRef ?? spec?.dataSource
   if (!source) return undefined

@@ -44,7 +44,7 @@ export function readSelector(
   return { is: 'read', labels: Object.freeze(Object.fromEntries(labels)) }
 }
 
-/** Whether labels satisfy the selector; a claim without one is satisfied by any. */
+/** Whether labels satisfy the selector; without a selector all do. */
 export const satisfiesSelector = (
   selector: LabelSelectorObject | undefined,
   labels: Readonly<Record<string, string>>,

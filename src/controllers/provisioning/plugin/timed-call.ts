@@ -9,17 +9,17 @@ import { thrownText } from './wording.ts'
 export interface TimedCalls {
   readonly clock: Clock
   readonly timeoutMs: number
-  /** Of the plugin, for people. */
+  /** Of the plugin, for messages. */
   readonly name: string
 }
 
 export interface Wait {
-  /** Fires when nobody needs the answer any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal
   readonly onOverdue?: Overdue | undefined
 }
 
-/** What was thrown: as the text that people are shown, and what it means. */
+/** An error that a plugin threw: its message for events, and its classification. */
 export class CallFailed extends Error {
   override readonly name = 'CallFailed'
   readonly meaning: Meaning
@@ -30,40 +30,40 @@ export class CallFailed extends Error {
   }
 }
 
-/** A call that gives up when it is told to has done so by then. */
-const GIVING_UP_MS = 1_000
+/** Time for a call to end after its signal was aborted, before it is reported. */
+const STOP_GRACE_MS = 1_000
 /** A call that continues is reported repeatedly, because events expire after an hour. */
 const REMIND_MS = 600_000
 
-/** The given function calls with a signal that fires with the caller's, or when the time is over. */
+/** Runs calls with a signal that is aborted with the caller's, or at the time limit. */
 export function timedCalls({ clock, timeoutMs, name }: TimedCalls) {
-  const tooLong = `within the timeout of ${timeoutMs / 1_000} s`
+  const lateText = `${name} did not finish within the timeout of ${timeoutMs / 1_000} s`
 
   return async <T>({ signal, onOverdue }: Wait, run: (call: Call) => Promise<T>): Promise<T> => {
     // A listener added now would never be called.
-    if (signal.aborted) throw new CallFailed(`${name} was not asked: ${thrownText(signal.reason)}.`, 'noChange')
+    if (signal.aborted) throw new CallFailed(`${name} was not called: ${thrownText(signal.reason)}.`, 'noChange')
     const call = new AbortController()
-    const overtime = new Error(`${name} was not done ${tooLong}.`)
+    const timeout = new Error(`${lateText}.`)
     const stop = () => call.abort(signal.reason)
     signal.addEventListener('abort', stop, { once: true })
     const remind = () => {
       onOverdue?.(
-        `${name} was told to give up, since it was not done ${tooLong}, and does not. It is waited for and not asked again ` +
-          'before it ends; if it never does, restart the provisioner.',
+        `${lateText} and did not stop when its signal was aborted. The call is awaited, and not repeated before it ends; ` +
+          'if it never ends, restart the provisioner.',
       )
       cancelTimer = clock.after(REMIND_MS, remind)
     }
     let cancelTimer = clock.after(timeoutMs, () => {
-      call.abort(overtime)
-      cancelTimer = clock.after(GIVING_UP_MS, remind)
+      call.abort(timeout)
+      cancelTimer = clock.after(STOP_GRACE_MS, remind)
     })
     try {
       return await run({ signal: call.signal })
     } catch (error) {
-      const isOvertime = call.signal.reason === overtime
+      const isTimeout = call.signal.reason === timeout
       const text = thrownText(error)
-      if (!isOvertime || error === overtime) throw new CallFailed(text, meaningOf(error))
-      throw new CallFailed(`${name} was not done ${tooLong}: ${text}`, meaningOf(error))
+      if (!isTimeout || error === timeout) throw new CallFailed(text, meaningOf(error))
+      throw new CallFailed(`${lateText}: ${text}`, meaningOf(error))
     } finally {
       cancelTimer()
       signal.removeEventListener('abort', stop)

@@ -1,8 +1,8 @@
 // Quotes names and texts from classes and plugins in messages, limited in number and length.
 import { inspect } from 'node:util'
 
-const NAMES_SHOWN_MAX = 8 // of more, the first ones and a count
-const TEXT_SHOWN_MAX = 80 // characters of one
+const NAMES_SHOWN_MAX = 8 // of a longer list, the first names and a count
+const TEXT_SHOWN_MAX = 80 // characters per text
 
 export function quoted(names: readonly string[]): string {
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name) => JSON.stringify(shortened(name)))
@@ -13,15 +13,15 @@ export function quoted(names: readonly string[]): string {
 export const shortened = (text: string): string =>
   text.length > TEXT_SHOWN_MAX ? `${text.slice(0, TEXT_SHOWN_MAX)}…` : text
 
-/** The text without any of the secrets; those inside others go with them, so the longest go first. */
+/** Replaces all secrets, the longest first, because one secret may contain another. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
   return longestFirst.reduce((clean, secret) => clean.replaceAll(secret, '(secret)'), text)
 }
 
-/** What was thrown, in words; authors of plugins may throw anything. */
+/** The message of a thrown value; plugins may throw anything. */
 export function thrownText(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || `it failed without saying why (${thrown.name})`
+  if (thrown instanceof Error) return thrown.message || `it failed without a message (${thrown.name})`
   if (typeof thrown === 'string' && thrown !== '') return thrown
-  return `it failed without saying why (${shortened(inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY }))} was thrown, and not an Error)`
+  return `it failed without a message (${shortened(inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY }))} was thrown instead of an Error)`
 }
