@@ -190,7 +190,9 @@ describe('a vendor’s provisioner in TypeScript', () => {
       (await eventsAbout('stuck')).find(({ reason }) => reason === 'ProvisioningFailed'),
     )
     expect(warning.message).toContain('did not finish within the timeout of 0.2 s')
-    expect(provisioner.log()).toContain('"msg":"provisioning a volume exceeds its time limit; waiting for the call to end"')
+    expect(provisioner.log()).toContain(
+      '"msg":"provisioning a volume exceeds its time limit; waiting for the call to end"',
+    )
     expect(await (await fetch(`${provisioner.url}/metrics`)).text()).toMatch(
       /controller_persistentvolumeclaim_provision_failed_total\{class="hanging",source=""\} 1/,
     )

@@ -35,7 +35,12 @@ import {
   type StatusPatch,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { type CrashInjector, createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import {
+  type CrashInjector,
+  createCrashInjector,
+  type ProcessOptions,
+  processClient,
+} from '../provisioning/provisioning.fixture.ts'
 import {
   changeKey,
   createVolumeChangeControllers,
