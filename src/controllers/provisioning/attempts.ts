@@ -21,7 +21,7 @@ export type Stage =
       readonly volume: PersistentVolume
       readonly tries: number
       /** How many of the tries the API server rejected. */
-      readonly refusals: number
+      readonly rejections: number
       readonly notBeforeMs: number
     }
   /** Provisioned, and to be deleted. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { conflict, forbidden } from '../../api/status-error.ts'
+import { ApiError, conflict, forbidden } from '../../api/status-error.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'
 import { createProvisioningFixture, type ProcessOptions, type ProvisioningFixture } from './provisioning.fixture.ts'
@@ -43,10 +43,11 @@ const withoutAttributes = (real: Provisioner): Provisioner => ({
 })
 
 /** Adds the index of the failed write, as the API server does. */
-const aboutWrite = (error: any, index: number): Error => {
-  error.details = { ...error.details, causes: [{ reason: 'CommitWriteFailed', field: `writes[${index}]` }] }
-  return error
-}
+const aboutWrite = ({ code, reason, message, details }: ApiError, index: number): Error =>
+  new ApiError(code, reason, message, {
+    ...details,
+    causes: [{ reason: 'CommitWriteFailed', message: '', field: `writes[${index}]` }],
+  })
 
 describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
@@ -71,7 +72,7 @@ describe('bindsOnSave', () => {
     const claim = await fixture.aClaim('data')
     start({ isAtomic: false })
     await fixture.until(isSaved(claim), 'the volume')
-    await fixture.until(isLetGo, 'the intent to go')
+    await fixture.until(isLetGo, 'the removal of the intent')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
@@ -82,7 +83,7 @@ describe('bindsOnSave', () => {
     const claim = await fixture.aClaim('data')
     start({ intercept: refusing(error) })
     await fixture.until(isSaved(claim), 'the volume')
-    await fixture.until(isLetGo, 'the intent to go')
+    await fixture.until(isLetGo, 'the removal of the intent')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
     expect(fixture.storage.assets.size).toBe(1)
   })

@@ -19,8 +19,8 @@ const aClaim = (spec: object = {}): Claim => ({
 const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
 const MADE: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
 const BY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
-const build = (made: NewVolume = MADE, claim = aClaim(), storageClass = CLASS) =>
-  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, made, BY)
+const build = (created: NewVolume = MADE, claim = aClaim(), storageClass = CLASS) =>
+  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, created, BY)
 
 describe('buildVolume', () => {
   it('PROV-11 copies fields of claim and class', () => {
@@ -165,7 +165,7 @@ describe('isSameStorage', () => {
     ['PROV-12 another path', { hostPath: { path: '/x' } }, { hostPath: { path: '/y', type: '' } }, false],
     ['PROV-12 another kind of source', { hostPath: { path: '/x' } }, { local: { path: '/x' } }, false],
     ['PROV-12 no source at all', {}, {}, false],
-  ])('%s', (_what, made, saved, is) => {
-    expect(isSameStorage(of(made), of(saved))).toBe(is)
+  ])('%s', (_what, created, saved, is) => {
+    expect(isSameStorage(of(created), of(saved))).toBe(is)
   })
 })

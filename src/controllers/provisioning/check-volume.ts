@@ -10,11 +10,11 @@ export function mismatchOf(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,
 ): string | undefined {
-  const asked = claim.spec?.resources?.requests?.storage ?? 0
+  const requested = claim.spec?.resources?.requests?.storage ?? 0
   const given = volume.spec?.capacity?.storage
-  if (given === undefined) return `it reports no capacity, and the claim requests ${asked}`
-  if (compareQuantities(given, asked) < 0) {
-    const [has, wants] = inOneUnit(quantityToBytes(given), quantityToBytes(asked))
+  if (given === undefined) return `it reports no capacity, and the claim requests ${requested}`
+  if (compareQuantities(given, requested) < 0) {
+    const [has, wants] = inOneUnit(quantityToBytes(given), quantityToBytes(requested))
     return `it has ${has}, and the claim requests ${wants}`
   }
   const missing = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
@@ -41,11 +41,11 @@ const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n
  * Compares the fields that identify the storage. Defaults set by the API server are ignored, and so are attributes of a
  * CSI volume, which may contain the identity of the provisioner process.
  */
-export function isSameStorage(made: Readonly<PersistentVolume>, saved: Readonly<PersistentVolume>): boolean {
-  const { csi } = made.spec ?? {}
+export function isSameStorage(built: Readonly<PersistentVolume>, saved: Readonly<PersistentVolume>): boolean {
+  const { csi } = built.spec ?? {}
   if (csi) return csi.driver === saved.spec?.csi?.driver && csi.volumeHandle === saved.spec.csi.volumeHandle
-  const [name] = SOURCES.filter((source) => made.spec?.[source] !== undefined)
-  return name !== undefined && isWithin(made.spec?.[name] as JsonValue, saved.spec?.[name] as JsonValue | undefined)
+  const [name] = SOURCES.filter((source) => built.spec?.[source] !== undefined)
+  return name !== undefined && isWithin(built.spec?.[name] as JsonValue, saved.spec?.[name] as JsonValue | undefined)
 }
 
 const SOURCES = Object.keys(persistentVolumeSource.fields) as (keyof typeof persistentVolumeSource.fields)[]

@@ -68,7 +68,7 @@ const STORIES: readonly Story[] = [
     isOver: isGone,
   },
   {
-    title: 'a claim is deleted as soon as the storage was asked',
+    title: 'a claim is deleted as soon as the storage was called',
     async meanwhile(fixture) {
       if (fixture.storage.provisions.length > 0) await deleteClaim(fixture)
       await fixture.housekeeping()
@@ -78,7 +78,7 @@ const STORIES: readonly Story[] = [
     },
   },
   {
-    title: 'the server refuses the volume, the claim starts over',
+    title: 'the server rejects the volume, the claim starts over',
     process: { intercept: REFUSES },
     meanwhile: (fixture) => fixture.housekeeping(),
     isOver: isProvided,

@@ -56,7 +56,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.release('pv')
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
     const effects = process.calls.filter((call) => call !== 'get')
     expect(effects).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
@@ -78,7 +78,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
       await fixture.apiServer.clock.advance(pauses[i]!)
     }
     expect(pauses).toEqual([750, 1_500])
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.events.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
       ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
       ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
@@ -94,7 +94,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
       if (isDelete && failures-- > 0) throw unavailable('down')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.deletes.length).toBeGreaterThan(1)
   })
 
@@ -109,7 +109,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(() => isKept, 'the word')
+    await fixture.until(() => isKept, 'the annotation')
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED])
@@ -127,7 +127,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.until(() => fixture.storage.deletes.length === 2, 'the calls')
     await change('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
     await change('gone', { spec: { claimRef: null } })
-    await fixture.until(isGone('gone'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('gone'), 'the deletion of the volume', fixture.housekeeping)
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
     expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
@@ -141,7 +141,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.settle()
     expect(fixture.storage.assets.has('pv')).toBe(true)
     await fixture.release('pv')
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 })
@@ -154,7 +154,7 @@ describe('a volume that a user deletes', () => {
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -168,7 +168,7 @@ describe('a volume that a user deletes', () => {
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(() => !fixture.storage.assets.has('pv'), 'its storage to go')
+    await fixture.until(() => !fixture.storage.assets.has('pv'), 'the deletion of its storage')
     const body = { spec: { volumeName: 'kept' } }
     await fixture.client.patch(
       persistentVolumeClaimKind,
@@ -202,7 +202,7 @@ describe('which volumes', () => {
     await aVolume('ours')
     await fixture.release('ours')
     fixture.start()
-    await fixture.until(async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp, 'our own to go')
+    await fixture.until(async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp, 'the deletion of ours')
     await fixture.settle()
     expect(fixture.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
     expect(await fixture.volume('pv')).toBeDefined()
@@ -212,7 +212,7 @@ describe('which volumes', () => {
     await aVolume('static', { by: null, finalizers: [] })
     await fixture.release('static')
     fixture.start()
-    await fixture.until(isGone('static'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('static'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -232,16 +232,16 @@ describe('which volumes', () => {
   it('PROV-20 reports and keeps volumes with our annotation but a foreign source, until a user deletes them', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    const refusal = { is: 'failed', because: 'not mine; nothing was touched', isForeign: true } as const
+    const refusal = { is: 'failed', because: 'not mine; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(refusal, refusal)
     const process = fixture.start()
     await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
-    expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was touched' }])
+    expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was changed' }])
     expect(await finalizersOf('pv')).toContain(FINALIZER)
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the object to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the object', fixture.housekeeping)
     expect(fixture.storage.assets.has('pv')).toBe(true)
   })
 
@@ -257,7 +257,7 @@ describe('which volumes', () => {
       provisioner: {
         ...plain,
         async delete(volume, signal, onOverdue) {
-          onOverdue?.('not done within the timeout of 600 s')
+          onOverdue?.('did not finish within the timeout of 600 s')
           await opened
           return plain.delete(volume, signal)
         },
@@ -265,10 +265,10 @@ describe('which volumes', () => {
     })
     await fixture.until(() => fixture.events.length > 0, 'the event')
     expect(fixture.events).toMatchObject([
-      { reason: 'VolumeFailedDelete', message: 'not done within the timeout of 600 s' },
+      { reason: 'VolumeFailedDelete', message: 'did not finish within the timeout of 600 s' },
     ])
     open()
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -289,7 +289,7 @@ describe('the finalizer on volumes', () => {
     fixture.start()
     await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
     await change('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
-    await fixture.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'it to go')
+    await fixture.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'the removal of the finalizer')
     await change('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
     expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
@@ -302,7 +302,7 @@ describe('the finalizer on volumes', () => {
     await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.release('pv')
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the object to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the object', fixture.housekeeping)
     expect(fixture.storage.assets.has('pv')).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -325,7 +325,7 @@ describe('a released volume that may be in use', () => {
       { type: 'merge', body },
     )
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when its claim is bound to another volume', async () => {
@@ -333,7 +333,7 @@ describe('a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when only a later claim of the same name exists', async () => {
@@ -341,7 +341,7 @@ describe('a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is kept when its policy became Retain and the cache is behind', async () => {
@@ -354,7 +354,7 @@ describe('a released volume that may be in use', () => {
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ intercept })
-    await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'our finalizer to go')
+    await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the removal of our finalizer')
     expect(isChanged).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -376,6 +376,6 @@ describe('a released volume that may be in use', () => {
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })
-    await fixture.until(isGone('pv'), 'the volume to go', fixture.housekeeping)
+    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 })

@@ -35,7 +35,7 @@ const aVolume = (by: string, uid: string): PersistentVolume => ({
   metadata: { name: 'pvc-u1', annotations: { [PROVISIONED_BY]: by } },
   spec: { claimRef: { namespace: 'shop', name: 'data', uid } },
 })
-const made = { volume: aVolume(OURS, 'u1'), tries: 1 }
+const created = { volume: aVolume(OURS, 'u1'), tries: 1 }
 const claims = fc
   .record({ asked: fc.constantFrom(OURS, 'other.io'), isDeleted: fc.boolean(), volumeName: fc.constantFrom('', 'pv') })
   .map(({ asked, isDeleted, volumeName }) => ({
@@ -53,9 +53,9 @@ const stages: fc.Arbitrary<Stage> = fc.constantFrom<Stage>(
   { is: 'nothing' },
   { is: 'unknown' },
   { is: 'unknown', request: requestOf(aSituation().claim, CLASS, 'pvc-u1') },
-  { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 0 },
-  { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 2_000 },
-  { is: 'unwanted', ...made, because: 'too small', notBeforeMs: 0 },
+  { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 0 },
+  { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 },
+  { is: 'unwanted', ...created, because: 'too small', notBeforeMs: 0 },
   { is: 'saved', resourceVersion: '7' },
 )
 const situations: fc.Arbitrary<ClaimSituation> = fc
@@ -107,7 +107,7 @@ describe('planClaim', () => {
   })
 
   it('PROV-12 waits exactly until the next try is due', () => {
-    const stage: Stage = { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 2_000 }
+    const stage: Stage = { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 }
     expect(planClaim(aSituation({ stage, nowMs: 1_500 }))).toMatchObject({ do: 'wait', afterMs: 500 })
     expect(planClaim(aSituation({ stage, nowMs: 2_000 })).do).toBe('save')
   })

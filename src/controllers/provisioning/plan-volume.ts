@@ -26,12 +26,12 @@ export function planVolume(
   const isGoing = volume.metadata.deletionTimestamp !== undefined
   if (policy !== 'Delete') return { do: isHeld ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
   if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'addFinalizer' }
-  const isAsked = isDeletionRequested(volume)
+  const isAssigned = isDeletionRequested(volume)
   // Without a claimRef an administrator is about to free it, unless deletion has begun. Being deleted and without our
   // finalizer, we have released it before.
-  if (phase === 'Released' && (volume.spec?.claimRef || isAsked) && (isHeld || !isGoing)) return { do: 'delete' }
+  if (phase === 'Released' && (volume.spec?.claimRef || isAssigned) && (isHeld || !isGoing)) return { do: 'delete' }
   // Freed and then deleted by a user, or freed after deletion had begun.
-  if (phase === 'Available' && isHeld && (isGoing || isAsked)) return { do: 'delete' }
+  if (phase === 'Available' && isHeld && (isGoing || isAssigned)) return { do: 'delete' }
   return { do: 'nothing' }
 }
 

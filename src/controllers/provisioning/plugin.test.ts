@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { defineProvisioner } from './plugin/check-plugin.ts'
-import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume } from './plugin/contract.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume, ProvisionRequest } from './plugin/contract.ts'
 import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
 import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
@@ -12,12 +12,12 @@ const NFS = { nfs: { server: 'filer', path: '/x' } }
 
 /** A plugin that records its requests; its functions can be replaced. */
 function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
-  const asked: any[] = []
+  const requests: ProvisionRequest[] = []
   const deleted: ExistingVolume[] = []
   const plugin: AnyProvisionerPlugin = {
     name: 'example.com/tiers',
     async provision(request) {
-      asked.push(request)
+      requests.push(request)
       return { sizeBytes: request.sizeBytes, source: NFS }
     },
     async delete(volume) {
@@ -28,7 +28,7 @@ function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const clock = manualClock()
   const provisioner = provisionerOf(plugin, { clock })
   const provision = (parts?: RequestParts) => provisioner.provision(aRequest(parts), new AbortController().signal)
-  return { asked, deleted, clock, provisioner, provision }
+  return { requests, deleted, clock, provisioner, provision }
 }
 
 const returns = (result: Partial<MadeVolume>) => ({
@@ -84,13 +84,13 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-8 passes the request of the claim to the plugin, without internal fields', async () => {
-    const { asked, provision } = aPlugin({ parameters: { size: parameter.integer({ doc: 'd', default: 3 }) } })
+    const { requests, provision } = aPlugin({ parameters: { size: parameter.integer({ doc: 'd', default: 3 }) } })
     await provision({
       size: '1.5Gi',
       selectedNode: 'n1',
       spec: { resources: { requests: { storage: '1.5Gi' }, limits: { storage: '2Gi' } } },
     })
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       {
         volumeName: 'pvc-u-1',
         sizeBytes: (3n * GI) / 2n,
@@ -216,19 +216,19 @@ describe('provisionerOf', () => {
   ]
   for (const [what, parts, overrides, because] of REFUSED) {
     it(`PROV-10 rejects ${what} without calling the plugin`, async () => {
-      const { asked, provision } = aPlugin(overrides)
+      const { requests, provision } = aPlugin(overrides)
       const answer = await provision(parts)
       const message = expect.stringMatching(because)
       expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: message, isNotCalled: true })
-      expect(asked).toEqual([])
+      expect(requests).toEqual([])
     })
   }
 
   it('PROV-10 leaves a claim with a data source of another kind to its populator', async () => {
-    const { asked, provision } = aPlugin()
+    const { requests, provision } = aPlugin()
     const dataSourceRef = { apiGroup: 'db.example.com', kind: 'Dump', name: 'd' }
     expect(await provision({ spec: { dataSourceRef } })).toMatchObject({ is: 'ignored' })
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   it('PROV-10 accepts an empty selector', async () => {

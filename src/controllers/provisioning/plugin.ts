@@ -35,7 +35,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const read = readRequest(plugin, given)
     if (read.is === 'ignored') return read
     const wait = { signal, onOverdue }
-    if (read.is === 'refused') return refuse(given, read.because, wait, beforeCreate)
+    if (read.is === 'rejected') return reject(given, read.because, wait, beforeCreate)
     await beforeCreate()
     const { request, secrets } = read
     const wanted = { request, secrets, selector: given.claim.spec?.selector }
@@ -51,7 +51,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
    * A process that crashed may have requested the volume under an earlier class of the same name. If the plugin finds a
    * volume, it is kept, as it would have been without the crash.
    */
-  async function refuse(
+  async function reject(
     given: ProvisionRequest,
     because: string,
     wait: Wait,

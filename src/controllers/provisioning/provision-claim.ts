@@ -43,9 +43,9 @@ export async function provisionClaim(
   const { provisioner, attempts, election, events, metrics, settings, clock } = context
   const isKnownOurs = attempts.of(claim) !== undefined
   if (!isKnownOurs && provisioner.accepts && !(await provisioner.accepts(request, signal))) return done
-  /** This process made the call and does not know its result: repeat it whatever became of the claim and its intent. */
+  /** This process sent the request and does not know its result: repeat it, even without the claim or its intent. */
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
-  const asked = (stage.is === 'unknown' && stage.request) || request
+  const sent = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.begin(claim, stage)
   if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioning(claim))
   attempt.startedMs = clock.monotonicMs()
@@ -56,23 +56,23 @@ export async function provisionClaim(
       else if (isWanted) attempt.claim = await addIntent(claim, context)
     }
     election?.assertStillLeader()
-    attempt.stage = { is: 'unknown', request: asked }
+    attempt.stage = { is: 'unknown', request: sent }
   }
   let overdue = 0
   function onOverdue(because: string): void {
     context.log.warn(
-      { claim: keyOfObject(claim), volume: asked.volumeName, because },
+      { claim: keyOfObject(claim), volume: sent.volumeName, because },
       'provisioning a volume exceeds its time limit; waiting for the call to end',
     )
     if (overdue++ === 0) metrics?.provisioningFailed(claim)
-    recordFailure(attempt, asked, { how: 'unfinished', because, isOpen: true }, context)
+    recordFailure(attempt, sent, { how: 'unfinished', because, isOpen: true }, context)
   }
-  const answer = await callProvisioner(asked, { beforeCreate, onOverdue }, context, signal)
+  const answer = await callProvisioner(sent, { beforeCreate, onOverdue }, context, signal)
   if (answer.is === 'notStarted') {
     if (!repeatsOwnCall) attempts.forget(claim) // another process may start meanwhile
     return afterIntentFailed(answer.error, claim, context)
   }
-  return applyResult(answer, { attempt, asked, before: stage }, context)
+  return applyResult(answer, { attempt, sent, before: stage }, context)
 }
 
 type NotStarted = { readonly is: 'notStarted'; readonly error: unknown }
@@ -119,45 +119,45 @@ async function afterIntentFailed(error: unknown, claim: Claim, { client, claims 
   return retryAfter(CHANGED_MS, 'the claim changed during the reconcile')
 }
 
-interface Asked {
+interface SentCall {
   readonly attempt: Attempt
-  readonly asked: ProvisionRequest
+  readonly sent: ProvisionRequest
   readonly before: Stage
 }
 
-async function applyResult(answer: Provisioned, noted: Asked, context: ProvisioningContext): Promise<Step> {
-  const { attempt, asked } = noted
+async function applyResult(answer: Provisioned, call: SentCall, context: ProvisioningContext): Promise<Step> {
+  const { attempt, sent } = call
   const { provisioner, settings } = context
   switch (answer.is) {
     case 'provisioned': {
       const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
-      const volume = buildVolume(asked, answer.volume, by)
-      const mismatch = answer.volume.unwanted ?? mismatchOf(volume, asked.claim)
+      const volume = buildVolume(sent, answer.volume, by)
+      const mismatch = answer.volume.unwanted ?? mismatchOf(volume, sent.claim)
       if (mismatch === undefined) {
-        attempt.stage = { is: 'unsaved', volume, tries: 0, refusals: 0, notBeforeMs: 0 }
+        attempt.stage = { is: 'unsaved', volume, tries: 0, rejections: 0, notBeforeMs: 0 }
         return changed('its volume is provisioned')
       }
-      const because = `Volume "${asked.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
+      const because = `Volume "${sent.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
       attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
-      fail(attempt, asked, { how: 'unfinished', because, isOpen: false }, context)
+      fail(attempt, sent, { how: 'unfinished', because, isOpen: false }, context)
       return changed(because)
     }
     case 'ignored':
       await releaseClaim(attempt, context)
       return done
     case 'failed':
-      return applyFailure(answer, noted, context)
+      return applyFailure(answer, call, context)
   }
 }
 
 async function applyFailure(
   { how, because, isNotCalled }: Extract<Provisioned, { is: 'failed' }>,
-  { attempt, asked, before }: Asked,
+  { attempt, sent, before }: SentCall,
   context: ProvisioningContext,
 ): Promise<Step> {
   const mayExist = isNotCalled === true && before.is === 'unknown'
   const isOpen = mayExist || how === 'unfinished' || (how === 'noChange' && before.is === 'unknown')
-  fail(attempt, asked, { how, because, isOpen }, context)
+  fail(attempt, sent, { how, because, isOpen }, context)
   switch (how) {
     case 'unfinished':
       return changed(because)
@@ -169,16 +169,16 @@ async function applyFailure(
     case 'infeasible':
       attempt.infeasible = {
         untilMs: context.clock.monotonicMs() + INFEASIBLE_MS,
-        classUid: asked.storageClass.metadata.uid ?? '',
+        classUid: sent.storageClass.metadata.uid ?? '',
         because,
       }
       break
     case 'reschedule':
       attempt.stage = mayExist ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
-      if (asked.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
-      if (!(await clearSelectedNode(attempt.claim, { node: asked.selectedNode, mayExist }, context))) break
+      if (sent.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
+      if (!(await clearSelectedNode(attempt.claim, { node: sent.selectedNode, mayExist }, context))) break
       if (!mayExist) await releaseClaim(attempt, context)
-      return stuck(`node "${asked.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
+      return stuck(`node "${sent.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
   }
   attempt.stage = mayExist ? before : { is: 'nothing' }
   return changed(because)
@@ -191,9 +191,9 @@ interface Failed {
   readonly isOpen: boolean
 }
 
-function fail(attempt: Attempt, asked: ProvisionRequest, failed: Failed, context: ProvisioningContext): void {
+function fail(attempt: Attempt, sent: ProvisionRequest, failed: Failed, context: ProvisioningContext): void {
   context.metrics?.provisioningFailed(attempt.claim)
-  recordFailure(attempt, asked, failed, context)
+  recordFailure(attempt, sent, failed, context)
 }
 
 function recordFailure(
@@ -205,8 +205,8 @@ function recordFailure(
   const present = claims.get(keyOfObject(claim))
   const isHeld =
     isOpen && present !== undefined && present.metadata.uid === claim.metadata.uid && isBeingDeleted(present)
-  const said = isHeld ? explainHeldClaim(because, { volumeName, intent }) : because
-  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, said))
+  const message = isHeld ? explainHeldClaim(because, { volumeName, intent }) : because
+  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, message))
 }
 
 async function releaseClaim({ claim }: Attempt, context: ProvisioningContext): Promise<void> {

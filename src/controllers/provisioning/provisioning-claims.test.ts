@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { type ApiError, forbidden, unavailable } from '../../api/status-error.ts'
 import { PROVISIONED_BY, PROVISIONER, SELECTED_NODE } from '../../volumes/names.ts'
 import { createProvisioningMetrics } from './metrics.ts'
@@ -57,7 +58,7 @@ describe('a claim of this provisioner', () => {
     })
     expect(volume?.spec?.claimRef?.resourceVersion).toBeTruthy()
     expect(volume?.metadata.finalizers).toContain('external-provisioner.volume.kubernetes.io/finalizer')
-    await fixture.until(async () => !(await intentOn('data')), 'the intent to go')
+    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
     expect(fixture.events).toEqual([
       expect.objectContaining({
         type: 'Normal',
@@ -403,9 +404,9 @@ describe('a failed try', () => {
       },
     })
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
-    overdue?.('not done within the timeout of 600 s')
-    overdue?.('not done within the timeout of 600 s')
-    expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('not done within the timeout of 600 s'))
+    overdue?.('did not finish within the timeout of 600 s')
+    overdue?.('did not finish within the timeout of 600 s')
+    expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('did not finish within the timeout of 600 s'))
     expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
     open()
     await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
@@ -600,7 +601,11 @@ describe('a claim that changes during provisioning', () => {
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
     await fixture.until(() => fixture.storage.deletes.length === 1, 'the volume to be deleted', fixture.housekeeping)
-    await fixture.until(async () => !(await fixture.volume(nameFor(claim))), 'its object to go', fixture.housekeeping)
+    await fixture.until(
+      async () => !(await fixture.volume(nameFor(claim))),
+      'the deletion of its object',
+      fixture.housekeeping,
+    )
     expect((await fixture.claim('data'))?.spec?.volumeName).toBe('created-by-hand')
     expect(await intentOn('data')).toBe(false)
     expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
@@ -630,10 +635,14 @@ describe('a claim that changes during provisioning', () => {
     fixture.start()
     await fixture.until(() => fixture.volume(nameFor(first)), 'the first volume')
     await deleteClaim('data')
-    await fixture.until(async () => !(await fixture.claim('data')), 'the claim to go', fixture.housekeeping)
+    await fixture.until(async () => !(await fixture.claim('data')), 'the deletion of the claim', fixture.housekeeping)
     const second = await fixture.aClaim('data')
     await fixture.until(() => fixture.volume(nameFor(second)), 'the second volume', fixture.housekeeping)
-    await fixture.until(async () => !(await fixture.volume(nameFor(first))), 'the first to go', fixture.housekeeping)
+    await fixture.until(
+      async () => !(await fixture.volume(nameFor(first))),
+      'the deletion of the first',
+      fixture.housekeeping,
+    )
     expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(second)}`])
     expect((await fixture.volume(nameFor(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
   })
@@ -668,7 +677,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
-    await fixture.until(async () => !(await intentOn('data')), 'the intent to go')
+    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
   })
 
   it('PROV-12 retries after one rejection', async () => {
@@ -737,7 +746,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
 
 describe('two provisioners for one claim', () => {
   const OTHERS = 'other.example.com/disks'
-  const volumeOf = (claim: any, spec: object, by = OTHERS): any => ({
+  const volumeOf = (claim: Parameters<typeof nameFor>[0], spec: object, by = OTHERS): PersistentVolume => ({
     metadata: { name: nameFor(claim), annotations: { [PROVISIONED_BY]: by } },
     spec: {
       capacity: { storage: '1Gi' },
@@ -787,7 +796,7 @@ describe('two provisioners for one claim', () => {
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
     await fixture.until(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the end')
-    await fixture.until(async () => !(await intentOn('data')), 'the intent to go')
+    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
     expect(fixture.storage.deletes).toEqual([])
   })
 

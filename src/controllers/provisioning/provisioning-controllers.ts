@@ -33,7 +33,7 @@ import { type ProvisioningOptions, settingsOf } from './options.ts'
 import { planVolume } from './plan-volume.ts'
 import type { Provisioner } from './provisioner.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
-import { isAsked } from './select-claim.ts'
+import { isAssigned } from './select-claim.ts'
 
 export interface ProvisioningDeps extends ControllerDeps {
   readonly provisioner: Provisioner
@@ -86,7 +86,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
 
   const { attempts, intent } = context
   const mayConcern = (claim: Claim): boolean =>
-    isAsked(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
+    isAssigned(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
   const mayBelongToOurClaim = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)

@@ -1,6 +1,6 @@
 // An API server, a storage, and provisioning processes that can be stopped, or crash at any call. `housekeeping` does what
 // the binding and protection controllers would do.
-import type { KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -156,7 +156,11 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
       { subresource: 'status' },
     )
 
-  async function unprotect(kind: any, { metadata }: Readonly<KubeObject>, finalizer: string): Promise<void> {
+  async function unprotect<T extends KubeObject>(
+    kind: Kind<T>,
+    { metadata }: Readonly<KubeObject>,
+    finalizer: string,
+  ): Promise<void> {
     const { name = '', namespace } = metadata
     if (!metadata.deletionTimestamp || !metadata.finalizers?.includes(finalizer)) return
     const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [finalizer] } }

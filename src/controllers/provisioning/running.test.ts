@@ -72,7 +72,11 @@ describe('metrics', () => {
     await fixture.until(() => fixture.volume(`pvc-${claim.metadata.uid}`), 'the volume')
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
     await fixture.client.delete(persistentVolumeClaimKind, ref)
-    await fixture.until(async () => (await fixture.volumes()).length === 0, 'the volume to go', fixture.housekeeping)
+    await fixture.until(
+      async () => (await fixture.volumes()).length === 0,
+      'the deletion of the volume',
+      fixture.housekeeping,
+    )
     expect(await text()).toMatch(/^controller_persistentvolumeclaim_provision_total\{class="fast",source=""\} 1$/m)
     expect(await text()).toMatch(/^controller_persistentvolumeclaim_provision_duration_seconds_count\{.*\} 1$/m)
     expect(await text()).toMatch(/^controller_persistentvolume_delete_total\{class="fast"\} 1$/m)

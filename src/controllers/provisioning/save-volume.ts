@@ -20,7 +20,7 @@ export type Saved =
   | { readonly is: 'notOurs'; readonly because: string }
   /** The server did not reject it; it may be saved. */
   | { readonly is: 'unknown'; readonly because: string }
-  | { readonly is: 'refused'; readonly because: string }
+  | { readonly is: 'rejected'; readonly because: string }
 
 export async function saveVolume(volume: PersistentVolume, claim: Claim, context: ProvisioningContext): Promise<Saved> {
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
@@ -63,7 +63,7 @@ async function resultOfFailure(error: unknown, volume: PersistentVolume, context
       (await findSaved(volume, context)) ?? { is: 'unknown', because: 'a volume of that name existed a moment ago' }
     )
   }
-  return { is: isRejection(error) ? 'refused' : 'unknown', because: error.message }
+  return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
 }
 
 /** The PV of that name; undefined if there is none. */

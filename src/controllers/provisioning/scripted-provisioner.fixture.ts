@@ -63,8 +63,9 @@ export function scriptedStorage(): ScriptedStorage {
     await after
     const handle = answer.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
-    const asked = String(resources?.requests?.storage)
-    if (answer.creates ?? !(fails || ignores || throws)) assets.set(handle, assets.get(handle) ?? answer.size ?? asked)
+    const requested = String(resources?.requests?.storage)
+    if (answer.creates ?? !(fails || ignores || throws))
+      assets.set(handle, assets.get(handle) ?? answer.size ?? requested)
     if (fails && !isNotCalled && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // consistent with what it reports
     if (throws) throw throws
     if (fails) return { is: 'failed', how: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
@@ -74,7 +75,7 @@ export function scriptedStorage(): ScriptedStorage {
       volume: {
         ...(answer.labels ? { labels: answer.labels } : {}),
         spec: {
-          capacity: { storage: assets.get(handle) ?? asked },
+          capacity: { storage: assets.get(handle) ?? requested },
           csi: { driver: name, volumeHandle: handle },
           ...(volumeAttributesClassName ? { volumeAttributesClassName } : {}),
         },

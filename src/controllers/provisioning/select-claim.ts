@@ -18,7 +18,7 @@ export function selectClaim(
   storageClass: Readonly<StorageClass> | undefined,
   provisionerName: string,
 ): Selection {
-  if (!isAsked(claim, provisionerName)) return { is: 'notOurs' }
+  if (!isAssigned(claim, provisionerName)) return { is: 'notOurs' }
   if (!storageClass) return { is: 'impossible', because: missingClass(claim) }
   if (storageClass.provisioner !== provisionerName) return { is: 'notOurs' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
@@ -29,9 +29,9 @@ export function selectClaim(
 }
 
 /** The claim has no volume, and the binder has requested one from this provisioner. */
-export function isAsked(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
-  const asked = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
-  return asked === provisionerName && !claim.spec?.volumeName
+export function isAssigned(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
+  const annotated = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
+  return annotated === provisionerName && !claim.spec?.volumeName
 }
 
 /** From the alpha annotation only if the other is absent. */

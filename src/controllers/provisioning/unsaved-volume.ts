@@ -14,7 +14,7 @@ import { findSaved, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
 
 /** After this many rejections the volume is deleted, and a claim that still exists starts over. */
-export const SAVE_REFUSALS_MAX = 5
+export const SAVE_REJECTIONS_MAX = 5
 const SAVE_BACKOFF = { baseMs: 1_000, maxMs: 30_000 }
 const CLEANUP_BACKOFF = { baseMs: 1_000, maxMs: 300_000 }
 
@@ -22,16 +22,16 @@ type Unsaved = Extract<Stage, { is: 'unsaved' }>
 type Unwanted = Extract<Stage, { is: 'unwanted' }>
 
 export async function saveProvisioned(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
-  const { volume, tries, refusals } = stage
+  const { volume, tries, rejections } = stage
   const { events, metrics, clock, random } = context
   const attempt = context.attempts.begin(claim, stage)
   const recordFailure = (event: ReturnType<typeof cannotProvision>) => {
     events.record(persistentVolumeClaimKind, claim, event)
     metrics?.provisioningFailed(claim)
   }
-  const later = (because: string, refused: 0 | 1): Step => {
+  const later = (because: string, rejected: 0 | 1): Step => {
     const notBeforeMs = clock.monotonicMs() + backoffMs(SAVE_BACKOFF, tries, random)
-    attempt.stage = { ...stage, tries: tries + 1, refusals: refusals + refused, notBeforeMs }
+    attempt.stage = { ...stage, tries: tries + 1, rejections: rejections + rejected, notBeforeMs }
     return changed(because)
   }
   const saved = await saveVolume(volume, claim, context)
@@ -47,8 +47,8 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
       return changed(saved.because)
     case 'unknown':
       return later(saved.because, 0)
-    case 'refused': {
-      const isLast = refusals + 1 >= SAVE_REFUSALS_MAX
+    case 'rejected': {
+      const isLast = rejections + 1 >= SAVE_REJECTIONS_MAX
       recordFailure(savingFailed(claim, saved.because, isLast))
       return isLast ? discard(attempt, stage, saved.because) : later(saved.because, 1)
     }

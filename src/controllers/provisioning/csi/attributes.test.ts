@@ -29,8 +29,8 @@ describe('requested attributes', () => {
 })
 
 describe('the attributes class of a claim', () => {
-  const gold = (iops: string, metadata: object = {}): any => ({
-    metadata: { name: 'gold', ...metadata },
+  const gold = (iops: string, metadata: object = {}) => ({
+    metadata: { name: 'gold', uid: 'gold-uid', resourceVersion: '1', ...metadata },
     driverName: 'disk.example.com',
     parameters: { iops },
   })

@@ -84,17 +84,17 @@ const readClass = (name: string, { client }: AttributesDeps, signal: AbortSignal
 export function composed(ofClass: Parameters, wanted: Omit<WantedAttributes, 'className'>): Record<string, string> {
   const parameters: Record<string, string> = { ...ofClass }
   for (const io of IO) {
-    const asked = wanted[io.key]
-    if (asked === undefined) continue
-    if (!isQuantity(asked) || quantitySign(asked) <= 0 || !quantityIsInteger(asked)) {
-      throw infeasible(`the claim requests ${asked} ${io.key}: it must be a whole number above zero`)
+    const requested = wanted[io.key]
+    if (requested === undefined) continue
+    if (!isQuantity(requested) || quantitySign(requested) <= 0 || !quantityIsInteger(requested)) {
+      throw infeasible(`the claim requests ${requested} ${io.key}: it must be a whole number above zero`)
     }
-    const sent = io.sent(asked)
+    const sent = io.sent(requested)
     const classValue = Object.hasOwn(ofClass, io.key) ? ofClass[io.key]! : undefined
     if (classValue === undefined) parameters[io.key] = sent
     else if (io.meaning(classValue) !== sent) {
       throw infeasible(
-        `the claim requests ${asked} ${io.key}, but its VolumeAttributesClass says ${io.key} "${classValue}": ` +
+        `the claim requests ${requested} ${io.key}, but its VolumeAttributesClass says ${io.key} "${classValue}": ` +
           `remove one of them, or make both the same. Nothing was sent to the driver`,
       )
     }

@@ -356,7 +356,7 @@ describe('topology', () => {
     await provision({ selectedNode: 'node-a' })
     expect(driver.created[1]!.accessibilityRequirements).toEqual(driver.created[0]!.accessibilityRequirements)
     driver.answer(fails('INTERNAL'))
-    await provision({ selectedNode: 'node-a' }) // final: what was remembered goes
+    await provision({ selectedNode: 'node-a' }) // a final error discards the remembered topology
     expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ how: 'reschedule' })
     expect(driver.created).toHaveLength(3)
   })

@@ -226,8 +226,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
     const places: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
     for (const accessibleTopology of places) {
-      const asked = { volumeCapabilities, parameters, ...(accessibleTopology ? { accessibleTopology } : {}) }
-      const { availableCapacity } = await driver.controller.getCapacity(asked, { timeoutMs, signal })
+      const capacityRequest = { volumeCapabilities, parameters, ...(accessibleTopology ? { accessibleTopology } : {}) }
+      const { availableCapacity } = await driver.controller.getCapacity(capacityRequest, { timeoutMs, signal })
       if (availableCapacity >= requiredBytes) return true
     }
     return false
@@ -268,7 +268,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         deps.events?.record(persistentVolumeClaimKind, given.claim, note)
         return false
       }
-      return race ? race.takes(given, signal) : true
+      return race ? race.accepts(given, signal) : true
     },
     forget: settle,
   }

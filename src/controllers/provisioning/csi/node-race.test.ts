@@ -36,7 +36,7 @@ async function startNodeFixture(more: Partial<NodeDeployment> = {}, availableCap
     select: (name: string) =>
       apiServer.patch(`${CLAIMS}/orders`, { metadata: { annotations: { [SELECTED_NODE]: name } } }),
     current,
-    takes: async (storageClass = aClass()) =>
+    accepts: async (storageClass = aClass()) =>
       provisioner.accepts!({ claim: await current(), storageClass, selectedNode: undefined }, signal),
     /** Advances the clock until the promise settles; returns its value and the time passed. */
     async timed<T>(answer: Promise<T>) {
@@ -49,13 +49,13 @@ async function startNodeFixture(more: Partial<NodeDeployment> = {}, availableCap
 
 describe('a per-node provisioner', () => {
   it('PROV-9 accepts claims of its node only', async () => {
-    const { takes, select, driver, provisioner, signal, current } = await startNodeFixture()
+    const { accepts, select, driver, provisioner, signal, current } = await startNodeFixture()
     await select('there')
-    expect(await takes()).toBe(false)
+    expect(await accepts()).toBe(false)
     const request = { claim: await current(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'there' }
     expect(await provisioner.provision(request, signal)).toMatchObject({ is: 'ignored' })
     await select('here')
-    expect(await takes()).toBe(true)
+    expect(await accepts()).toBe(true)
     const result = await provisioner.provision({ ...request, claim: await current(), selectedNode: 'here' }, signal)
     expect(result.is).toBe('provisioned')
     expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
@@ -63,16 +63,16 @@ describe('a per-node provisioner', () => {
 
   it('PROV-9 ignores claims that wait for a pod, and all without a node if it does not compete', async () => {
     const delayed = await startNodeFixture()
-    expect(await delayed.takes(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
+    expect(await delayed.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayed.selected()).toBeUndefined()
     const shy = await startNodeFixture({ immediateBinding: false })
-    expect(await shy.takes()).toBe(false)
+    expect(await shy.accepts()).toBe(false)
     expect(await shy.selected()).toBeUndefined()
   })
 
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
-    const { takes, timed, selected, driver } = await startNodeFixture()
-    const { value, ms } = await timed(takes())
+    const { accepts, timed, selected, driver } = await startNodeFixture()
+    const { value, ms } = await timed(accepts())
     expect(value).toBe(false) // the claim's change brings it back
     expect(ms).toBeGreaterThanOrEqual(10_000)
     expect(ms).toBeLessThan(10_500)
@@ -81,8 +81,8 @@ describe('a per-node provisioner', () => {
   })
 
   it('PROV-9 stops competing once another node is selected', async () => {
-    const { takes, timed, select, selected } = await startNodeFixture()
-    const waiting = takes()
+    const { accepts, timed, select, selected } = await startNodeFixture()
+    const waiting = accepts()
     await new Promise((resolve) => setImmediate(resolve))
     await select('there')
     const { value, ms } = await timed(waiting)
@@ -92,38 +92,38 @@ describe('a per-node provisioner', () => {
   })
 
   it('CAP-5 retries a claim without capacity with increasing delays', async () => {
-    const { takes, timed, selected, driver } = await startNodeFixture({}, 99n)
-    const failing = () => timed(takes().catch((error: Error) => error.message))
+    const { accepts, timed, selected, driver } = await startNodeFixture({}, 99n)
+    const failing = () => timed(accepts().catch((error: Error) => error.message))
     const first = await failing()
     expect(first.value).toContain('node here has no capacity for claim orders')
     const second = await failing()
     expect(second.ms).toBeGreaterThan(first.ms)
     expect(await selected()).toBeUndefined()
     driver.answer({ getCapacity: async () => ({ availableCapacity: 100n }) })
-    await timed(takes())
+    await timed(accepts())
     expect(await selected()).toBe('here')
   })
 
   it('PROV-9 accepts a claim if GetCapacity fails', async () => {
-    const { takes, timed, selected, driver } = await startNodeFixture()
+    const { accepts, timed, selected, driver } = await startNodeFixture()
     driver.answer({
       getCapacity: async () => {
         throw new CsiError('INTERNAL', 'no idea')
       },
     })
-    await timed(takes())
+    await timed(accepts())
     expect(await selected()).toBe('here')
   })
 
   it('PROV-9 ignores classes whose topologies exclude its node', async () => {
-    const { takes, selected } = await startNodeFixture()
+    const { accepts, selected } = await startNodeFixture()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
-    expect(await takes(aClass({}, { allowedTopologies }))).toBe(false)
+    expect(await accepts(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selected()).toBeUndefined()
   })
 
   it('PROV-9 reads the claim again after a conflict', async () => {
-    const { takes, timed, apiServer, selected, driver } = await startNodeFixture()
+    const { accepts, timed, apiServer, selected, driver } = await startNodeFixture()
     let changes = 0
     driver.answer({
       getCapacity: async () => {
@@ -131,7 +131,7 @@ describe('a per-node provisioner', () => {
         return { availableCapacity: 1_000n }
       },
     })
-    await timed(takes())
+    await timed(accepts())
     expect(await selected()).toBe('here')
     expect(changes).toBe(2)
   })

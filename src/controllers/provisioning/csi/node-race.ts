@@ -36,12 +36,12 @@ const LOOK_MS_MIN = 10
 
 export const selectedNodeOf = ({ metadata }: Claim): string => metadata.annotations?.[SELECTED_NODE] ?? ''
 
-export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisioner['accepts']> } {
+export function createNodeRace(deps: NodeRaceDeps): { accepts: NonNullable<Provisioner['accepts']> } {
   const { node, client, claims, clock, random, log } = deps
   const tries = new Map<string, number>()
 
   /** False also when this node was set: the change of the claim triggers the next reconcile. Throws to retry. */
-  async function takes(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
+  async function accepts(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     const selected = selectedNodeOf(candidate.claim)
     if (selected) return selected === node.name
     const { volumeBindingMode = 'Immediate' } = candidate.storageClass
@@ -112,5 +112,5 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
     }
   }
 
-  return { takes }
+  return { accepts }
 }

@@ -1,5 +1,5 @@
 // Prepares the request of CreateVolume, checking in order what can be checked before the call. Its only side effect is the
-// finalizer on a data source. Each step throws a Refusal if the call cannot be made.
+// finalizer on a data source. Each step throws a Refusal if the call is not possible.
 
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'

@@ -67,7 +67,7 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
       try {
         await addHeldSnapshots(client, ofSnapshots.queue, signal)
       } catch (error) {
-        if (!signal.aborted) log.info({ err: error }, 'could not look for snapshots that are still held')
+        if (!signal.aborted) log.info({ err: error }, 'listing snapshots with a leftover finalizer failed')
       }
       if (sweepIntervalMs === 0) return
       await clock.sleep(sweepIntervalMs, signal).catch(() => {})

@@ -19,8 +19,7 @@ export interface Parameter<T = unknown> {
   parse(text: string): T | undefined
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: parameters of different types in one record
-export type ParameterDeclarations = Readonly<Record<string, Parameter<any>>>
+export type ParameterDeclarations = Readonly<Record<string, Parameter>>
 
 export type ParameterValues<P extends ParameterDeclarations> = {
   readonly [K in keyof P]: P[K] extends Parameter<infer T> ? T : never

@@ -5,33 +5,33 @@ import { readParameters } from './read-parameters.ts'
 
 const read = (declared: ParameterDeclarations, given: Record<string, string>) =>
   readParameters(declared, given, { className: 'fast', provisioner: 'example.com/p' })
-const readOne = (rule: Parameter<any>, text: string) => {
+const readOne = (rule: Parameter, text: string) => {
   const answer = read({ it: rule }, { it: text })
   return answer.is === 'read' ? answer.values.it : answer.is
 }
 const doc = 'd'
 
 describe('parameters of a class', () => {
-  const TABLE: [string, Parameter<any>, string, unknown][] = [
+  const TABLE: [string, Parameter, string, unknown][] = [
     ['text', parameter.text({ doc }), 'x', 'x'],
-    ['text', parameter.text({ doc }), '', 'refused'],
+    ['text', parameter.text({ doc }), '', 'rejected'],
     ['text with a pattern', parameter.text({ doc, pattern: /^a+$/g }), 'aa', 'aa'],
-    ['text with a pattern', parameter.text({ doc, pattern: /^a+$/ }), 'ab', 'refused'],
+    ['text with a pattern', parameter.text({ doc, pattern: /^a+$/ }), 'ab', 'rejected'],
     ['choice', parameter.choice(['a', 'b'], { doc }), 'b', 'b'],
-    ['choice', parameter.choice(['a', 'b'], { doc }), 'B', 'refused'],
+    ['choice', parameter.choice(['a', 'b'], { doc }), 'B', 'rejected'],
     ['integer', parameter.integer({ doc }), '-7', -7],
     ['integer', parameter.integer({ doc, min: 1, max: 3 }), '3', 3],
-    ['integer', parameter.integer({ doc, min: 1, max: 3 }), '4', 'refused'],
-    ['integer', parameter.integer({ doc }), '1.5', 'refused'],
-    ['integer', parameter.integer({ doc }), '9007199254740993', 'refused'],
-    ['integer', parameter.integer({ doc }), '', 'refused'],
+    ['integer', parameter.integer({ doc, min: 1, max: 3 }), '4', 'rejected'],
+    ['integer', parameter.integer({ doc }), '1.5', 'rejected'],
+    ['integer', parameter.integer({ doc }), '9007199254740993', 'rejected'],
+    ['integer', parameter.integer({ doc }), '', 'rejected'],
     ['bytes', parameter.bytes({ doc }), '1Ki', 1024n],
-    ['bytes', parameter.bytes({ doc }), '-1', 'refused'],
-    ['bytes', parameter.bytes({ doc }), '1 GB', 'refused'],
+    ['bytes', parameter.bytes({ doc }), '-1', 'rejected'],
+    ['bytes', parameter.bytes({ doc }), '1 GB', 'rejected'],
     ['flag', parameter.flag({ doc }), 'true', true],
-    ['flag', parameter.flag({ doc }), 'yes', 'refused'],
+    ['flag', parameter.flag({ doc }), 'yes', 'rejected'],
     ['custom', parameter.custom({ doc, expected: 'x', parse: (text) => (text === 'x' ? 1 : undefined) }), 'x', 1],
-    ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'refused'],
+    ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'rejected'],
   ]
   for (const [kind, rule, text, expected] of TABLE) {
     it(`PROV-10 ${kind} ${JSON.stringify(text)} is ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
@@ -57,11 +57,11 @@ describe('parameters of a class', () => {
           const fits =
             (given.tier === undefined || ['fast', 'slow'].includes(given.tier)) &&
             (given.note === undefined || given.note !== '')
-          expect(answer.is).toBe(fits ? 'read' : 'refused')
+          expect(answer.is).toBe(fits ? 'read' : 'rejected')
           return
         }
-        expect(answer.is).toBe('refused')
-        if (answer.is !== 'refused') return
+        expect(answer.is).toBe('rejected')
+        if (answer.is !== 'rejected') return
         expect(answer.because).toContain('does not know')
         if (unknown[0]!.length <= 80) expect(answer.because).toContain(JSON.stringify(unknown[0]))
         expect(answer.because.length).toBeLessThan(2_000)

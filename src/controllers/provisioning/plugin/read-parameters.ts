@@ -5,20 +5,20 @@ import { quoted, shortened } from './wording.ts'
 
 export type ReadParameters =
   | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
-  | { readonly is: 'refused'; readonly because: string }
+  | { readonly is: 'rejected'; readonly because: string }
 
 export function readParameters(
   declared: ParameterDeclarations,
   given: Readonly<Record<string, string>>,
   { className, provisioner }: { readonly className: string; readonly provisioner: string },
 ): ReadParameters {
-  const refuse = (why: string): ReadParameters => ({
-    is: 'refused',
+  const reject = (why: string): ReadParameters => ({
+    is: 'rejected',
     because: `Class ${quoted([className])} ${why} Parameters of a class cannot change: create it again.`,
   })
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(declared, name))
   if (unknown.length > 0) {
-    return refuse(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownNames(declared)}`)
+    return reject(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownNames(declared)}`)
   }
   const values: [string, unknown][] = []
   const secrets: string[] = []
@@ -26,7 +26,7 @@ export function readParameters(
     const { doc, expected, required, sensitive, default: otherwise } = rule
     const text = Object.hasOwn(given, name) ? given[name] : undefined
     if (text === undefined) {
-      if (required) return refuse(`lacks the parameter "${name}" (${doc}); expected ${expected}.`)
+      if (required) return reject(`lacks the parameter "${name}" (${doc}); expected ${expected}.`)
       values.push([name, otherwise])
       continue
     }
@@ -34,7 +34,7 @@ export function readParameters(
     const value = parsed(rule, text)
     if (value === undefined) {
       const shown = sensitive ? 'an invalid value' : JSON.stringify(shortened(text))
-      return refuse(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
+      return reject(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
     }
     values.push([name, value])
   }

@@ -13,7 +13,7 @@ import { quoted } from './wording.ts'
 
 export type ReadRequest =
   | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
-  | { readonly is: 'refused'; readonly because: string }
+  | { readonly is: 'rejected'; readonly because: string }
   /** A volume populator creates and fills the volume. */
   | { readonly is: 'ignored'; readonly because: string }
 
@@ -28,11 +28,11 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
   const populator = populatorOf(claim)
   if (populator) return { is: 'ignored', because: `a populator of ${populator} creates this volume` }
   const problem = unsupported(plugin, claim, storageClass)
-  if (problem) return { is: 'refused', because: problem }
+  if (problem) return { is: 'rejected', because: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })
-  if (parameters.is === 'refused') return parameters
+  if (parameters.is === 'rejected') return parameters
   const selector = readSelector(plugin.labels ?? {}, claim.spec?.selector, provisioner)
-  if (selector.is === 'refused') return selector
+  if (selector.is === 'rejected') return selector
 
   const { requests = {}, limits = {} } = claim.spec?.resources ?? {}
   const { namespace = '', name = '', uid = '', labels = {}, annotations = {} } = claim.metadata

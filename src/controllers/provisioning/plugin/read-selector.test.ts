@@ -17,12 +17,12 @@ describe('the selector of a claim', () => {
 
   it('PROV-10 rejects DoesNotExist for a declared label', () => {
     const answer = read({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
-    expect(answer).toMatchObject({ is: 'refused', because: expect.stringContaining('no value of the label "tier"') })
+    expect(answer).toMatchObject({ is: 'rejected', because: expect.stringContaining('no value of the label "tier"') })
   })
 
   it('PROV-10 rejects an unknown operator', () => {
     const answer = read({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
-    expect(answer).toMatchObject({ is: 'refused', because: expect.stringContaining('"Near"') })
+    expect(answer).toMatchObject({ is: 'rejected', because: expect.stringContaining('"Near"') })
   })
 
   const key = fc.constantFrom('region', 'tier', 'colour')

@@ -11,16 +11,16 @@ import { quoted } from './wording.ts'
 
 export type ReadSelector =
   | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
-  | { readonly is: 'refused'; readonly because: string }
+  | { readonly is: 'rejected'; readonly because: string }
 
 export function readSelector(
   declared: LabelDeclarations,
   selector: LabelSelectorObject | undefined,
   provisioner: string,
 ): ReadSelector {
-  const refuse = (why: string): ReadSelector => ({ is: 'refused', because: `The claim's selector ${why}` })
+  const reject = (why: string): ReadSelector => ({ is: 'rejected', because: `The claim's selector ${why}` })
   const wanted = requirementsOf(selector)
-  if (typeof wanted === 'string') return refuse(`cannot be read: ${wanted}.`)
+  if (typeof wanted === 'string') return reject(`cannot be read: ${wanted}.`)
   const known = Object.keys(declared)
   const unknown = wanted.map(({ key }) => key).filter((key) => !known.includes(key))
   if (unknown.length > 0) {
@@ -28,14 +28,14 @@ export function readSelector(
       known.length > 0
         ? `It understands ${quoted(known)}: ask for those only, or create a volume that has the others.`
         : 'It understands no selector: leave it out, or create a volume that has those labels.'
-    return refuse(`asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer}`)
+    return reject(`asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer}`)
   }
   const labels: [string, readonly string[]][] = []
   for (const [key, values] of Object.entries(declared)) {
     const requirements = wanted.filter((one) => one.key === key)
     const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
     if (fitting.length === 0) {
-      return refuse(
+      return reject(
         `accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}. Ask for one of those.`,
       )
     }
