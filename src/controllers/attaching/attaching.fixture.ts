@@ -50,9 +50,9 @@ export interface VolumeOptions {
   readonly spec?: object
 }
 
-export type World = Awaited<ReturnType<typeof aWorld>>
+export type AttachingFixture = Awaited<ReturnType<typeof createAttachingFixture>>
 
-export async function aWorld(settings: Partial<FakeSettings> = {}) {
+export async function createAttachingFixture(settings: Partial<FakeSettings> = {}) {
   const server: ServerFixture = await createServerFixture()
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
@@ -181,10 +181,10 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     const node = await found(client.get(nodeKind, { name: nodeName }))
     if (!node) return
     const mounted = mounts.get(nodeName)!
-    const wanted = await wantedAt(nodeName)
-    for (const name of [...mounted]) if (!wanted.has(name)) mounted.delete(name)
+    const desired = await desiredAt(nodeName)
+    for (const name of [...mounted]) if (!desired.has(name)) mounted.delete(name)
     const attached = new Set(node.status?.volumesAttached?.map(({ name }) => name))
-    const toMount = [...wanted].filter((name) => attached.has(name))
+    const toMount = [...desired].filter((name) => attached.has(name))
     const inUse = [...new Set([...mounted, ...toMount])].sort()
     if (inUse.join() !== (node.status?.volumesInUse ?? []).join()) {
       const written: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
@@ -204,7 +204,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     }
   }
 
-  async function wantedAt(nodeName: string): Promise<Set<string>> {
+  async function desiredAt(nodeName: string): Promise<Set<string>> {
     const pods = (await client.list(podKind)).items.filter(({ spec }) => spec?.nodeName === nodeName)
     const names = pods.flatMap(({ spec }) => spec?.volumes ?? []).map((one) => one.persistentVolumeClaim?.claimName)
     return new Set(names.map((name) => inUseName(`vol-${name}`)))
@@ -215,7 +215,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
 
   /** Every published volume needs an attachment with the attacher's finalizer. */
   async function checkFinalizers(): Promise<void> {
-    const attachments = await world.attachments()
+    const attachments = await fixture.attachments()
     for (const volume of Object.values(fake.state.volumes)) {
       for (const nodeId of Object.keys(volume.attachments)) {
         const name = attachmentOn(nodeId.slice('id-'.length), volume.id)
@@ -226,7 +226,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     }
   }
 
-  const world = {
+  const fixture = {
     server,
     client,
     fake,
@@ -261,7 +261,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { recorded, violations, published: publishedOn(), all: await world.attachments() },
+        { recorded, violations, published: publishedOn(), all: await fixture.attachments() },
         null,
         1,
       )
@@ -276,11 +276,11 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
       await server.store.close()
     },
   }
-  return world
+  return fixture
 }
 
 function delayWatch(client: Client, beforeEvent: () => Promise<void>): Client {
-  async function* slow(events: AsyncIterable<any>) {
+  async function* slow<T>(events: AsyncIterable<T>) {
     for await (const event of events) {
       await beforeEvent()
       yield event

@@ -5,70 +5,71 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
-import { aWorld, inUseName, type StartOptions, type World } from './attaching.fixture.ts'
+import { type AttachingFixture, createAttachingFixture, inUseName, type StartOptions } from './attaching.fixture.ts'
 
 interface Scenario {
   readonly title: string
-  begin(world: World): Promise<void>
+  begin(fixture: AttachingFixture): Promise<void>
   /** Repeated while waiting: node agents and user actions. */
-  meanwhile(world: World): Promise<void>
-  isOver(world: World): Promise<boolean>
+  meanwhile(fixture: AttachingFixture): Promise<void>
+  isOver(fixture: AttachingFixture): Promise<boolean>
 }
 
-const isMounted = (world: World, nodeName: string) => world.mounts.get(nodeName)!.has(inUseName())
-const isEmpty = async (world: World) =>
-  (await world.attachments()).length === 0 && world.publishedOn().length === 0 && !isMounted(world, 'left')
+const isMounted = (fixture: AttachingFixture, nodeName: string) => fixture.mounts.get(nodeName)!.has(inUseName())
+const isEmpty = async (fixture: AttachingFixture) =>
+  (await fixture.attachments()).length === 0 && fixture.publishedOn().length === 0 && !isMounted(fixture, 'left')
 
 const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a pod gets its volume',
-    begin: async (world) => void (await world.aPod('web', 'left')),
-    meanwhile: (world) => world.agents(),
-    isOver: async (world) => isMounted(world, 'left') && (await world.attachments()).length === 1,
+    begin: async (fixture) => void (await fixture.aPod('web', 'left')),
+    meanwhile: (fixture) => fixture.agents(),
+    isOver: async (fixture) => isMounted(fixture, 'left') && (await fixture.attachments()).length === 1,
   },
   {
     title: 'a pod gets its volume and is deleted',
-    begin: async (world) => void (await world.aPod('web', 'left')),
-    async meanwhile(world) {
-      await world.agents()
-      if (isMounted(world, 'left')) await world.deletePod('web')
+    begin: async (fixture) => void (await fixture.aPod('web', 'left')),
+    async meanwhile(fixture) {
+      await fixture.agents()
+      if (isMounted(fixture, 'left')) await fixture.deletePod('web')
     },
-    isOver: async (world) => world.publishedOn().length === 0 && world.fake.record.calls.length > 4 && isEmpty(world),
+    isOver: async (fixture) =>
+      fixture.publishedOn().length === 0 && fixture.fake.record.calls.length > 4 && isEmpty(fixture),
   },
   {
     title: 'a volume moves to a pod on another node',
-    async begin(world) {
-      await world.aPod('first', 'left')
-      await world.server.clock.advance(2_000)
-      await world.aPod('second', 'right')
+    async begin(fixture) {
+      await fixture.aPod('first', 'left')
+      await fixture.server.clock.advance(2_000)
+      await fixture.aPod('second', 'right')
     },
-    async meanwhile(world) {
-      await world.agents()
-      if (isMounted(world, 'left')) await world.deletePod('first')
+    async meanwhile(fixture) {
+      await fixture.agents()
+      if (isMounted(fixture, 'left')) await fixture.deletePod('first')
     },
-    isOver: async (world) =>
-      isMounted(world, 'right') && !isMounted(world, 'left') && world.publishedOn().join() === 'id-right',
+    isOver: async (fixture) =>
+      isMounted(fixture, 'right') && !isMounted(fixture, 'left') && fixture.publishedOn().join() === 'id-right',
   },
   {
     title: 'the driver fails and loses responses, and the pod is deleted',
-    async begin(world) {
-      world.fake.script.setRules([
+    async begin(fixture) {
+      fixture.fake.script.setRules([
         { method: 'ControllerPublishVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
         { method: 'ControllerPublishVolume', nth: 2, effect: { do: 'fail', code: 'ABORTED' } },
         { method: 'ControllerUnpublishVolume', nth: 1, effect: { do: 'fail', code: 'INTERNAL' } },
         { method: 'ControllerUnpublishVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
       ])
-      await world.aPod('web', 'left')
+      await fixture.aPod('web', 'left')
     },
-    async meanwhile(world) {
-      await world.agents()
-      const publishes = world.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
-      if (publishes.length > 1) await world.deletePod('web')
+    async meanwhile(fixture) {
+      await fixture.agents()
+      const publishes = fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
+      if (publishes.length > 1) await fixture.deletePod('web')
     },
-    isOver: async (world) =>
-      world.fake.record.calls.some(({ method }) => method === 'ControllerPublishVolume') &&
-      (await world.client.get(nodeKind, { name: 'left' })).status?.volumesInUse === undefined &&
-      isEmpty(world),
+    isOver: async (fixture) =>
+      fixture.fake.record.calls.some(({ method }) => method === 'ControllerPublishVolume') &&
+      (await fixture.client.get(nodeKind, { name: 'left' })).status?.volumesInUse === undefined &&
+      isEmpty(fixture),
   },
 ]
 
@@ -77,32 +78,32 @@ describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtom
     let kills = 0
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
-        const world = await aWorld()
-        await world.aVolume()
-        await scenario.begin(world)
+        const fixture = await createAttachingFixture()
+        await fixture.aVolume()
+        await scenario.begin(fixture)
         const meanwhile = async () => {
-          await scenario.meanwhile(world)
-          await world.checkFinalizers()
+          await scenario.meanwhile(fixture)
+          await fixture.checkFinalizers()
         }
-        const first = await world.start({ isAtomic, killAt: { call, when } })
-        await world.until(async () => first.isDead || (await scenario.isOver(world)), `${when} ${call}`, meanwhile)
-        await world.settle() // the last writes
+        const first = await fixture.start({ isAtomic, killAt: { call, when } })
+        await fixture.until(async () => first.isDead || (await scenario.isOver(fixture)), `${when} ${call}`, meanwhile)
+        await fixture.settle() // the last writes
         const wasKilled = first.isDead
         if (wasKilled) {
           kills++
           await meanwhile() // agents and users continue without a controller
-          await world.start({ isAtomic })
-          await world.until(
-            () => scenario.isOver(world),
+          await fixture.start({ isAtomic })
+          await fixture.until(
+            () => scenario.isOver(fixture),
             `killed ${when} ${first.calls[call]}, call ${call}`,
             meanwhile,
           )
-          await world.settle()
-          expect(await scenario.isOver(world), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
+          await fixture.settle()
+          expect(await scenario.isOver(fixture), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
         }
-        await world.checkFinalizers()
-        expect(world.violations, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
-        await world.close()
+        await fixture.checkFinalizers()
+        expect(fixture.violations, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
+        await fixture.close()
         if (!wasKilled || call >= CALLS_MAX) break
       }
     }
@@ -140,45 +141,45 @@ describe('any sequence of pods, node events and driver failures', () => {
         fc.array(rule, { maxLength: 4 }),
         fc.boolean(),
         async (actions, rules, isAtomic) => {
-          const world = await aWorld()
-          await world.aVolume()
-          world.fake.script.setRules(rules as never)
-          let process = await world.start({ isAtomic })
+          const fixture = await createAttachingFixture()
+          await fixture.aVolume()
+          fixture.fake.script.setRules(rules as never)
+          let process = await fixture.start({ isAtomic })
           const pods: string[] = []
-          let made = 0
+          let podCount = 0
           for (const one of actions) {
             if (one.do === 'pod') {
-              pods.push(`pod-${++made}`)
-              await world.aPod(`pod-${made}`, one.on)
-            } else if (one.do === 'podGone') await world.deletePod(pods.shift() ?? '')
-            else if (one.do === 'agents') await world.agents()
-            else if (one.do === 'time') await world.server.clock.advance(one.ms)
-            else if (one.do === 'csiNodeGone') await recreateCsiNode(world, one.on)
+              pods.push(`pod-${++podCount}`)
+              await fixture.aPod(`pod-${podCount}`, one.on)
+            } else if (one.do === 'podGone') await fixture.deletePod(pods.shift() ?? '')
+            else if (one.do === 'agents') await fixture.agents()
+            else if (one.do === 'time') await fixture.server.clock.advance(one.ms)
+            else if (one.do === 'csiNodeGone') await recreateCsiNode(fixture, one.on)
             else {
               if (!process.isDead) await process.stop()
               const killAt: StartOptions['killAt'] = { call: one.call, when: one.isAfter ? 'after' : 'before' }
-              process = await world.start({ isAtomic, killAt })
+              process = await fixture.start({ isAtomic, killAt })
             }
             for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
-            await world.checkFinalizers()
+            await fixture.checkFinalizers()
           }
           if (!process.isDead) await process.stop()
-          await world.start({ isAtomic })
+          await fixture.start({ isAtomic })
           const [oldest] = pods
-          const wanted = oldest ? nodeOf(oldest, actions) : undefined
+          const desired = oldest ? nodeOf(oldest, actions) : undefined
           const isRight = async () => {
-            const nodes = (await world.attachments()).map(({ spec }) => spec.nodeName)
-            const published = world.publishedOn().map((id) => id.slice('id-'.length))
+            const nodes = (await fixture.attachments()).map(({ spec }) => spec.nodeName)
+            const published = fixture.publishedOn().map((id) => id.slice('id-'.length))
             // The node that got the volume first may keep it while a pod there needs it.
             const needed = new Set(pods.map((name) => nodeOf(name, actions)))
-            if (wanted === undefined) return nodes.length === 0 && published.length === 0
+            if (desired === undefined) return nodes.length === 0 && published.length === 0
             return nodes.length === 1 && needed.has(nodes[0]) && published.join() === nodes.join()
           }
-          await world.until(isRight, 'convergence', () => world.agents())
-          await world.checkFinalizers()
-          expect(world.violations).toEqual([])
-          expect(world.fake.record.overlaps).toEqual([])
-          await world.close()
+          await fixture.until(isRight, 'convergence', () => fixture.agents())
+          await fixture.checkFinalizers()
+          expect(fixture.violations).toEqual([])
+          expect(fixture.fake.record.overlaps).toEqual([])
+          await fixture.close()
         },
       ),
       { numRuns: 60 },
@@ -192,9 +193,9 @@ const nodeOf = (podName: string, actions: readonly Action[]): string | undefined
   actions.filter((one) => one.do === 'pod')[Number(podName.slice('pod-'.length)) - 1]?.on
 
 /** As when the driver's pod restarts: the CSINode is missing for a moment. */
-async function recreateCsiNode(world: World, nodeName: string): Promise<void> {
-  const { spec } = await world.client.get(csiNodeKind, { name: nodeName })
-  await world.client.delete(csiNodeKind, { name: nodeName })
-  await world.settle()
-  await world.client.create(csiNodeKind, { metadata: { name: nodeName }, spec } as never)
+async function recreateCsiNode(fixture: AttachingFixture, nodeName: string): Promise<void> {
+  const { spec } = await fixture.client.get(csiNodeKind, { name: nodeName })
+  await fixture.client.delete(csiNodeKind, { name: nodeName })
+  await fixture.settle()
+  await fixture.client.create(csiNodeKind, { metadata: { name: nodeName }, spec } as never)
 }

@@ -67,8 +67,8 @@ export type AttachProblem =
 export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[] {
   const isDesired = ({ attachment }: AttachmentView) =>
     view.desired.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
-  const unwanted = view.attachments.filter((one) => one.isOurs && !isBeingDeleted(one.attachment) && !isDesired(one))
-  return [...unwanted.map((one) => planDetach(one, forceDetachAfterMs)), ...planDesired(view)]
+  const unneeded = view.attachments.filter((one) => one.isOurs && !isBeingDeleted(one.attachment) && !isDesired(one))
+  return [...unneeded.map((one) => planDetach(one, forceDetachAfterMs)), ...planDesired(view)]
 }
 
 function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
@@ -96,13 +96,13 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
   let holder = attachments[0]?.attachment.spec.nodeName
   for (const one of desired) {
     const { nodeName, volumesOnNode, volumesMax } = one
-    const there = attachments.find(({ attachment }) => attachment.metadata.name === one.attachmentName)
-    if (there && isBeingDeleted(there.attachment)) {
+    const existing = attachments.find(({ attachment }) => attachment.metadata.name === one.attachmentName)
+    if (existing && isBeingDeleted(existing.attachment)) {
       steps.push({
         do: 'wait',
         because: `the volume is being detached from node ${nodeName} and is attached again afterwards`,
       })
-    } else if (there) {
+    } else if (existing) {
       // attached, or being attached by the attacher
     } else if (isSingleNode && holder !== undefined) {
       const usedBy = desired

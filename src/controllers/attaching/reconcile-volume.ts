@@ -73,7 +73,7 @@ async function attach(
 ): Promise<Outcome | undefined> {
   const { client, volumes, memory } = context
   const { driver, volumeHandle } = volumes.get(volumeName)?.spec?.csi ?? {}
-  if (!driver || !volumeHandle) return undefined // deleted since the plan was made
+  if (!driver || !volumeHandle) return undefined // deleted since the plan
   memory.beginCreation(volumeName, { name: attachmentName, driver, handle: volumeHandle, nodeName })
   try {
     const { metadata } = await client.create(volumeAttachmentKind, {

@@ -18,10 +18,10 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   if (!node) return done
   const { volumesAttached: reported = [] } = node.status ?? {}
   const attached = attachedTo(nodeName, context)
-  const wanted = withOrderOf(reported, attached)
-  if (wanted.map(({ name }) => name).join() === reported.map(({ name }) => name).join()) return done
+  const desired = withOrderOf(reported, attached)
+  if (desired.map(({ name }) => name).join() === reported.map(({ name }) => name).join()) return done
   const { uid, resourceVersion } = node.metadata
-  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: wanted.length > 0 ? wanted : null } }
+  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desired.length > 0 ? desired : null } }
   try {
     nodes.learn(await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }))
     return done

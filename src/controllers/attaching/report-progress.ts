@@ -9,10 +9,10 @@ export function reportProgress(view: VolumeView, steps: readonly Step[], context
   const { reported, pending } = context.memory.of(view.name)
   const existing = new Set<string>()
   for (const desired of view.desired) {
-    const there = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
-    if (there && !isBeingDeleted(there.attachment)) {
-      existing.add(there.attachment.metadata.uid)
-      reportAttachment(view.name, desired, there.attachment, context)
+    const found = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
+    if (found && !isBeingDeleted(found.attachment)) {
+      existing.add(found.attachment.metadata.uid)
+      reportAttachment(view.name, desired, found.attachment, context)
     }
   }
   for (const uid of pending) if (!existing.has(uid)) pending.delete(uid)

@@ -99,7 +99,7 @@ describe('bindingWrites', () => {
   })
 
   it('PROV-5 removes the status message of the previous phase', () => {
-    const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'it could not be deleted' } }
+    const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'delete failed' } }
     expect(writesOf(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
   })
 

@@ -1,6 +1,7 @@
 // Runs the binding controllers on a real API server with a store in memory: creates objects with any status, runs until
 // idle, and returns objects and recorded events.
 import { setMaxListeners } from 'node:events'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -9,7 +10,7 @@ import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
-import { type Client, keyOfObject } from '../../client/index.ts'
+import { type Client, keyOfObject, type WatchEvent, type WatchRequest } from '../../client/index.ts'
 import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
@@ -20,7 +21,7 @@ export interface BindingFixture {
   /** Creates an object, with its status if given. */
   claim(name: string, parts?: ClaimParts): Promise<Claim>
   volume(name: string, parts?: VolumeParts): Promise<Volume>
-  storageClass(name: string, parts?: object): Promise<void>
+  storageClass(name: string, parts?: ClassParts): Promise<void>
   pod(name: string, claimName: string, parts?: { nodeName?: string; phase?: string }): Promise<void>
   getClaim(name: string): Promise<Claim>
   getVolume(name: string): Promise<Volume>
@@ -41,6 +42,11 @@ export interface Parts {
   readonly metadata?: object
   readonly annotations?: Readonly<Record<string, string>>
   readonly status?: object
+}
+export interface ClassParts {
+  readonly provisioner?: string
+  readonly metadata?: object
+  readonly spec?: object
 }
 export type ClaimParts = Parts & { readonly size?: string; readonly spec?: object }
 export type VolumeParts = Parts & { readonly size?: string; readonly spec?: object; readonly claim?: object }
@@ -91,7 +97,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       caches,
       ...(options.ownEvents ? {} : { events }),
       inProcess,
-      metrics: metrics as any,
+      metrics: metrics as never,
       ...(bindingMetrics ? { bindingMetrics } : {}),
     })
     const abort = new AbortController()
@@ -115,15 +121,18 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     return running
   }
 
-  async function create(kind: any, object: any): Promise<any> {
-    const created = await direct.create(kind, object)
+  async function create<T extends KubeObject>(
+    kind: Kind<T>,
+    object: { metadata: object; spec: object; status?: object },
+  ): Promise<Stored<T>> {
+    const created = await direct.create(kind, object as unknown as T)
     if (!object.status) return created
-    const { name, namespace } = created.metadata as { name: string; namespace?: string }
+    const { name, namespace } = created.metadata
     const ref = { name, ...(namespace ? { namespace } : {}) }
     return direct.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
   }
 
-  const own: BindingFixture = {
+  const fixture: BindingFixture = {
     api,
     client,
     reconciles,
@@ -145,7 +154,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
         },
         ...(status ? { status } : {}),
       }),
-    storageClass: async (name, { provisioner = 'disk.example.com', ...parts }: any = {}) =>
+    storageClass: async (name, { provisioner = 'disk.example.com', ...parts } = {}) =>
       void (await direct.create(storageClassKind, {
         metadata: { name, ...parts.metadata },
         provisioner,
@@ -186,11 +195,11 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     standings: () =>
       Object.fromEntries((running?.standings() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
     async stop() {
-      await own.halt()
+      await fixture.halt()
       await api.store.close()
     },
   }
-  return own
+  return fixture
 }
 
 interface Running {
@@ -225,13 +234,13 @@ export const summary = (claim: Claim, volume: Volume) => ({
 
 /** A client whose watches do not show one claim or volume; reads and writes do. */
 export function hiding(client: Client, hidden: { claim?: string; volume?: string }): Client {
-  async function* shown(kind: any, request: any): AsyncGenerator<any> {
-    const name = kind === persistentVolumeClaimKind ? () => hidden.claim : () => hidden.volume
-    const isWatched = kind === persistentVolumeClaimKind || kind === persistentVolumeKind
-    for await (const event of client.watch<any>(kind, request)) {
+  async function* shown<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
+    const name = kind.kind === persistentVolumeClaimKind.kind ? () => hidden.claim : () => hidden.volume
+    const isWatched = [persistentVolumeClaimKind.kind, persistentVolumeKind.kind].includes(kind.kind)
+    for await (const event of client.watch(kind, request)) {
       if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
       yield event
     }
   }
-  return { ...client, watch: shown as Client['watch'] }
+  return { ...client, watch: shown }
 }

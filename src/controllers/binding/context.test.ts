@@ -14,9 +14,9 @@ describe('readVolume and readClaim', () => {
   })
 
   it.each([
-    ['a kind that is switched off', noSuchPath()],
+    ['a kind that is not served', noSuchPath()],
     ["a proxy's page", new ApiError(404, 'NotFound', 'the server answered 404: page not found')],
-  ])('SYS-15 throw on %s, which says nothing about the object', async (_, error) => {
+  ])('SYS-15 throw on %s, because the object may exist', async (_, error) => {
     await expect(readVolume(contextThatThrows(error), 'pv')).rejects.toBe(error)
   })
 })

@@ -11,11 +11,11 @@ import { type BindingFixture, createBindingFixture, hiding, summary } from './bi
 const AVAILABLE = { status: { phase: 'Available' } }
 const WRITES = ['volume', 'volume status', 'claim', 'claim status']
 
-let world: BindingFixture
-afterEach(() => world.stop())
+let fixture: BindingFixture
+afterEach(() => fixture.stop())
 
 const bound = async () => {
-  const [claim, volume] = [await world.getClaim('c'), await world.getVolume('pv')]
+  const [claim, volume] = [await fixture.getClaim('c'), await fixture.getVolume('pv')]
   expect(summary(claim, volume)).toEqual({
     claim: { phase: 'Bound', volumeName: 'pv', capacity: '1Gi', annotations: [BIND_COMPLETED, BOUND_BY_CONTROLLER] },
     volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
@@ -43,20 +43,20 @@ describe('a binder that crashes', () => {
   for (const [done, written] of ['nothing', ...WRITES].entries()) {
     it(`PROV-5 completes the binding after a crash past ${written}`, async () => {
       const { line, through } = cutOffAfter(done)
-      world = await createBindingFixture({ oneByOne: true, through })
-      await world.volume('pv', AVAILABLE)
-      await world.claim('c')
-      world.start()
+      fixture = await createBindingFixture({ oneByOne: true, through })
+      await fixture.volume('pv', AVAILABLE)
+      await fixture.claim('c')
+      fixture.start()
       while (!line.isCut) await new Promise((resolve) => setImmediate(resolve))
-      await world.halt()
-      const before = summary(await world.getClaim('c'), await world.getVolume('pv'))
+      await fixture.halt()
+      const before = summary(await fixture.getClaim('c'), await fixture.getVolume('pv'))
       expect([before.volume.isOwned, before.volume.phase === 'Bound', Boolean(before.claim.volumeName)]).toEqual([
         done > 0,
         done > 1,
         done > 2,
       ])
       line.isRepaired = true
-      await world.settle()
+      await fixture.settle()
       await bound()
     })
   }
@@ -65,7 +65,7 @@ describe('a binder that crashes', () => {
 describe('a binder among other writers', () => {
   it('PROV-5 chooses another volume when its choice was bound meanwhile', async () => {
     let isTaken = false
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -78,18 +78,18 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.volume('spare', { size: '2Gi', ...AVAILABLE })
-    await world.claim('c')
-    await world.settle()
-    expect((await world.getClaim('c')).spec?.volumeName).toBe('spare')
-    expect((await world.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.volume('spare', { size: '2Gi', ...AVAILABLE })
+    await fixture.claim('c')
+    await fixture.settle()
+    expect((await fixture.getClaim('c')).spec?.volumeName).toBe('spare')
+    expect((await fixture.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
   })
 
   it('PROV-5 reads a volume after a conflict without waiting for its watch', async () => {
     const hidden = { volume: '' }
     let tries = 0
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...hiding(client, hidden),
         commit: async (writes, options) => {
@@ -102,18 +102,18 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.volume('spare', { size: '2Gi', ...AVAILABLE })
-    await world.claim('c')
-    await world.settle()
-    expect((await world.getClaim('c')).spec?.volumeName).toBe('spare')
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.volume('spare', { size: '2Gi', ...AVAILABLE })
+    await fixture.claim('c')
+    await fixture.settle()
+    expect((await fixture.getClaim('c')).spec?.volumeName).toBe('spare')
     expect(tries).toBe(2)
   })
 
   it('PROV-5 does not bind a volume again that it has just bound, although the watch is behind', async () => {
     const hidden = { volume: '' }
     let tries = 0
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...hiding(client, hidden),
         commit: (writes, options) => {
@@ -122,21 +122,21 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.settle()
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.settle()
     hidden.volume = 'pv'
-    await world.claim('first')
-    await world.settle()
-    await world.claim('second')
-    await world.settle()
-    expect((await world.getClaim('first')).status?.phase).toBe('Bound')
-    expect((await world.getClaim('second')).status?.phase).toBe('Pending')
+    await fixture.claim('first')
+    await fixture.settle()
+    await fixture.claim('second')
+    await fixture.settle()
+    expect((await fixture.getClaim('first')).status?.phase).toBe('Bound')
+    expect((await fixture.getClaim('second')).status?.phase).toBe('Pending')
     expect(tries).toBe(1)
   })
 
   it('PROV-5 binds a claim that changes during several reconciles', async () => {
     let changes = 0
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -148,16 +148,16 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.claim('c')
-    await world.settle()
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.claim('c')
+    await fixture.settle()
     await bound()
     expect(changes).toBe(5)
   })
 
   it('PROV-5 leaves the claim pending when its volume is deleted during the reconcile', async () => {
     let isDeleted = false
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -171,15 +171,15 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.claim('c')
-    await world.settle()
-    expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.claim('c')
+    await fixture.settle()
+    expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
   })
 
   it('PROV-5 retries while the server fails', async () => {
     let failures = 3
-    world = await createBindingFixture({
+    fixture = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -188,9 +188,9 @@ describe('a binder among other writers', () => {
         },
       }),
     })
-    await world.volume('pv', AVAILABLE)
-    await world.claim('c')
-    await world.settle()
+    await fixture.volume('pv', AVAILABLE)
+    await fixture.claim('c')
+    await fixture.settle()
     await bound()
   })
 })

@@ -9,12 +9,12 @@ import { createBindingMetrics } from './metrics.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 
-let world: BindingFixture
-afterEach(() => world.stop())
+let fixture: BindingFixture
+afterEach(() => fixture.stop())
 
 async function start(through?: Parameters<typeof createBindingFixture>[0]) {
   const registry = new Registry()
-  world = await createBindingFixture({ bindingMetrics: createBindingMetrics(registry), ...through })
+  fixture = await createBindingFixture({ bindingMetrics: createBindingMetrics(registry), ...through })
   return async (name: string) =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith(name) && !line.includes('_bucket'))
 }
@@ -22,16 +22,16 @@ async function start(through?: Parameters<typeof createBindingFixture>[0]) {
 describe('binding metrics', () => {
   it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
     const lines = await start()
-    await world.volume('bound', AVAILABLE)
-    await world.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
+    await fixture.volume('bound', AVAILABLE)
+    await fixture.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
     const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
-    await world.volume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE })
-    await world.claim('c')
-    await world.claim('waits', {
+    await fixture.volume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE })
+    await fixture.claim('c')
+    await fixture.claim('waits', {
       size: '50Gi',
       spec: { storageClassName: 'silver', volumeAttributesClassName: 'fast' },
     })
-    await world.settle()
+    await fixture.settle()
     expect((await lines('pv_collector_')).sort()).toEqual(
       [
         'pv_collector_total_pv_count{plugin_name="kubernetes.io/host-path",volume_mode="Filesystem"} 1',
@@ -43,13 +43,13 @@ describe('binding metrics', () => {
         'pv_collector_unbound_pvc_count{namespace="default",storage_class="silver",volume_attributes_class="fast"} 1',
       ].sort(),
     )
-    await world.client.patch(
+    await fixture.client.patch(
       persistentVolumeKind,
       { name: 'csi' },
       { type: 'merge', body: { metadata: { finalizers: null } } },
     )
-    await world.client.delete(persistentVolumeKind, { name: 'csi' })
-    await world.settle()
+    await fixture.client.delete(persistentVolumeKind, { name: 'csi' })
+    await fixture.settle()
     expect(await lines('pv_collector_unbound_pv_count')).toEqual([
       'pv_collector_unbound_pv_count{storage_class="gold"} 1',
     ])
@@ -69,12 +69,12 @@ describe('binding metrics', () => {
         },
       }),
     })
-    await world.claim('c')
-    await world.settle()
-    await world.storageClass('usual', {
+    await fixture.claim('c')
+    await fixture.settle()
+    await fixture.storageClass('usual', {
       metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
     })
-    await world.settle()
+    await fixture.settle()
     expect(await lines('retroactive_storageclass')).toEqual([
       'retroactive_storageclass_total 2',
       'retroactive_storageclass_errors_total 1',
@@ -83,31 +83,31 @@ describe('binding metrics', () => {
 
   it('PROV-7 measure provisioning until the claim is bound, and deletion of a volume', async () => {
     const lines = await start()
-    await world.storageClass('gold')
-    const { metadata } = await world.claim('c', { spec: { storageClassName: 'gold' } })
-    await world.settle()
-    await world.api.clock.advance(3_000)
-    await world.volume('made', {
+    await fixture.storageClass('gold')
+    const { metadata } = await fixture.claim('c', { spec: { storageClassName: 'gold' } })
+    await fixture.settle()
+    await fixture.api.clock.advance(3_000)
+    await fixture.volume('provisioned', {
       spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
       annotations: { [PROVISIONED_BY]: 'disk.example.com' },
       claim: { name: 'c', uid: metadata.uid },
     })
-    await world.settle()
-    await world.client.patch(
+    await fixture.settle()
+    await fixture.client.patch(
       persistentVolumeClaimKind,
       { namespace: 'default', name: 'c' },
       { type: 'merge', body: { metadata: { finalizers: null } } },
     )
-    await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
-    await world.settle()
-    await world.api.clock.advance(5_000)
-    await world.client.patch(
+    await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
+    await fixture.settle()
+    await fixture.api.clock.advance(5_000)
+    await fixture.client.patch(
       persistentVolumeKind,
-      { name: 'made' },
+      { name: 'provisioned' },
       { type: 'merge', body: { metadata: { finalizers: null } } },
     )
-    await world.client.delete(persistentVolumeKind, { name: 'made' })
-    await world.settle()
+    await fixture.client.delete(persistentVolumeKind, { name: 'provisioned' })
+    await fixture.settle()
     expect(await lines('volume_operation_total_seconds')).toEqual([
       'volume_operation_total_seconds_sum{plugin_name="disk.example.com",operation_name="provision"} 3',
       'volume_operation_total_seconds_count{plugin_name="disk.example.com",operation_name="provision"} 1',
@@ -118,11 +118,11 @@ describe('binding metrics', () => {
 
   it('PROV-20 count volumes without a deleter as failed deletions', async () => {
     const lines = await start()
-    await world.volume('pv', {
+    await fixture.volume('pv', {
       claim: { name: 'gone', uid: 'gone' },
       spec: { persistentVolumeReclaimPolicy: 'Delete' },
     })
-    await world.settle()
+    await fixture.settle()
     expect(await lines('volume_operation_errors_total')).toEqual([
       'volume_operation_errors_total{plugin_name="N/A",operation_name="delete"} 1',
     ])

@@ -85,16 +85,16 @@ describe('planClaim', () => {
 
   it('PROV-13 binds a claim being deleted only to the volume provisioned for it', () => {
     const claim = aClaim({ metadata: { deletionTimestamp: 'now' } })
-    const asked: boolean[] = []
+    const calls: boolean[] = []
     const choose = ({ isDelayed }: { isDelayed: boolean }) => {
-      asked.push(isDelayed)
+      calls.push(isDelayed)
       return undefined
     }
     expect(plan({ claim, choose, defaultClass: () => aClass() })).toEqual({
       do: 'wait',
       because: 'the claim is being deleted',
     })
-    expect(asked).toEqual([true])
+    expect(calls).toEqual([true])
     const provisioned = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
     expect(plan({ claim, choose: () => provisioned })).toEqual({ do: 'bind', volume: provisioned })
   })

@@ -40,9 +40,9 @@ export function planVolume(situation: VolumeSituation): VolumeAction {
     if (!isLive && (claim || !isReleased(situation))) return { do: 'read its claim' }
     return planOrphan(situation)
   }
-  const wanted = claim.spec?.volumeName
-  if (!wanted) return planHalfBound(situation, claim)
-  if (wanted === volume.metadata.name) return { do: 'set phase', phase: 'Bound' }
+  const boundVolumeName = claim.spec?.volumeName
+  if (!boundVolumeName) return planHalfBound(situation, claim)
+  if (boundVolumeName === volume.metadata.name) return { do: 'set phase', phase: 'Bound' }
   return planSuperseded(situation)
 }
 

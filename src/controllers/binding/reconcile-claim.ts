@@ -98,7 +98,7 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
       return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
     }
     case 'read its volume':
-      throw new Error('planClaim asked for a volume that was just read')
+      throw new Error('planClaim requested a volume that was just read')
   }
 }
 

@@ -86,7 +86,7 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
     case 'wait':
       return stuck(action.because)
     case 'read its claim':
-      throw new Error('planVolume asked for a claim that was just read')
+      throw new Error('planVolume requested a claim that was just read')
   }
 }
 

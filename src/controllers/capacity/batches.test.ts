@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
+import type { AffectedItems } from './affected-items.ts'
 import { createBatches } from './batches.ts'
-import type { Place } from './places.ts'
 
-const at = (name: string): Place => ({ is: 'class', name })
+const at = (name: string): AffectedItems => ({ is: 'class', name })
 
 describe('a batch of changes', () => {
   it('CAP-8 is flushed after a pause, and at the latest a fixed time after its first change', async () => {
@@ -12,12 +12,12 @@ describe('a batch of changes', () => {
     await fc.assert(
       fc.asyncProperty(gaps, async (waits) => {
         const clock = manualClock()
-        const told: number[] = []
+        const flushed: number[] = []
         const batches = createBatches({
           clock,
           quietMs: 100,
           atMostMs: 1_000,
-          tell: () => told.push(clock.monotonicMs()),
+          flush: () => flushed.push(clock.monotonicMs()),
         })
         const changes: number[] = []
         for (const ms of waits) {
@@ -31,12 +31,12 @@ describe('a batch of changes', () => {
           first ??= change
           const next = changes[i + 1] ?? Number.POSITIVE_INFINITY
           const due = Math.min(change + 100, first + 1_000)
-          // A change that comes at the very moment of telling begins a batch of its own.
+          // A change at the moment of the flush begins the next batch.
           if (next < due) continue
-          expect(told.shift()).toBe(due)
+          expect(flushed.shift()).toBe(due)
           first = undefined
         }
-        expect(told).toEqual([])
+        expect(flushed).toEqual([])
       }),
       { numRuns: 50 },
     )
@@ -44,17 +44,17 @@ describe('a batch of changes', () => {
 
   it('CAP-8 concerns one segment and is not delayed by changes of another', async () => {
     const clock = manualClock()
-    const told: string[] = []
-    const tell = (place: Place) => told.push((place as { name: string }).name)
-    const batches = createBatches({ clock, quietMs: 100, atMostMs: 1_000, tell })
+    const flushed: string[] = []
+    const flush = (affected: AffectedItems) => flushed.push((affected as { name: string }).name)
+    const batches = createBatches({ clock, quietMs: 100, atMostMs: 1_000, flush })
     batches.add(at('quiet'))
     for (let i = 0; i < 10; i++) {
       batches.add(at('busy'))
       await clock.advance(50)
     }
-    expect(told).toEqual(['quiet'])
+    expect(flushed).toEqual(['quiet'])
     batches.stop()
     await clock.advance(10_000)
-    expect(told).toEqual(['quiet'])
+    expect(flushed).toEqual(['quiet'])
   })
 })

@@ -16,8 +16,8 @@ import type { CapacityMetrics } from './metrics.ts'
 import { type CapacityMode, type CapacityOptions, settingsOf } from './options.ts'
 import { findOwner } from './owner.ts'
 import { produce } from './producer.ts'
+import { retryUntilSuccess } from './retry-until-success.ts'
 import { oneSegment, type Segments, segmentOf } from './segments.ts'
-import { untilAnswered } from './until-answered.ts'
 import { whenServed } from './when-served.ts'
 
 export interface CapacityDeps extends ControllerDeps {
@@ -41,7 +41,7 @@ const RETRIES_PER_SECOND = 1_000
 
 export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
   const { client, caches, clock, random, log, metrics, driver, facts, mode } = deps
-  if (!facts.controller.has('GET_CAPACITY')) throw cannotTell(facts.name)
+  if (!facts.controller.has('GET_CAPACITY')) throw withoutGetCapacity(facts.name)
   const settings = settingsOf(deps.options)
   const { namespace } = settings
   const driverName = facts.name
@@ -61,7 +61,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   async function run(signal: AbortSignal): Promise<void> {
     if (!(await whenServed(capacityKind, { client, clock, random, log }, signal))) return
     const owner = await ownerOf(signal)
-    const local = mode.is === 'local' ? await placeOfNode(mode, signal) : undefined
+    const local = mode.is === 'local' ? await segmentOfNode(mode, signal) : undefined
     if (signal.aborted) return
 
     const label = managedBy(mode.is === 'local' ? mode.node : undefined)
@@ -103,14 +103,14 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   async function ownerOf(signal: AbortSignal): Promise<OwnerReference | undefined> {
     const { owner: search } = settings
     if (!search || search.level < 0) return undefined
-    const found = await untilAnswered(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
+    const found = await retryUntilSuccess(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
     if (found) log.info({ kind: found.kind, name: found.name }, 'found the owner of capacity objects')
     return found
   }
 
-  async function placeOfNode(local: Extract<CapacityMode, { is: 'local' }>, signal: AbortSignal): Promise<Segments> {
-    const ask = async () => (await driver.node.nodeGetInfo({}, { signal })).accessibleTopology?.segments ?? {}
-    const labels = local.segments ?? (await untilAnswered(ask, deps, signal)) ?? {}
+  async function segmentOfNode(local: Extract<CapacityMode, { is: 'local' }>, signal: AbortSignal): Promise<Segments> {
+    const getTopology = async () => (await driver.node.nodeGetInfo({}, { signal })).accessibleTopology?.segments ?? {}
+    const labels = local.segments ?? (await retryUntilSuccess(getTopology, deps, signal)) ?? {}
     if (Object.keys(labels).length === 0 && !signal.aborted) {
       const fields = { driver: driverName, node: local.node }
       log.warn(fields, 'the driver reports no topology for its node: its capacity applies to all nodes')
@@ -121,7 +121,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   return { queues: [queue], run }
 }
 
-const cannotTell = (driverName: string) =>
+const withoutGetCapacity = (driverName: string) =>
   new Error(
     `Cannot publish the capacity of the CSI driver ${driverName}: it does not report the controller capability ` +
       'GET_CAPACITY. Run it without --enable-capacity, and set storageCapacity of its CSIDriver to false.',

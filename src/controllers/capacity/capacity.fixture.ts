@@ -46,7 +46,7 @@ export interface CapacityFixture {
   /** create, patch and delete of capacity objects, in order. */
   readonly writes: string[]
   /** GetCapacity calls so far. */
-  asked(): number
+  getCapacityCalls(): number
   start(options?: ProducerOptions): Promise<{ stop(): Promise<void>; readonly queue: WorkQueue }>
   /** The error of a producer that ended by itself. */
   readonly failures: unknown[]
@@ -81,13 +81,13 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
-  const trial: CapacityFixture = {
+  const fixture: CapacityFixture = {
     failures,
     server,
     fake,
     client,
     writes,
-    asked: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
+    getCapacityCalls: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
     async start(given: ProducerOptions = {}) {
       const { mode = { is: 'central' }, options, metrics, log = silentLog } = given
       const seen = given.around?.(client) ?? client
@@ -114,7 +114,7 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
         },
       }
       running.push(one)
-      await trial.settle()
+      await fixture.settle()
       return one
     },
     async settle() {
@@ -126,11 +126,11 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
     },
     async pass(ms) {
       await clock.advance(ms)
-      await trial.settle()
+      await fixture.settle()
     },
     objects: async () => (await server.get(CAPACITIES)).json.items,
     summary: async () =>
-      (await trial.objects())
+      (await fixture.objects())
         .map(
           ({ storageClassName, nodeTopology, capacity }) =>
             `${storageClassName} ${nodeTopology?.matchLabels?.zone ?? '*'} ${capacity}`,
@@ -183,7 +183,7 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
     for (const one of [...running]) await one.stop()
     await server.store.close()
   })
-  return trial
+  return fixture
 }
 
 const QUIET_TURNS = 30

@@ -104,13 +104,13 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
 
     if (await isBack(client, producer, signal)) {
       goneSinceMs.delete(producer)
-      return retryAfter(goneForMs, `the driver ${driver} is back on the node of ${label}, says the server`)
+      return retryAfter(goneForMs, `the API server lists the driver ${driver} on the node of ${label}`)
     }
     for (const object of orphans) {
       const outcome = await deleteObject(object, writing, signal)
       if (outcome.is !== 'done') return outcome
     }
-    goneSinceMs.delete(producer) // a producer that makes them again gets the same time again
+    goneSinceMs.delete(producer) // if they are recreated, the time starts again
     log.info(
       { driver, producer: label, objects: orphans.length },
       'deleted capacity objects of a node without the driver',
@@ -127,11 +127,11 @@ type ProducerKey = string
 const keyOfProducer = (driver: string, label: string): ProducerKey => `${driver} ${label}`
 
 function partsOf(producer: ProducerKey): { readonly driver: string; readonly label: string } {
-  const at = producer.indexOf(' ') // neither has one
+  const at = producer.indexOf(' ') // neither part contains a space
   return { driver: producer.slice(0, at), label: producer.slice(at + 1) }
 }
 
-/** Only per-node producers: whether a cluster-wide producer still runs cannot be told from nodes. */
+/** Only per-node producers: nodes do not show whether a cluster-wide producer still runs. */
 function producersOf({ metadata }: Readonly<CSIStorageCapacity>): ProducerKey[] {
   const { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: label = '' } = metadata.labels ?? {}
   return driver && nodeNamedBy(label) ? [keyOfProducer(driver, label)] : []
@@ -171,7 +171,7 @@ const producersOn = ({ metadata, spec }: Readonly<CSINode>): ProducerKey[] =>
 async function isBack(client: Client, producer: ProducerKey, signal: AbortSignal): Promise<boolean> {
   const node = nodeNamedBy(partsOf(producer).label)
   if (!node) return true
-  const known = await nodeOrNothing(client, node.name, signal)
+  const known = await findNode(client, node.name, signal)
   if (known && producersOn(known).includes(producer)) return true
   if (!node.mayBeHash) return false
   for (let continueToken: string | undefined; ; ) {
@@ -182,7 +182,7 @@ async function isBack(client: Client, producer: ProducerKey, signal: AbortSignal
   }
 }
 
-async function nodeOrNothing(client: Client, name: string, signal: AbortSignal) {
+async function findNode(client: Client, name: string, signal: AbortSignal) {
   try {
     return await client.get(csiNodeKind, { name }, { signal })
   } catch (error) {

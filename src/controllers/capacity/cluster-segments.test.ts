@@ -4,7 +4,7 @@ import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { CacheHandlers } from '../../runtime/cache.ts'
 import { clusterSegments } from './cluster-segments.ts'
 
-/** Objects by name, told to subscribers as a cache does. */
+/** A fake cache: objects by name, with notifications to subscribers. */
 function aCache<T extends KubeObject>() {
   const objects = new Map<string, Stored<T>>()
   const subscribers = new Set<CacheHandlers<T>>()
@@ -123,12 +123,12 @@ describe('the segments of a cluster', () => {
         for (const node of ['n1', 'n2', 'n3']) {
           expect(followed.segments.ofNode(node)?.id).toBe(fresh.segments.ofNode(node)?.id)
         }
-        const told = new Set<string>()
+        const known = new Set<string>()
         for (const change of followed.changes) {
-          if (change.startsWith('+')) told.add(change.slice(1))
-          else told.delete(change.slice(1))
+          if (change.startsWith('+')) known.add(change.slice(1))
+          else known.delete(change.slice(1))
         }
-        expect([...told].sort()).toEqual(fresh.ids())
+        expect([...known].sort()).toEqual(fresh.ids())
       }),
     )
   })

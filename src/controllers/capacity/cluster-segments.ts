@@ -25,10 +25,10 @@ export function clusterSegments({ driverName, nodes, csiNodes }: ClusterSegments
   const segments = new Map<string, { readonly segment: Segment; nodes: number }>()
   const followers = new Set<(segment: Segment) => void>()
   const changed = (segment: Segment) => {
-    for (const tell of followers) tell(segment)
+    for (const follower of followers) follower(segment)
   }
 
-  function place(name: string): void {
+  function updateNode(name: string): void {
     const before = byNode.get(name)
     const now = segmentOn(csiNodes.get({ name }), nodes.get({ name }), driverName)
     if (before?.id === now?.id) return
@@ -54,8 +54,8 @@ export function clusterSegments({ driverName, nodes, csiNodes }: ClusterSegments
     changed(segment)
   }
 
-  const placeThis = ({ metadata: { name = '' } }: Readonly<Node | CSINode>) => place(name)
-  const handlers = { added: placeThis, updated: placeThis, deleted: placeThis }
+  const update = ({ metadata: { name = '' } }: Readonly<Node | CSINode>) => updateNode(name)
+  const handlers = { added: update, updated: update, deleted: update }
   const stops = [csiNodes.subscribe(handlers), nodes.subscribe(handlers)]
   return {
     get size() {
@@ -66,9 +66,9 @@ export function clusterSegments({ driverName, nodes, csiNodes }: ClusterSegments
       for (const { segment } of segments.values()) yield segment
     },
     ofNode: (node) => byNode.get(node),
-    follow: (tell) => {
-      followers.add(tell)
-      return () => void followers.delete(tell)
+    follow: (follower) => {
+      followers.add(follower)
+      return () => void followers.delete(follower)
     },
     stop: () => {
       for (const stop of stops) stop()

@@ -7,7 +7,7 @@ import type { Client } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
-import { ALL, type Place, placesOf } from './places.ts'
+import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './affected-items.ts'
 import { whenServed } from './when-served.ts'
 
 export interface FollowSnapshotsOptions {
@@ -16,7 +16,7 @@ export interface FollowSnapshotsOptions {
   readonly volumes: Cache<PersistentVolume>
   readonly clock: Clock
   readonly random: Random
-  readonly touched: (place: Place) => void
+  readonly touched: (affected: AffectedItems) => void
 }
 
 type Content = Readonly<VolumeSnapshotContent> & {
@@ -25,7 +25,7 @@ type Content = Readonly<VolumeSnapshotContent> & {
 }
 
 /** Rare, because many clusters never have snapshots and a producer may run on each node. */
-const ASK_AGAIN: Backoff = { baseMs: 60_000, maxMs: 600_000 }
+const RETRY: Backoff = { baseMs: 60_000, maxMs: 600_000 }
 const BY_HANDLE = 'capacity: volume handle'
 
 /** Settles once the signal has fired. */
@@ -34,13 +34,13 @@ export async function followSnapshots(options: FollowSnapshotsOptions, signal: A
   volumes.addIndex(BY_HANDLE, handlesOf)
   // Without a log: the role may not allow watching snapshots, and then polling finds the changes.
   const deps = { client, clock, random, log: silentLog }
-  if (!(await whenServed(volumeSnapshotContentKind, deps, signal, ASK_AGAIN))) return
+  if (!(await whenServed(volumeSnapshotContentKind, deps, signal, RETRY))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
 
   function touch(content: Content): void {
     if (!contents.synced || content.spec?.driver !== driverName) return
     const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
-    for (const place of volume ? placesOf(volume) : [ALL]) touched(place)
+    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) touched(affected)
   }
 
   const stop = contents.subscribe({

@@ -6,17 +6,17 @@ import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
-import { atSegment, type Place, placesOf } from './places.ts'
+import { type AffectedItems, affectedItemsOf, itemsOfSegment } from './affected-items.ts'
+import type { DesiredItems } from './desired-items.ts'
 import type { Segments } from './segments.ts'
-import type { WantedItems } from './wanted-items.ts'
 
 export interface FollowVolumesOptions {
   readonly driverName: string
   readonly volumes: Cache<PersistentVolume>
   readonly claims: Cache<PersistentVolumeClaim>
   readonly segments: Pick<Segments, 'ofNode'>
-  readonly wanted: Pick<WantedItems, 'hasClass'>
-  readonly touched: (place: Place) => void
+  readonly desired: Pick<DesiredItems, 'hasClass'>
+  readonly touched: (affected: AffectedItems) => void
 }
 
 type Volume = Readonly<PersistentVolume>
@@ -24,26 +24,26 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 /** Reports changes from now on; the caches must be synced. */
 export function followVolumes(options: FollowVolumesOptions): () => void {
-  const { driverName, volumes, claims, segments, wanted, touched } = options
+  const { driverName, volumes, claims, segments, desired, touched } = options
   let isReplay = true // a new subscriber receives existing objects as added
 
   function touch(...changed: readonly (Volume | undefined)[]): void {
     if (isReplay) return
     for (const volume of changed) {
-      if (volume?.spec?.csi?.driver === driverName) for (const place of placesOf(volume)) touched(place)
+      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) touched(affected)
     }
   }
 
   function claimChanged(next: Claim, old: Claim): void {
     const { volumeName } = next.spec ?? {}
     if (volumeName) {
-      if (holdingOf(next) !== holdingOf(old)) touch(volumes.get({ name: volumeName }))
+      if (allocationOf(next) !== allocationOf(old)) touch(volumes.get({ name: volumeName }))
       return
     }
     const node = annotationOf(old, SELECTED_NODE)
     if (!node || annotationOf(next, SELECTED_NODE) !== undefined) return
-    const segment = wanted.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
-    if (segment) touched(atSegment(segment))
+    const segment = desired.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
+    if (segment) touched(itemsOfSegment(segment))
   }
 
   const stops = [
@@ -67,5 +67,5 @@ const sizeOf = ({ spec }: Volume): string =>
   JSON.stringify([spec?.capacity, spec?.volumeAttributesClassName, spec?.nodeAffinity])
 
 /** The status fields that change when an expansion or modification completes. */
-const holdingOf = ({ status }: Claim): string =>
+const allocationOf = ({ status }: Claim): string =>
   JSON.stringify([status?.capacity, status?.currentVolumeAttributesClassName])

@@ -20,11 +20,11 @@ export type ItemKey = string
 export const keyOfItem = (className: string, segmentId: string): ItemKey => `${className} ${segmentId}`
 
 export function partsOfKey(key: ItemKey): { readonly className: string; readonly segmentId: string } {
-  const at = key.indexOf(' ') // names of classes have none
+  const at = key.indexOf(' ') // class names contain no space
   return { className: key.slice(0, at), segmentId: key.slice(at + 1) }
 }
 
-/** An object whose nodeTopology is not matchLabels only belongs to no segment: its key is unique and never wanted. */
+/** An object whose nodeTopology is not matchLabels only belongs to no segment: its key is unique and never desired. */
 export function itemKeyOf(object: Readonly<CSIStorageCapacity>): ItemKey {
   const { nodeTopology, storageClassName } = object
   const isSegment = nodeTopology !== undefined && (nodeTopology.matchExpressions ?? []).length === 0

@@ -7,10 +7,10 @@ import { aCapacity, CAPACITIES, createCapacityFixture, GI } from './capacity.fix
 import { findOwner } from './owner.ts'
 
 async function oneZone() {
-  const trial = await createCapacityFixture()
-  await trial.aNode('n1', { zone: 'a' })
-  await trial.aClass('fast')
-  return trial
+  const fixture = await createCapacityFixture()
+  await fixture.aNode('n1', { zone: 'a' })
+  await fixture.aClass('fast')
+  return fixture
 }
 
 const PODS = '/api/v1/namespaces/kube-system/pods'
@@ -21,56 +21,56 @@ const aPod = (name: string, ownerReferences: OwnerReference[] = []) => ({
 
 describe('existing objects', () => {
   it('CAP-20 are not written by a restart', async () => {
-    const trial = await oneZone()
-    const first = await trial.start()
-    const before = await trial.objects()
+    const fixture = await oneZone()
+    const first = await fixture.start()
+    const before = await fixture.objects()
     await first.stop()
-    const asked = trial.asked()
-    await trial.start()
-    expect(trial.asked()).toBe(asked + 1)
-    expect(trial.writes).toEqual(['create'])
-    expect(await trial.objects()).toEqual(before)
+    const callsBefore = fixture.getCapacityCalls()
+    await fixture.start()
+    expect(fixture.getCapacityCalls()).toBe(callsBefore + 1)
+    expect(fixture.writes).toEqual(['create'])
+    expect(await fixture.objects()).toEqual(before)
   })
 
   it('CAP-20 of an earlier external-provisioner are adopted unchanged', async () => {
-    const trial = await oneZone()
+    const fixture = await oneZone()
     const found = aCapacity('csisc-old', 'fast', 'a', { capacity: '10Gi', maximumVolumeSize: '10Gi' })
-    const { json } = await trial.server.post(CAPACITIES, found)
-    await trial.start()
-    expect(trial.writes).toEqual([])
-    expect((await trial.objects()).map(({ metadata }) => metadata.uid)).toEqual([json.metadata.uid])
+    const { json } = await fixture.server.post(CAPACITIES, found)
+    await fixture.start()
+    expect(fixture.writes).toEqual([])
+    expect((await fixture.objects()).map(({ metadata }) => metadata.uid)).toEqual([json.metadata.uid])
   })
 
   it('CAP-8 of another segment or class, of no segment, and all but the oldest duplicate are deleted', async () => {
-    const trial = await oneZone()
-    await trial.server.post(CAPACITIES, aCapacity('csisc-1', 'fast', 'a', { capacity: '10Gi' }))
-    await trial.server.clock.advance(1_000)
-    await trial.server.post(CAPACITIES, aCapacity('csisc-0', 'fast', 'a', { capacity: '10Gi' }))
-    await trial.server.post(CAPACITIES, aCapacity('csisc-2', 'fast', 'z'))
-    await trial.server.post(CAPACITIES, aCapacity('csisc-3', 'gone', 'a'))
-    await trial.server.post(CAPACITIES, aCapacity('csisc-4', 'fast', 'a', { nodeTopology: undefined }))
+    const fixture = await oneZone()
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-1', 'fast', 'a', { capacity: '10Gi' }))
+    await fixture.server.clock.advance(1_000)
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-0', 'fast', 'a', { capacity: '10Gi' }))
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-2', 'fast', 'z'))
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-3', 'gone', 'a'))
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-4', 'fast', 'a', { nodeTopology: undefined }))
     const matchExpressions = [{ key: 'zone', operator: 'Exists' }]
-    await trial.server.post(CAPACITIES, aCapacity('csisc-5', 'fast', 'a', { nodeTopology: { matchExpressions } }))
-    await trial.start()
-    expect((await trial.objects()).map(({ metadata }) => metadata.name)).toEqual(['csisc-1'])
-    expect(await trial.summary()).toEqual(['fast a 10Gi'])
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-5', 'fast', 'a', { nodeTopology: { matchExpressions } }))
+    await fixture.start()
+    expect((await fixture.objects()).map(({ metadata }) => metadata.name)).toEqual(['csisc-1'])
+    expect(await fixture.summary()).toEqual(['fast a 10Gi'])
   })
 
   it.each([
     ['another producer', { 'csi.storage.k8s.io/managed-by': 'external-provisioner-n9' }],
-    ['nobody', { 'csi.storage.k8s.io/managed-by': null }],
+    ['no producer', { 'csi.storage.k8s.io/managed-by': null }],
     ['another driver', { 'csi.storage.k8s.io/drivername': 'other.example' }],
   ])('CAP-7 of %s are left alone, and our own is created beside them', async (_, labels) => {
-    const trial = await oneZone()
-    await trial.server.post(CAPACITIES, aCapacity('theirs', 'fast', 'a'))
-    await trial.server.post(CAPACITIES, aCapacity('theirs-too', 'gone', 'a'))
+    const fixture = await oneZone()
+    await fixture.server.post(CAPACITIES, aCapacity('theirs', 'fast', 'a'))
+    await fixture.server.post(CAPACITIES, aCapacity('theirs-too', 'gone', 'a'))
     for (const name of ['theirs', 'theirs-too']) {
-      await trial.server.patch(`${CAPACITIES}/${name}`, { metadata: { labels } }, 'merge')
+      await fixture.server.patch(`${CAPACITIES}/${name}`, { metadata: { labels } }, 'merge')
     }
-    const before = (await trial.objects()).map(({ metadata }) => metadata.resourceVersion)
-    await trial.start()
-    await trial.pass(60_000)
-    const after = await trial.objects()
+    const before = (await fixture.objects()).map(({ metadata }) => metadata.resourceVersion)
+    await fixture.start()
+    await fixture.pass(60_000)
+    const after = await fixture.objects()
     expect(after).toHaveLength(3)
     expect(
       after
@@ -82,54 +82,54 @@ describe('existing objects', () => {
 
 describe('objects that other writers change', () => {
   it('CAP-8 are recreated when deleted', async () => {
-    const trial = await oneZone()
-    await trial.start()
-    const [object] = await trial.objects()
-    await trial.server.delete(`${CAPACITIES}/${object!.metadata.name}`)
-    await trial.settle()
-    const [again, ...more] = await trial.objects()
+    const fixture = await oneZone()
+    await fixture.start()
+    const [object] = await fixture.objects()
+    await fixture.server.delete(`${CAPACITIES}/${object!.metadata.name}`)
+    await fixture.settle()
+    const [again, ...more] = await fixture.objects()
     expect(again!.metadata.uid).not.toBe(object!.metadata.uid)
     expect(again).toMatchObject({ capacity: '10Gi' })
     expect(more).toEqual([])
   })
 
   it('CAP-8 are adopted and corrected when recreated with a wrong size', async () => {
-    const trial = await oneZone()
-    const first = await trial.start()
-    const [object] = await trial.objects()
+    const fixture = await oneZone()
+    const first = await fixture.start()
+    const [object] = await fixture.objects()
     await first.stop()
-    await trial.server.delete(`${CAPACITIES}/${object!.metadata.name}`)
-    await trial.server.post(CAPACITIES, aCapacity('csisc-wrong', 'fast', 'a'))
-    await trial.start()
-    expect((await trial.objects()).map(({ metadata: { name }, capacity }) => [name, capacity])).toEqual([
+    await fixture.server.delete(`${CAPACITIES}/${object!.metadata.name}`)
+    await fixture.server.post(CAPACITIES, aCapacity('csisc-wrong', 'fast', 'a'))
+    await fixture.start()
+    expect((await fixture.objects()).map(({ metadata: { name }, capacity }) => [name, capacity])).toEqual([
       ['csisc-wrong', '10Gi'],
     ])
   })
 
   it('CAP-8 are corrected when their size is changed', async () => {
-    const trial = await oneZone()
-    await trial.start()
-    const [object] = await trial.objects()
-    await trial.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { capacity: '77Gi' }, 'merge')
-    await trial.settle()
-    expect(await trial.summary()).toEqual(['fast a 10Gi'])
+    const fixture = await oneZone()
+    await fixture.start()
+    const [object] = await fixture.objects()
+    await fixture.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { capacity: '77Gi' }, 'merge')
+    await fixture.settle()
+    expect(await fixture.summary()).toEqual(['fast a 10Gi'])
   })
 
   it('CAP-7 are left alone and replaced when their labels are removed', async () => {
-    const trial = await oneZone()
-    await trial.start()
-    const [object] = await trial.objects()
+    const fixture = await oneZone()
+    await fixture.start()
+    const [object] = await fixture.objects()
     const url = `${CAPACITIES}/${object!.metadata.name}`
-    await trial.server.patch(url, { metadata: { labels: null }, capacity: '5' }, 'merge')
-    await trial.settle()
-    expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast a 5'])
-    await trial.deleteClass('fast')
-    await trial.settle()
-    expect((await trial.objects()).map(({ metadata }) => metadata.uid)).toEqual([object!.metadata.uid])
+    await fixture.server.patch(url, { metadata: { labels: null }, capacity: '5' }, 'merge')
+    await fixture.settle()
+    expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast a 5'])
+    await fixture.deleteClass('fast')
+    await fixture.settle()
+    expect((await fixture.objects()).map(({ metadata }) => metadata.uid)).toEqual([object!.metadata.uid])
   })
 
   it('CAP-7 are not deleted when their labels are removed before the delete', async () => {
-    const trial = await oneZone()
+    const fixture = await oneZone()
     let strip: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
       ...client,
@@ -138,16 +138,17 @@ describe('objects that other writers change', () => {
         return client.delete(...args)
       },
     })
-    await trial.start({ around })
-    const [object] = await trial.objects()
-    strip = () => trial.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
-    await trial.deleteClass('fast')
-    await trial.settle()
-    expect(await trial.summary()).toEqual(['fast a 10Gi'])
+    await fixture.start({ around })
+    const [object] = await fixture.objects()
+    strip = () =>
+      fixture.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
+    await fixture.deleteClass('fast')
+    await fixture.settle()
+    expect(await fixture.summary()).toEqual(['fast a 10Gi'])
   })
 
   it('CAP-7 are not updated when their labels are removed before the update', async () => {
-    const trial = await oneZone()
+    const fixture = await oneZone()
     let strip: (() => Promise<unknown>) | undefined
     const around = (client: Client): Client => ({
       ...client,
@@ -156,16 +157,17 @@ describe('objects that other writers change', () => {
         return client.patch(...args)
       },
     })
-    await trial.start({ around })
-    const [object] = await trial.objects()
-    strip = () => trial.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
-    await trial.aVolume('v', GI, 'a')
-    await trial.pass(100)
-    expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
+    await fixture.start({ around })
+    const [object] = await fixture.objects()
+    strip = () =>
+      fixture.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
+    await fixture.aVolume('v', GI, 'a')
+    await fixture.pass(100)
+    expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
   })
 
   it('CAP-8 are created once by two reconciles before the watch event', async () => {
-    const trial = await oneZone()
+    const fixture = await oneZone()
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -179,45 +181,45 @@ describe('objects that other writers change', () => {
         }
       },
     })
-    const { queue } = await trial.start({ around })
+    const { queue } = await fixture.start({ around })
     queue.add('fast [["zone","a"]]')
-    await trial.settle()
-    expect(trial.asked()).toBe(2)
-    expect(trial.writes).toEqual(['create'])
+    await fixture.settle()
+    expect(fixture.getCapacityCalls()).toBe(2)
+    expect(fixture.writes).toEqual(['create'])
     release()
-    await trial.pass(60_000)
-    expect(trial.writes).toEqual(['create'])
+    await fixture.pass(60_000)
+    expect(fixture.writes).toEqual(['create'])
   })
 })
 
 describe('the owner of objects', () => {
   it('CAP-7 is added when configured later, and kept when no longer configured', async () => {
-    const trial = await oneZone()
-    const first = await trial.start()
+    const fixture = await oneZone()
+    const first = await fixture.start()
     await first.stop()
-    const { json: pod } = await trial.server.post(PODS, aPod('producer'))
-    const owned = await trial.start({ options: { owner: { podName: 'producer', level: 0 } } })
+    const { json: pod } = await fixture.server.post(PODS, aPod('producer'))
+    const owned = await fixture.start({ options: { owner: { podName: 'producer', level: 0 } } })
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'producer', uid: pod.metadata.uid, controller: true }
-    expect((await trial.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
+    expect((await fixture.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
     await owned.stop()
-    await trial.start()
-    expect((await trial.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
-    expect(trial.writes).toEqual(['create', 'patch'])
+    await fixture.start()
+    expect((await fixture.objects()).map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]])
+    expect(fixture.writes).toEqual(['create', 'patch'])
   })
 
   it('CAP-20 of an upgraded pod is added, and the previous owner stays the controller', async () => {
-    const trial = await oneZone()
-    await trial.server.post(PODS, aPod('old'))
-    await trial.server.post(PODS, aPod('new'))
-    const first = await trial.start({ options: { owner: { podName: 'old', level: 0 } } })
+    const fixture = await oneZone()
+    await fixture.server.post(PODS, aPod('old'))
+    await fixture.server.post(PODS, aPod('new'))
+    const first = await fixture.start({ options: { owner: { podName: 'old', level: 0 } } })
     await first.stop()
-    await trial.start({ options: { owner: { podName: 'new', level: 0 } } })
-    const [object] = await trial.objects()
+    await fixture.start({ options: { owner: { podName: 'new', level: 0 } } })
+    const [object] = await fixture.objects()
     expect(object!.metadata.ownerReferences?.map(({ name, controller }) => [name, controller])).toEqual([
       ['old', true],
       ['new', undefined],
     ])
-    expect(trial.writes).toEqual(['create', 'patch'])
+    expect(fixture.writes).toEqual(['create', 'patch'])
   })
 
   const daemonSet = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'ds', uid: 'ds-uid', controller: true }
@@ -225,7 +227,7 @@ describe('the owner of objects', () => {
   const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'd-uid', controller: true }
   const stranger = { apiVersion: 'v1', kind: 'ConfigMap', name: 'cm', uid: 'cm-uid' }
 
-  /** Only what is asked for by plural and name is there. */
+  /** A client that can read only these objects. */
   const cluster = (...there: [plural: string, name: string, owners: OwnerReference[]][]) =>
     ({
       async get(kind: { plural: string }, { name }: { name: string }) {
@@ -250,8 +252,8 @@ describe('the owner of objects', () => {
   })
 
   it('CAP-7 ends the producer with an error if the pod does not exist', async () => {
-    const trial = await oneZone()
-    await trial.start({ options: { owner: { podName: 'missing', level: 0 } } })
-    expect(String(trial.failures)).toMatch(/the pod kube-system\/missing is not there. Set \$POD_NAME/)
+    const fixture = await oneZone()
+    await fixture.start({ options: { owner: { podName: 'missing', level: 0 } } })
+    expect(String(fixture.failures)).toMatch(/the pod kube-system\/missing does not exist. Set \$POD_NAME/)
   })
 })

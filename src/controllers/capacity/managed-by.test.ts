@@ -8,11 +8,11 @@ describe('the managed-by label', () => {
   it.each([
     ['the whole cluster', undefined, 'external-provisioner'],
     ['a node', 'node01', 'external-provisioner-node01'],
-    ['a node that just fits', node(42), `external-provisioner-${node(42)}`],
-    ['one character more', node(43), `external-p-53f40b57-${node(43)}`],
-    ['the longest that is still spelled out', node(52), `e-53f40b57-${node(52)}`],
-    ['one character more than that', node(53), 'external-provisioner-a3607ff1'],
-    ['a very long name', node(67), 'external-provisioner-df38e37f'],
+    ['a node name of 42 characters', node(42), `external-provisioner-${node(42)}`],
+    ['a node name of 43 characters', node(43), `external-p-53f40b57-${node(43)}`],
+    ['a node name of 52 characters', node(52), `e-53f40b57-${node(52)}`],
+    ['a node name of 53 characters', node(53), 'external-provisioner-a3607ff1'],
+    ['a node name of 67 characters', node(67), 'external-provisioner-df38e37f'],
   ])('CAP-7 equals that of external-provisioner for %s', (_, name, label) => {
     expect(managedBy(name)).toBe(label)
   })
@@ -36,7 +36,7 @@ describe('the managed-by label', () => {
   })
 
   it.each(['external-provisioner', '', 'me', 'external-provisioner-', 'my-53f40b57-node', `x-53f40b57-${node(52)}`])(
-    'CAP-9 %j is of no single node',
+    'CAP-9 names no node if it is %j',
     (label) => {
       expect(nodeNamedBy(label)).toBeUndefined()
     },

@@ -12,7 +12,7 @@ const HASH_CHARACTERS = 8
  * One producer for the whole cluster, or the one of a node. A name that does not fit is shortened with a hash:
  *   node of up to 42 characters   external-provisioner-<node>
  *   43 to 52                      external-p-53f40b57-<node>, with as much of the base as fits
- *   more                          external-provisioner-<hash of it all>
+ *   more                          external-provisioner-<hash of the whole>
  */
 export function managedBy(node?: string): string {
   if (node === undefined) return BASE
@@ -23,7 +23,7 @@ export function managedBy(node?: string): string {
   return `${BASE.slice(0, baseCharacters)}-${fnv1a(BASE)}-${node}`
 }
 
-/** Whether the label names a per-node producer, and a predicate for the names of its node. */
+/** The node of a per-node producer. Undefined for other labels. `mayBeHash`: the name may be a hash of a longer one. */
 export function nodeNamedBy(label: string): { readonly name: string; readonly mayBeHash: boolean } | undefined {
   const plain = label.startsWith(`${BASE}-`) ? label.slice(BASE.length + 1) : ''
   if (plain) return { name: plain, mayBeHash: /^[0-9a-f]{8}$/.test(plain) }

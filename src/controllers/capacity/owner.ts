@@ -42,7 +42,7 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
 
 const noSuchPod = ({ namespace, podName }: OwnerSearch) =>
   new Error(
-    `Cannot find the owner of capacity objects: the pod ${namespace}/${podName} is not there. ` +
+    `Cannot find the owner of capacity objects: the pod ${namespace}/${podName} does not exist. ` +
       'Set $POD_NAME and $NAMESPACE from the metadata of the pod, or --capacity-ownerref-level to -1 for no owner.',
   )
 

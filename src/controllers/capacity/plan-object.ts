@@ -32,7 +32,7 @@ export function planObject(
     if (isAsReported(present, report, marks)) return { do: 'keep' }
     return { do: 'update', object: present, body: changesTo(present, report, marks) }
   }
-  if (report.availableBytes === 0n) return { do: 'leaveOut' } // to a scheduler, no object and no room are the same
+  if (report.availableBytes === 0n) return { do: 'leaveOut' } // the scheduler treats a missing object as no capacity
   return { do: 'create', object: newObject(item, report, marks) }
 }
 

@@ -1,6 +1,6 @@
-// Keeps the capacity objects of one driver up to date: desired items (wanted-items.ts), existing objects (published.ts), and
+// Keeps the capacity objects of one driver up to date: desired items (desired-items.ts), existing objects (published.ts), and
 // a queue of items triggered by nodes, classes, volumes, snapshots, the objects themselves, and a poll interval.
-// Read: wanted-items.ts, published.ts, report.ts. Plan: plan-object.ts. Apply: reconcile-item.ts, writing.ts.
+// Read: desired-items.ts, published.ts, report.ts. Plan: plan-object.ts. Apply: reconcile-item.ts, writing.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -10,21 +10,21 @@ import type { Logger } from '../../base/log.ts'
 import { type Client, rateLimited } from '../../client/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
 import type { Cache, LeaderElection, WorkQueue } from '../../runtime/index.ts'
+import type { AffectedItems } from './affected-items.ts'
 import { createBatches } from './batches.ts'
+import { type DesiredItems, desiredItems } from './desired-items.ts'
 import { followObjects } from './follow-objects.ts'
 import { followSnapshots } from './follow-snapshots.ts'
 import { followVolumes } from './follow-volumes.ts'
 import type { ItemKey } from './items.ts'
 import type { CapacityMetrics } from './metrics.ts'
 import type { CapacityMode, CapacitySettings } from './options.ts'
-import type { Place } from './places.ts'
 import type { Marks } from './plan-object.ts'
 import { publishedObjects } from './published.ts'
 import { type ItemContext, reconcileItem } from './reconcile-item.ts'
 import { createReports } from './reports.ts'
 import type { Segments } from './segments.ts'
 import { createServerPause } from './server-pause.ts'
-import { type WantedItems, wantedItems } from './wanted-items.ts'
 
 export interface ProducerDeps {
   readonly client: Client
@@ -55,7 +55,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     for (const key of keys) queue.add(key)
   }
 
-  const wanted = wantedItems({
+  const desired = desiredItems({
     driverName,
     classes,
     segments,
@@ -68,19 +68,19 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     clock,
     quietMs: settings.batchQuietMs,
     atMostMs: settings.batchMs,
-    tell: (place) => addAll(keysAt(place, wanted)),
+    flush: (affected) => addAll(keysOf(affected, desired)),
   })
-  const touched = (place: Place) => {
-    if (isThere(place, wanted, segments)) batches.add(place)
+  const touched = (affected: AffectedItems) => {
+    if (isAnyDesired(affected, desired, segments)) batches.add(affected)
   }
-  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, wanted, touched })
-  const unfollowObjects = followObjects({ objects, wanted, published, reports, marks, changed: queue.add })
+  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, touched })
+  const unfollowObjects = followObjects({ objects, desired, published, reports, marks, changed: queue.add })
   const counted = {
     driverName,
     ...(mode.is === 'local' ? { node: mode.node } : {}),
     counts: () => ({
-      goal: wanted.size - reports.leftOut,
-      ...published.count((key) => wanted.get(key) !== undefined),
+      goal: desired.size - reports.leftOut,
+      ...published.count((key) => desired.get(key) !== undefined),
     }),
   }
   capacityMetrics?.producers.add(counted)
@@ -90,7 +90,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     driver,
     timeoutMs: settings.timeoutMs,
     log,
-    wanted,
+    desired,
     published,
     reports,
     marks,
@@ -99,7 +99,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
   }
   const reconcile = (key: ItemKey, until: AbortSignal) => {
     // The next poll is scheduled from here whatever the result, so that polls spread over time.
-    if (wanted.get(key)) queue.addAfter(key, settings.pollIntervalMs)
+    if (desired.get(key)) queue.addAfter(key, settings.pollIntervalMs)
     return reconcileItem(key, context, until)
   }
   try {
@@ -112,27 +112,27 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     unfollowObjects()
     unfollowVolumes()
     batches.stop()
-    wanted.stop()
+    desired.stop()
   }
 }
 
-function keysAt(place: Place, wanted: WantedItems): ItemKey[] {
-  switch (place.is) {
+function keysOf(affected: AffectedItems, desired: DesiredItems): ItemKey[] {
+  switch (affected.is) {
     case 'segment':
-      return wanted.ofSegment(place.id)
+      return desired.ofSegment(affected.id)
     case 'class':
-      return wanted.ofClass(place.name)
+      return desired.ofClass(affected.name)
     case 'all':
-      return wanted.all()
+      return desired.all()
   }
 }
 
-function isThere(place: Place, wanted: WantedItems, segments: Segments): boolean {
-  switch (place.is) {
+function isAnyDesired(affected: AffectedItems, desired: DesiredItems, segments: Segments): boolean {
+  switch (affected.is) {
     case 'segment':
-      return segments.get(place.id) !== undefined
+      return segments.get(affected.id) !== undefined
     case 'class':
-      return wanted.hasClass(place.name)
+      return desired.hasClass(affected.name)
     case 'all':
       return true
   }

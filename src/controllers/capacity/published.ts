@@ -13,7 +13,7 @@ export interface Published {
   /** Oldest first; of several, the oldest is kept. */
   of(key: ItemKey): readonly Capacity[]
   /** How many of the given items have an object, and how many further objects exist. */
-  count(isWanted: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
+  count(isDesired: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
   /** Adds the result of our own write. */
   wrote(object: Capacity): void
 }
@@ -23,27 +23,27 @@ const BY_ITEM = 'capacity: item'
 export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
   cache.addIndex(BY_ITEM, itemKeysOf)
   /** Bounded by the objects created while the watch is behind. */
-  const made = new Map<ItemKey, Capacity>()
+  const created = new Map<ItemKey, Capacity>()
   return {
     of(key) {
       const seen = cache.byIndex(BY_ITEM, key)
-      const own = made.get(key)
+      const own = created.get(key)
       if (!own) return seen.length > 1 ? [...seen].sort(byAge) : seen
-      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion)) made.delete(key)
-      const isNews = made.has(key) && !seen.some(({ metadata }) => metadata.uid === own.metadata.uid)
-      return (isNews ? [...seen, own] : [...seen]).sort(byAge)
+      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion)) created.delete(key)
+      const isUnseen = created.has(key) && !seen.some(({ metadata }) => metadata.uid === own.metadata.uid)
+      return (isUnseen ? [...seen, own] : [...seen]).sort(byAge)
     },
-    count(isWanted) {
+    count(isDesired) {
       const items = new Set<ItemKey>()
       for (const object of cache.list()) {
         const key = itemKeyOf(object)
-        if (isWanted(key)) items.add(key)
+        if (isDesired(key)) items.add(key)
       }
       return { current: items.size, obsolete: cache.size - items.size }
     },
     wrote(object) {
       cache.learn(object)
-      if (!cache.get(keyOfObject(object))) made.set(itemKeyOf(object), object)
+      if (!cache.get(keyOfObject(object))) created.set(itemKeyOf(object), object)
     },
   }
 }

@@ -9,21 +9,21 @@ export interface Report {
   readonly maximumBytes: bigint | undefined
 }
 
-export interface AskOptions {
+export interface GetCapacityOptions {
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-export async function askCapacity(driver: CsiDriver, item: Item, options: AskOptions): Promise<Report> {
+export async function getCapacity(driver: CsiDriver, item: Item, options: GetCapacityOptions): Promise<Report> {
   const { labels } = item.segment
-  const isEverywhere = Object.keys(labels).length === 0 // a driver without topology must not be told one
+  const isEverywhere = Object.keys(labels).length === 0 // a driver without topology must receive none
   const request = {
     parameters: { ...item.storageClass.parameters },
     ...(isEverywhere ? {} : { accessibleTopology: { segments: { ...labels } } }),
   }
   const { availableCapacity, maximumVolumeSize } = await driver.controller.getCapacity(request, options)
   for (const bytes of [availableCapacity, maximumVolumeSize ?? 0n]) {
-    if (bytes < 0n) throw new Error(`the driver says that ${bytes} bytes are free, and there cannot be less than none`)
+    if (bytes < 0n) throw new Error(`GetCapacity returned ${bytes} bytes; a capacity cannot be negative`)
   }
   return { availableBytes: availableCapacity, maximumBytes: maximumVolumeSize }
 }

@@ -7,7 +7,7 @@ function aPause() {
   const clock = manualClock()
   const pause = createServerPause({ clock, random: () => 1, log: silentLog })
   const signal = new AbortController().signal
-  /** How long someone who comes now has to wait. */
+  /** How long a write that starts now waits. */
   async function waitMs(): Promise<number> {
     const fromMs = clock.monotonicMs()
     let overMs: number | undefined

@@ -12,14 +12,14 @@ export interface WhenServedDeps {
   readonly log: Logger
 }
 
-const ASK_AGAIN: Backoff = { baseMs: 5_000, maxMs: 60_000 }
+const RETRY: Backoff = { baseMs: 5_000, maxMs: 60_000 }
 
 /** False if the signal fired first. */
 export async function whenServed(
   kind: Kind,
   deps: WhenServedDeps,
   signal: AbortSignal,
-  askAgain: Backoff = ASK_AGAIN,
+  retry: Backoff = RETRY,
 ): Promise<boolean> {
   const { client, clock, random, log } = deps
   for (let tries = 0; !signal.aborted; tries++) {
@@ -30,7 +30,7 @@ export async function whenServed(
       because = (error as Error).message
     }
     if (tries === 0) log.info({ kind: kind.kind, because }, 'waiting for the API server to serve the kind')
-    await clock.sleep(backoffMs(askAgain, tries, random), signal).catch(() => {})
+    await clock.sleep(backoffMs(retry, tries, random), signal).catch(() => {})
   }
   return false
 }

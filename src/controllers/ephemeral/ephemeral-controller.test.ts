@@ -71,13 +71,13 @@ describe('generic ephemeral volumes', () => {
   it('CAP-14 creates a claim from the template, owned by the pod', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    const { metadata, spec: made } = (await server.get(`${CLAIMS}/web-v`)).json
+    const { metadata, spec: created } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
     expect(metadata.annotations).toEqual({ b: '2' })
     expect(metadata.ownerReferences).toEqual([
       { apiVersion: 'v1', kind: 'Pod', name: 'web', uid: pod.metadata.uid, controller: true, blockOwnerDeletion: true },
     ])
-    expect(made).toMatchObject(spec)
+    expect(created).toMatchObject(spec)
     expect(await registry.getSingleMetricAsString('ephemeral_volume_controller_create_total')).toMatch(
       /create_total 1$/m,
     )

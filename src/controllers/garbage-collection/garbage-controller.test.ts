@@ -78,7 +78,7 @@ describe('garbage collection', () => {
     await server.delete(`${MAPS}/owner`, { propagationPolicy: 'Foreground' })
     await until(
       async () => (await server.get(`${SECRETS}/child`)).json.metadata.deletionTimestamp,
-      'the child to be sent away',
+      'the deletion of the child to begin',
     )
     await quiet()
     expect((await server.get(`${MAPS}/owner`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
@@ -112,7 +112,7 @@ describe('garbage collection', () => {
       }
       await quiet()
       await server.delete(`${MAPS}/${ring[0]}`, { propagationPolicy: 'Foreground' })
-      for (const name of ring) await until(isGone(`${MAPS}/${name}`), `${name} of the ring ${ring} to go`)
+      for (const name of ring) await until(isGone(`${MAPS}/${name}`), `${name} of the cycle ${ring} to be deleted`)
     }
   })
 
@@ -126,7 +126,7 @@ describe('garbage collection', () => {
     expect([status, json.metadata.ownerReferences]).toEqual([200, undefined])
   })
 
-  it('SYS-4 keeps dependents of a kind that is not served', async () => {
+  it('SYS-4 keeps dependents of an owner whose kind is not served', async () => {
     await dependent('child', { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u-1' })
     await dependent('other', { apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid: 'u-2' })
     await quiet()
@@ -136,7 +136,7 @@ describe('garbage collection', () => {
 
   it('deletes an object whose owner has the same name but another uid', async () => {
     const reference = await owner()
-    await dependent('child', { ...reference, uid: 'someone-else' })
+    await dependent('child', { ...reference, uid: 'another-uid' })
     await until(isGone(`${SECRETS}/child`), 'the child to be deleted')
     expect((await server.get(`${MAPS}/owner`)).status).toBe(200)
   })

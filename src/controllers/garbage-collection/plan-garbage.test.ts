@@ -17,19 +17,19 @@ const plan = (node: Node, states: OwnerState[] = [], dependents: Node[] = []) =>
 
 describe('planGarbage', () => {
   it.each<[string, OwnerState[], object]>([
-    ['has no owner', [], { do: 'nothing' }],
-    ['all owners are there', ['present', 'present'], { do: 'nothing' }],
-    ['its owner is of a kind that is not served', ['unknown'], { do: 'nothing' }],
-    ['all owners are gone', ['absent', 'absent'], { do: 'delete', propagation: 'Background' }],
+    ['does nothing without owners', [], { do: 'nothing' }],
+    ['does nothing while all owners exist', ['present', 'present'], { do: 'nothing' }],
+    ['does nothing if the kind of the owner is not served', ['unknown'], { do: 'nothing' }],
+    ['deletes an object without existing owners', ['absent', 'absent'], { do: 'delete', propagation: 'Background' }],
     [
-      'one owner does not exist, the other is of a kind that is not served',
+      'removes a deleted owner beside one whose kind is not served',
       ['absent', 'unknown'],
       { do: 'remove-owners', uids: ['o0'] },
     ],
-    ['one is gone, one stays', ['present', 'absent'], { do: 'remove-owners', uids: ['o1'] }],
-    ['its owner waits for it', ['leaving'], { do: 'delete', propagation: 'Background' }],
-    ['one owner waits, one stays', ['leaving', 'present'], { do: 'nothing' }],
-  ])('%s', (_situation, states, action) => {
+    ['removes a deleted owner beside one that exists', ['present', 'absent'], { do: 'remove-owners', uids: ['o1'] }],
+    ['deletes an object that its owner waits for', ['leaving'], { do: 'delete', propagation: 'Background' }],
+    ['does nothing if one owner waits and another stays', ['leaving', 'present'], { do: 'nothing' }],
+  ])('%s', (_title, states, action) => {
     expect(plan(aNode(), states)).toEqual(action)
   })
 

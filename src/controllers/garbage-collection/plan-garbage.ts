@@ -40,14 +40,14 @@ export function planGarbage({ node, owners, dependents, isInCycle }: Situation):
         ? { do: 'orphan-dependents', dependents }
         : { do: 'remove-finalizer', finalizer: ORPHAN }
     }
-    if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // background deletion: nothing to do
+    if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // background deletion
     const blocking = dependents.filter((dependent) => blocks(dependent, metadata.uid))
     if (isInCycle) return { do: 'unblock' }
     if (blocking.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
     const staying = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
     return staying.length > 0 ? { do: 'delete-dependents', dependents: staying } : { do: 'nothing' }
   }
-  if (owners.length === 0) return { do: 'nothing' } // no owners
+  if (owners.length === 0) return { do: 'nothing' }
   const remaining = owners.filter(({ state }) => state === 'present' || state === 'unknown')
   const absent = owners.filter(({ state }) => state === 'absent')
   if (remaining.length > 0) {

@@ -41,8 +41,8 @@ export const CHANGED_ANNOTATION = 'changing.stowage.dev/changed'
 const RECORDS_MAX = 100_000
 
 interface ChangeRecord {
-  /** The request that began last (requestOf). The name is part of the stored annotation. */
-  readonly wish: string
+  /** The request that began last (requestOf). */
+  readonly request: string
   readonly changedMs?: number
   /** The request for which a delay was announced. Not stored. */
   readonly announced?: string
@@ -62,13 +62,13 @@ export function createChangeThrottle(
   return {
     begin({ claim, volume }) {
       const { name, uid } = volume.metadata
-      const wish = requestOf(claim)
+      const request = requestOf(claim)
       const record = recordOf(volume)
-      if (record?.wish === wish) return undefined // the next step of the same change, or a retry
+      if (record?.request === request) return undefined // the next step of the same change, or a retry
       const cooldownLeftMs = record?.changedMs === undefined ? 0 : record.changedMs + cooldownMs - clock.nowMs()
       const afterMs = cooldownLeftMs > 0 ? cooldownLeftMs : (bucket?.take() ?? 0)
       if (afterMs <= 0) {
-        records.set(uid, { wish, changedMs: record?.changedMs })
+        records.set(uid, { request, changedMs: record?.changedMs })
         return undefined
       }
       const until = `${new Date(clock.nowMs() + afterMs).toISOString().slice(0, 19)}Z`
@@ -76,15 +76,15 @@ export function createChangeThrottle(
         cooldownLeftMs > 0
           ? `volume ${name} was changed recently; its cooldown ends at ${until}`
           : `the budget for volume changes is used up; volume ${name} can be changed at ${until}`
-      const isNew = record?.announced !== wish
-      records.set(uid, { wish: '', ...record, announced: wish })
+      const isNew = record?.announced !== request
+      records.set(uid, { request: '', ...record, announced: request })
       return { afterMs, because, isNew }
     },
     recordChange({ claim, volume }): Readonly<Record<string, string>> {
       if (cooldownMs === 0) return {}
-      const record = { wish: requestOf(claim), changedMs: clock.nowMs() }
+      const record = { request: requestOf(claim), changedMs: clock.nowMs() }
       records.set(volume.metadata.uid, record)
-      return { [CHANGED_ANNOTATION]: JSON.stringify(record) }
+      return { [CHANGED_ANNOTATION]: formatRecord(record) }
     },
   }
 }
@@ -120,10 +120,13 @@ const requestOf = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
     ...IO_RESOURCES.map((name) => amountOf(spec?.resources?.requests, name) ?? null),
   ])
 
+/** The annotation calls the request `wish`. The name is stored on volumes, so it cannot change. */
+const formatRecord = ({ request, changedMs }: ChangeRecord): string => JSON.stringify({ wish: request, changedMs })
+
 function parseRecord(text: string | undefined): ChangeRecord | undefined {
   try {
-    const { wish, changedMs } = JSON.parse(text ?? '{}')
-    return typeof wish === 'string' && typeof changedMs === 'number' ? { wish, changedMs } : undefined
+    const { wish: request, changedMs } = JSON.parse(text ?? '{}')
+    return typeof request === 'string' && typeof changedMs === 'number' ? { request, changedMs } : undefined
   } catch {
     return undefined // edited by a user: ignored
   }

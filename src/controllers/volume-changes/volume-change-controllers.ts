@@ -1,6 +1,7 @@
 // Runs all kinds of volume change (change.ts) for one CSI driver on one work queue with one worker limit. The queue key
 // is claim and kind, so that an expansion that backs off does not delay a modification; a lock per volume ensures that
 // no volume undergoes two changes at once. Where a leader is elected, an instance is created for every term.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -62,8 +63,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
     }),
     ...(change.sources ?? []).map(({ keysOf, ...rest }) => ({
       ...rest,
-      keysOf: (object: Parameters<Source['keysOf']>[0]) =>
-        [...keysOf(object)].map((key) => changeKey(key, change.name)),
+      keysOf: (object: Readonly<Stored>) => [...keysOf(object)].map((key) => changeKey(key, change.name)),
     })),
   ]
 

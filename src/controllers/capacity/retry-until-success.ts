@@ -6,22 +6,22 @@ import type { Logger } from '../../base/log.ts'
 import { CsiError, isUnimplemented } from '../../csi/index.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
-const ASK_AGAIN: Backoff = { baseMs: 1_000, maxMs: 30_000 }
+const RETRY: Backoff = { baseMs: 1_000, maxMs: 30_000 }
 
 /** Undefined if the signal fired first. */
-export async function untilAnswered<T>(
-  ask: () => Promise<T>,
+export async function retryUntilSuccess<T>(
+  request: () => Promise<T>,
   { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
   signal: AbortSignal,
 ): Promise<T | undefined> {
   for (let tries = 0; !signal.aborted; tries++) {
     try {
-      return await ask()
+      return await request()
     } catch (error) {
       if (signal.aborted) return undefined
       if (!mayPass(error)) throw error
       log.warn({ err: error }, 'cannot publish capacity yet; retrying')
-      await clock.sleep(backoffMs(ASK_AGAIN, tries, random), signal).catch(() => {})
+      await clock.sleep(backoffMs(RETRY, tries, random), signal).catch(() => {})
     }
   }
   return undefined

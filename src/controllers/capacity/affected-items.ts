@@ -5,22 +5,22 @@ import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { EVERYWHERE, type Segment, segmentOf } from './segments.ts'
 
-export type Place =
+export type AffectedItems =
   | { readonly is: 'segment'; readonly id: string }
   | { readonly is: 'class'; readonly name: string }
   | { readonly is: 'all' }
 
-export const ALL: Place = { is: 'all' }
+export const ALL_ITEMS: AffectedItems = { is: 'all' }
 
-export const atSegment = ({ id }: Segment): Place => ({ is: 'segment', id })
+export const itemsOfSegment = ({ id }: Segment): AffectedItems => ({ is: 'segment', id })
 
 /** A term that differs from the labels of every segment affects none; the next poll finds the change. */
-export function placesOf(volume: Readonly<PersistentVolume>): Place[] {
+export function affectedItemsOf(volume: Readonly<PersistentVolume>): AffectedItems[] {
   const required = volume.spec?.nodeAffinity?.required
-  if (!required) return [atSegment(EVERYWHERE), { is: 'class', name: volumeClassName(volume) }]
+  if (!required) return [itemsOfSegment(EVERYWHERE), { is: 'class', name: volumeClassName(volume) }]
   return required.nodeSelectorTerms.flatMap((term) => {
     const segment = segmentOfTerm(term)
-    return segment ? [atSegment(segment)] : []
+    return segment ? [itemsOfSegment(segment)] : []
   })
 }
 

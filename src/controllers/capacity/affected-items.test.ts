@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { placesOf } from './places.ts'
+import { affectedItemsOf } from './affected-items.ts'
 
 type Term = NonNullable<
   NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>['required']
@@ -13,7 +13,7 @@ const aVolume = (...terms: Term[]) =>
   }) as never
 const is = (key: string, ...values: string[]) => ({ key, operator: 'In' as const, values })
 const ids = (...terms: Term[]) =>
-  placesOf(aVolume(...terms)).map((place) => (place.is === 'segment' ? place.id : place))
+  affectedItemsOf(aVolume(...terms)).map((affected) => (affected.is === 'segment' ? affected.id : affected))
 
 describe('the items that a volume affects', () => {
   it('CAP-8 are the segments of its terms, in any order of keys', () => {
@@ -37,7 +37,7 @@ describe('the items that a volume affects', () => {
 
   it('CAP-8 are those of its class in all segments without affinity', () => {
     const volume = { metadata: {}, spec: { storageClassName: 'fast' } } as never
-    expect(placesOf(volume)).toEqual([
+    expect(affectedItemsOf(volume)).toEqual([
       { is: 'segment', id: '[]' },
       { is: 'class', name: 'fast' },
     ])

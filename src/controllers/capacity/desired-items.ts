@@ -5,7 +5,7 @@ import type { Cache } from '../../runtime/index.ts'
 import { type Item, type ItemKey, keyOfItem, partsOfKey } from './items.ts'
 import type { Segments } from './segments.ts'
 
-export interface WantedItems {
+export interface DesiredItems {
   readonly size: number
   get(key: ItemKey): Item | undefined
   hasClass(name: string): boolean
@@ -16,7 +16,7 @@ export interface WantedItems {
   stop(): void
 }
 
-export interface WantedItemsOptions {
+export interface DesiredItemsOptions {
   readonly driverName: string
   readonly classes: Cache<StorageClass>
   readonly segments: Segments
@@ -26,16 +26,16 @@ export interface WantedItemsOptions {
   readonly changed: (keys: readonly ItemKey[]) => void
 }
 
-export function wantedItems(options: WantedItemsOptions): WantedItems {
+export function desiredItems(options: DesiredItemsOptions): DesiredItems {
   const { driverName, segments, immediateBinding, changed } = options
   const classes = new Map<string, Readonly<StorageClass>>()
-  const isWanted = ({ provisioner, volumeBindingMode }: Readonly<StorageClass>) =>
+  const isDesired = ({ provisioner, volumeBindingMode }: Readonly<StorageClass>) =>
     provisioner === driverName && (immediateBinding || volumeBindingMode !== 'Immediate')
 
   function put(next: Readonly<StorageClass>): void {
     const { name = '' } = next.metadata
     const known = classes.get(name)
-    if (!isWanted(next)) {
+    if (!isDesired(next)) {
       drop(next)
       return
     }
