@@ -16,7 +16,7 @@ export interface FollowSnapshotsOptions {
   readonly volumes: Cache<PersistentVolume>
   readonly clock: Clock
   readonly random: Random
-  readonly touched: (affected: AffectedItems) => void
+  readonly changed: (affected: AffectedItems) => void
 }
 
 type Content = Readonly<VolumeSnapshotContent> & {
@@ -30,25 +30,25 @@ const BY_HANDLE = 'capacity: volume handle'
 
 /** Settles once the signal has fired. */
 export async function followSnapshots(options: FollowSnapshotsOptions, signal: AbortSignal): Promise<void> {
-  const { driverName, client, volumes, clock, random, touched } = options
+  const { driverName, client, volumes, clock, random, changed } = options
   volumes.addIndex(BY_HANDLE, handlesOf)
   // Without a log: the role may not allow watching snapshots, and then polling finds the changes.
   const deps = { client, clock, random, log: silentLog }
   if (!(await whenServed(volumeSnapshotContentKind, deps, signal, RETRY))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
 
-  function touch(content: Content): void {
+  function reportContent(content: Content): void {
     if (!contents.synced || content.spec?.driver !== driverName) return
     const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
-    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) touched(affected)
+    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) changed(affected)
   }
 
   const stop = contents.subscribe({
-    added: touch,
+    added: reportContent,
     updated: (next, old) => {
-      if (stateOf(next) !== stateOf(old)) touch(next)
+      if (stateOf(next) !== stateOf(old)) reportContent(next)
     },
-    deleted: touch,
+    deleted: reportContent,
   })
   await contents.run(signal)
   stop()

@@ -16,7 +16,7 @@ export interface FollowVolumesOptions {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly segments: Pick<Segments, 'ofNode'>
   readonly desired: Pick<DesiredItems, 'hasClass'>
-  readonly touched: (affected: AffectedItems) => void
+  readonly changed: (affected: AffectedItems) => void
 }
 
 type Volume = Readonly<PersistentVolume>
@@ -24,35 +24,35 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 /** Reports changes from now on; the caches must be synced. */
 export function followVolumes(options: FollowVolumesOptions): () => void {
-  const { driverName, volumes, claims, segments, desired, touched } = options
+  const { driverName, volumes, claims, segments, desired, changed } = options
   let isReplay = true // a new subscriber receives existing objects as added
 
-  function touch(...changed: readonly (Volume | undefined)[]): void {
+  function reportVolume(...versions: readonly (Volume | undefined)[]): void {
     if (isReplay) return
-    for (const volume of changed) {
-      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) touched(affected)
+    for (const volume of versions) {
+      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) changed(affected)
     }
   }
 
   function claimChanged(next: Claim, old: Claim): void {
     const { volumeName } = next.spec ?? {}
     if (volumeName) {
-      if (allocationOf(next) !== allocationOf(old)) touch(volumes.get({ name: volumeName }))
+      if (allocationOf(next) !== allocationOf(old)) reportVolume(volumes.get({ name: volumeName }))
       return
     }
     const node = annotationOf(old, SELECTED_NODE)
     if (!node || annotationOf(next, SELECTED_NODE) !== undefined) return
     const segment = desired.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
-    if (segment) touched(itemsOfSegment(segment))
+    if (segment) changed(itemsOfSegment(segment))
   }
 
   const stops = [
     volumes.subscribe({
-      added: (volume) => touch(volume),
+      added: (volume) => reportVolume(volume),
       updated: (next, old) => {
-        if (sizeOf(next) !== sizeOf(old)) touch(next, old)
+        if (sizeOf(next) !== sizeOf(old)) reportVolume(next, old)
       },
-      deleted: (volume) => touch(volume),
+      deleted: (volume) => reportVolume(volume),
     }),
     claims.subscribe({ updated: claimChanged }),
   ]

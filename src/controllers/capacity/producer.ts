@@ -70,10 +70,10 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     atMostMs: settings.batchMs,
     flush: (affected) => addAll(keysOf(affected, desired)),
   })
-  const touched = (affected: AffectedItems) => {
+  const changed = (affected: AffectedItems) => {
     if (isAnyDesired(affected, desired, segments)) batches.add(affected)
   }
-  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, touched })
+  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, changed })
   const unfollowObjects = followObjects({ objects, desired, published, reports, marks, changed: queue.add })
   const counted = {
     driverName,
@@ -104,7 +104,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
   }
   try {
     await Promise.all([
-      followSnapshots({ driverName, client, volumes, clock, random, touched }, signal),
+      followSnapshots({ driverName, client, volumes, clock, random, changed }, signal),
       queue.run(reconcile, signal),
     ])
   } finally {

@@ -12,7 +12,7 @@ async function twoZones() {
   return fixture
 }
 
-describe('published objects', () => {
+describe('the capacity producer', () => {
   it('CAP-4 publishes nothing without a class or without a node', async () => {
     const fixture = await createCapacityFixture()
     await fixture.start()
@@ -132,7 +132,7 @@ describe('published objects', () => {
   })
 })
 
-describe('changes', () => {
+describe('the capacity producer, on changes', () => {
   it('CAP-8 creates and deletes objects with classes and segments', async () => {
     const fixture = await twoZones()
     await fixture.start()
