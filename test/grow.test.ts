@@ -13,7 +13,7 @@ const DRIVER = 'disks.example.com'
 const GI = 1024 ** 3
 const CLAIMS = '/api/v1/namespaces/shop/persistentvolumeclaims'
 
-describe('stowage grow, as a process', () => {
+describe('stowage grow as a process', () => {
   let dir: string
   let driver: RunningFakeDriver
   let server: RunningServer
@@ -24,8 +24,8 @@ describe('stowage grow, as a process', () => {
       flags: ['--name', DRIVER, '--maximum', '20Gi'],
     })
     server = await startServer({ dataDir: join(dir, 'data'), flags: ['--driver-socket', driver.endpoint] })
-    await made('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    await made('/apis/storage.k8s.io/v1/storageclasses', {
+    await create('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await create('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'disks' },
       provisioner: DRIVER,
       allowVolumeExpansion: true,
@@ -37,7 +37,7 @@ describe('stowage grow, as a process', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  async function made(path: string, body: object): Promise<void> {
+  async function create(path: string, body: object): Promise<void> {
     const { status, text } = await server.call('POST', path, body)
     expect(status, text).toBe(201)
   }
@@ -51,7 +51,7 @@ describe('stowage grow, as a process', () => {
         storageClassName: 'disks',
         resources: { requests: { storage: '1Gi' } },
       }
-      await made(CLAIMS, { metadata: { name, labels: { app } }, spec })
+      await create(CLAIMS, { metadata: { name, labels: { app } }, spec })
     }
     for (const name of names) await until(async () => (await claim(name)).status.phase === 'Bound')
     return names
@@ -87,7 +87,7 @@ describe('stowage grow, as a process', () => {
     expect(code).toBe(0)
     expect(await sizes(names)).toEqual(['2Gi', '2Gi', '2Gi'])
     expect(out).toContain('shop/db-0: grown to 2Gi\n')
-    expect(out).toContain('db-2   1Gi   2Gi  grown\n\nAll 3 claims have the size that was asked for.\n')
+    expect(out).toContain('db-2   1Gi   2Gi  grown\n\nAll 3 claims have the requested size.\n')
     const held = Object.values((await driver.control.inspect()).state.volumes)
     expect(held.map(({ capacityBytes }) => capacityBytes)).toEqual([2 * GI, 2 * GI, 2 * GI])
   })
@@ -117,9 +117,9 @@ describe('stowage grow, as a process', () => {
       first.child.kill(signal)
       const { code, out } = await first.ended
       expect(code).toBe(signal === 'SIGINT' ? 130 : null)
-      if (signal === 'SIGINT') expect(out).toContain('Run the same command again to go on.')
+      if (signal === 'SIGINT') expect(out).toContain('Run the same command again to continue.')
       const again = await grow('--selector', 'app=log', '--by', '1Gi')
-      expect(again.out).toContain('A run was interrupted before: going on with it.')
+      expect(again.out).toContain('Resuming an interrupted run.')
       expect(again.code).toBe(0)
       expect(await sizes(names)).toEqual(names.map(() => size))
     }
@@ -138,7 +138,7 @@ describe('stowage grow, as a process', () => {
       flags: ['--driver-socket', driver.endpoint, '--listen', `127.0.0.1:${port}`],
     })
     const { code, out } = await running.ended
-    expect(out).toContain('All 3 claims have the size that was asked for.')
+    expect(out).toContain('All 3 claims have the requested size.')
     expect(code).toBe(0)
     expect(await sizes(names)).toEqual(['4Gi', '4Gi', '4Gi'])
     await driver.control.setRules([])

@@ -1,5 +1,5 @@
-// `stowage migrate` in its own process against a real server on a real store; first with the test in place of the controller
-// that modifies volumes, then with the real one and a driver. Single cases are tested beside the command.
+// `stowage migrate` as a process against a real server: first the test acts as the controller that modifies volumes, then the
+// real controller and a driver run. Single cases are tested beside the command.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,14 +17,14 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const RECORD = 'migrate.stowage.dev/operation'
 const COUNT = 24
 
-describe('stowage migrate, in its own process', () => {
+describe('stowage migrate as a process', () => {
   let dir: string
   let server: RunningServer
   let client: HttpClient
   let stop: AbortController
-  let playing: Promise<void>
-  /** Whether volumes are modified at all. */
-  let isAtWork = true
+  let controllerRun: Promise<void>
+  /** Whether the controller modifies volumes. */
+  let isModifying = true
 
   const start = async (port = '0') => {
     server = await startServer({
@@ -35,19 +35,19 @@ describe('stowage migrate, in its own process', () => {
     const clock = systemClock()
     client = httpClient({ connection: await kubeconfigConnection({ path: server.kubeconfig, clock }), clock })
     stop = new AbortController()
-    playing = playController().catch((error) => {
+    controllerRun = runController().catch((error) => {
       if (!stop.signal.aborted) throw error
     })
   }
-  const endPlaying = async () => {
+  const stopController = async () => {
     stop.abort()
-    await playing
+    await controllerRun
     client.close()
   }
 
-  async function playController(): Promise<void> {
+  async function runController(): Promise<void> {
     for await (const event of client.watch(persistentVolumeClaimKind, { signal: stop.signal })) {
-      if (event.type === 'bookmark' || event.type === 'deleted' || !isAtWork) continue
+      if (event.type === 'bookmark' || event.type === 'deleted' || !isModifying) continue
       const { metadata, spec, status } = event.object
       const wanted = spec?.volumeAttributesClassName
       if (wanted === status?.currentVolumeAttributesClassName) continue
@@ -67,7 +67,7 @@ describe('stowage migrate, in its own process', () => {
     const program = await buildProgram()
     const env = { ...process.env, KUBECONFIG: server.kubeconfig }
     const child: ChildProcess = spawn(process.execPath, [program, 'migrate', ...args], { env })
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     let [out, err] = ['', '']
     child.stdout!.setEncoding('utf8').on('data', (text: string) => {
       out += text
@@ -79,14 +79,14 @@ describe('stowage migrate, in its own process', () => {
       child,
       out: () => out,
       /** Waits until it has printed this. */
-      async says(words: string) {
+      async prints(words: string) {
         while (!out.includes(words)) {
-          if (child.exitCode !== null) throw new Error(`it ended without saying ${words}: ${out}${err}`)
+          if (child.exitCode !== null) throw new Error(`it ended without printing ${words}: ${out}${err}`)
           await new Promise((resolve) => setTimeout(resolve, 5)) // polls until the test's own timeout
         }
       },
       async ended() {
-        const [code] = await gone
+        const [code] = await exited
         return { code, out, err }
       },
     }
@@ -116,19 +116,19 @@ describe('stowage migrate, in its own process', () => {
     }
   })
   afterAll(async () => {
-    await endPlaying()
+    await stopController()
     await server.stop()
     await rm(dir, { recursive: true, force: true })
   })
 
   it('PLUS-4 on Ctrl-C exits with 130 and prints how to continue; the same command continues, and --undo rolls back', async () => {
     const first = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await first.says('default/db-4: gold is in effect')
+    await first.prints('default/db-4: gold is in effect')
     first.child.kill('SIGINT')
     const cut = await first.ended()
     expect(cut.code).toBe(130)
     expect(cut.out).toMatch(
-      /Run the same command again to go on, or go back:\n {2}stowage migrate --undo --operation m-/,
+      /Run the same command again to continue, or undo the operation:\n {2}stowage migrate --undo --operation m-/,
     )
     expect(await classes()).toEqual(['gold', 'silver'])
 
@@ -146,28 +146,28 @@ describe('stowage migrate, in its own process', () => {
     expect((await all()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
   })
 
-  it('PLUS-4 a killed run leaves its state on the claims, and the next one completes it', async () => {
-    isAtWork = false
+  it('PLUS-4 resumes a killed run from the state on the claims', async () => {
+    isModifying = false
     const killed = await migrate(FORWARD)
     while (!(await classes()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
     killed.child.kill('SIGKILL')
     await killed.ended()
-    isAtWork = true
+    isModifying = true
     for (const { metadata, spec } of await all()) {
       if (spec.volumeAttributesClassName === 'gold') await putInEffect(metadata.name, 'gold')
     }
     const rest = await (await migrate(FORWARD)).ended()
     expect(rest.code, rest.out + rest.err).toBe(0)
-    expect(rest.out).toContain('It was begun before: going on.')
+    expect(rest.out).toContain('Resuming an interrupted run.')
     expect(await classes()).toEqual(['gold'])
     expect((await (await migrate(['--undo', '--rate', '100/s'])).ended()).code).toBe(0)
   })
 
   it('PLUS-4 waits for a server that is killed and restarted', async () => {
     const running = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await running.says('gold is in effect')
+    await running.prints('gold is in effect')
     const { port } = new URL(server.url)
-    await endPlaying()
+    await stopController()
     await server.kill()
     await start(port)
     const { code, out, err } = await running.ended()
@@ -177,7 +177,7 @@ describe('stowage migrate, in its own process', () => {
 
   it('SYS-12 documents itself in --help, and exits with 2 on a usage error', async () => {
     const help = await (await migrate(['--help'])).ended()
-    expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all have arrived')])
+    expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all claims have moved')])
     const wrong = await (await migrate(['--from', 'silver'])).ended()
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Give --from and --to.')])
   })

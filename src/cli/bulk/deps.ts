@@ -1,17 +1,19 @@
-// What the bulk commands (grow, migrate) share: their dependencies, exit code and concurrency.
-import type { Clock, Random } from '../../base/clock.ts'
+// What a bulk command (grow, migrate) gets from its process, and the requests it may make at once.
+import type { ProgramDeps } from '../command.ts'
 
-export interface BulkDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signal: AbortSignal
+export interface BulkDeps extends ProgramDeps {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Absent: standard output is not a terminal. */
   readonly terminal: { columns(): number } | undefined
-  write(text: string): void
 }
 
-/** Exit code of an interrupted command. */
-export const INTERRUPTED = 130
+export const bulkDeps = (deps: ProgramDeps): BulkDeps => ({
+  ...deps,
+  env: process.env,
+  terminal: process.stdout.isTTY ? { columns: () => process.stdout.columns || COLUMNS_DEFAULT } : undefined,
+})
+
+const COLUMNS_DEFAULT = 80
+
 /** Concurrent requests to the API server. */
 export const CONCURRENT_REQUESTS = 8

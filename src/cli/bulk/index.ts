@@ -1,9 +1,12 @@
-// Bulk operations on claims: selection, concurrency, progress and results. What happens to one claim is the command's:
-// commands/grow and commands/migrate.
-export { type BulkDeps, CONCURRENT_REQUESTS, INTERRUPTED } from './deps.ts'
+// Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. What happens to one claim is the
+// command's: commands/grow and commands/migrate.
+export { type Claim, changeRecord, patchClaim, refOf, rejectionOf, startClaim } from './claim-writes.ts'
+export { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'
+export type { BulkRequest } from './flags.ts'
 export { latestWarning } from './latest-warning.ts'
 export { mapConcurrently } from './map-concurrently.ts'
-export { endLine, oneLine, type Progress, plainProgress, silentProgress, terminalProgress } from './progress.ts'
-export { type ClaimResult, countOf, tableOf } from './results.ts'
-export { type ClaimStatus, type ClaimWork, type FinalStatus, runClaims } from './run-claims.ts'
-export { type Selection, selectClaims } from './select-claims.ts'
+export { oneLine } from './progress-line.ts'
+export { type ClaimResult, countOf, isComplete, jsonText, resultName, tableOf } from './results.ts'
+export { exitWith, interrupted, knownResults, runBulk, startsNothing, withClaims, withServer } from './run-bulk.ts'
+export type { ClaimStatus, ClaimWork, FinalStatus, StartResult } from './run-claims.ts'
+export { inNaturalOrder, selectClaims } from './select-claims.ts'

@@ -2,18 +2,18 @@
 
 /** Results in the order of the items. Rejects with the first failure. */
 export async function mapConcurrently<T, R>(
-  all: readonly T[],
-  lanes: number,
-  one: (item: T, index: number) => Promise<R>,
+  items: readonly T[],
+  concurrency: number,
+  map: (item: T) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = []
   let next = 0
-  const lane = async () => {
-    while (next < all.length) {
+  const worker = async () => {
+    while (next < items.length) {
       const index = next++
-      results[index] = await one(all[index]!, index)
+      results[index] = await map(items[index]!)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(lanes, all.length) }, lane))
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, worker))
   return results
 }

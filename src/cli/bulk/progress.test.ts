@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { plainProgress, terminalProgress } from './progress.ts'
 import { tableOf } from './results.ts'
 
-/** What a terminal shows: enough of one to go up and to clear. */
+/** The lines that a terminal shows; understands cursor up and clear. */
 function screen(columns = 80) {
   const lines: string[] = ['']
   const write = (text: string) => {
@@ -12,34 +12,38 @@ function screen(columns = 80) {
       else if (part === '\n') lines.push('')
       else if (!part.startsWith('\u001b')) {
         lines[lines.length - 1] += part
-        expect(lines.at(-1)!.length, 'a line that wraps').toBeLessThan(columns)
+        expect(lines.at(-1)!.length, 'a line wraps').toBeLessThan(columns)
       }
     }
   }
   return { write, columns: () => columns, lines: () => lines.slice(0, -1) }
 }
 
-describe('the progress of a bulk command', () => {
+describe('progress of a bulk command', () => {
   it('PLUS-13 is a line for every change without a terminal', () => {
     let out = ''
     const progress = plainProgress((text) => {
       out += text
     })
-    progress.working('shop/a', 'asked for')
+    progress.working('shop/a', 'requested')
     progress.ended({ key: 'shop/a', is: 'done', message: 'grown to 2Gi' })
     progress.ended({ key: 'shop/b', is: 'failed', message: 'no\nroom \u001b[31m' })
-    expect(out).toBe('shop/a: asked for\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
+    expect(out).toBe('shop/a: requested\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
   })
 
-  it('PLUS-13 is redrawn in place on a terminal, below finished claims', () => {
+  it('PLUS-13 is redrawn in place below finished claims on a terminal', () => {
     const terminal = screen()
     const progress = terminalProgress(terminal, 3)
-    progress.working('shop/a', 'asked for')
-    progress.working('shop/b', 'asked for')
-    expect(terminal.lines()).toEqual(['  shop/a: asked for', '  shop/b: asked for', '  0 of 3 done'])
-    progress.working('shop/a', 'the storage is growing')
+    progress.working('shop/a', 'requested')
+    progress.working('shop/b', 'requested')
+    expect(terminal.lines()).toEqual(['  shop/a: requested', '  shop/b: requested', '  0 of 3 done'])
+    progress.working('shop/a', 'the driver is expanding the volume')
     progress.ended({ key: 'shop/b', is: 'failed', message: 'no room' })
-    expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', '  shop/a: the storage is growing', '  1 of 3 done'])
+    expect(terminal.lines()).toEqual([
+      'shop/b: FAILED: no room',
+      '  shop/a: the driver is expanding the volume',
+      '  1 of 3 done',
+    ])
     progress.ended({ key: 'shop/a', is: 'done', message: 'grown' })
     expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', 'shop/a: grown'])
   })

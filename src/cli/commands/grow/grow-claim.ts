@@ -1,104 +1,100 @@
-// Expands one claim: writes the size with the resourceVersion that was read, and reports its status. The plan and the meaning
-// of a status are plan.ts.
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+// Expands one claim: writes the size together with the record, and reports the status. The plan and the meaning of a status
+// are plan.ts.
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import { type Client, keyOfObject, type ObjectRef } from '../../../client/index.ts'
+import { type Client, keyOfObject, type ObjectRef, type WriteOptions } from '../../../client/index.ts'
 import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
-import { type ClaimStatus, type ClaimWork, type FinalStatus, latestWarning } from '../../bulk/index.ts'
+import {
+  type Claim,
+  type ClaimStatus,
+  type ClaimWork,
+  changeRecord,
+  type FinalStatus,
+  latestWarning,
+  patchClaim,
+  refOf,
+  rejectionOf,
+  type StartResult,
+  startClaim,
+} from '../../bulk/index.ts'
 import { checkGrowth, type GrowPlan, type GrowTarget, planGrowth } from './plan.ts'
 import { GROW_RECORD, recordOf, textOfRecord } from './record.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
-
-const WRITER = 'stowage-grow'
-/** Conflicts before giving up on a claim that another client keeps changing. */
-const CONFLICTS_MAX = 10
+const FIELD_MANAGER = 'stowage-grow'
 
 export interface GrowingClaim extends ClaimWork {
   /** The plan when the command started. */
   readonly plan: GrowPlan
+  /** Why the claim cannot grow, by the plan or by a dry run on the server; undefined if it can. */
+  reject(): Promise<FinalStatus | undefined>
 }
 
-export function growingClaim(claim: Claim, wish: GrowTarget, client: Client): GrowingClaim {
-  const { namespace = '', name = '' } = claim.metadata
-  const ref = { namespace, name }
-  const plan = planGrowth(claim, wish)
+export function growingClaim(claim: Claim, target: GrowTarget, client: Client): GrowingClaim {
+  const plan = planGrowth(claim, target)
   let to = 'to' in plan ? plan.to : ''
 
   return {
     key: keyOfObject(claim),
     plan,
-    async start(signal) {
-      for (let conflicts = 0; ; conflicts++) {
-        const now = await client.get(persistentVolumeClaimKind, ref, { signal })
-        const { uid, resourceVersion: version = '' } = now.metadata
-        if (uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
-        const next = planGrowth(now, wish)
+    async reject() {
+      if (plan.do === 'refuse') return { is: 'failed', message: plan.because }
+      return plan.do === 'grow' ? rejectionOf(() => writeSize(client, claim, plan, { dryRun: true })) : undefined
+    },
+    start: (signal) =>
+      startClaim(client, claim, signal, (now) => {
+        const next = planGrowth(now, target)
         if ('to' in next) to = next.to
         switch (next.do) {
           case 'refuse':
             return { is: 'failed', message: next.because }
           case 'nothing':
-            return hasAlready(next)
+            return alreadyHas(next)
           case 'follow':
-            return { version }
+            return 'follow'
+          case 'grow':
+            return () => writeSize(client, now, next, { signal })
         }
-        try {
-          return { version: (await ask(client, now, next, { signal })).metadata.resourceVersion ?? '' }
-        } catch (error) {
-          if (!(error instanceof ApiError) || error.code !== 409 || conflicts >= CONFLICTS_MAX) throw error
-        }
-      }
-    },
+      }),
     async check(now) {
-      const standing = checkGrowth(now, to)
-      return standing.is === 'waits for a node' ? whoGrowsTheFileSystem(client, now!, to) : standing
+      const status = checkGrowth(now, to)
+      return status.is === 'waits for a node' ? statusOnNode(client, now!, to) : status
     },
-    explain: () => latestWarning(client, ref),
+    explain: () => latestWarning(client, refOf(claim)),
   }
 }
 
-export const hasAlready = ({ from }: { readonly from: string }): FinalStatus => ({
+export const alreadyHas = ({ from }: { readonly from: string }): FinalStatus => ({
   is: 'nothing',
-  message: `has ${from} already`,
+  message: `already has ${from}`,
 })
 
-/** A dry run on the server. */
-export const tryGrowth = (client: Client, claim: Claim, plan: Extract<GrowPlan, { do: 'grow' }>): Promise<Claim> =>
-  ask(client, claim, plan, { dryRun: true })
-
-function ask(
+async function writeSize(
   client: Client,
-  { metadata: { namespace = '', name = '', uid, resourceVersion } }: Claim,
+  claim: Claim,
   { to, record }: Extract<GrowPlan, { do: 'grow' }>,
-  options: { readonly dryRun?: boolean; readonly signal?: AbortSignal },
-): Promise<Claim> {
-  const annotations = record === undefined ? {} : { [GROW_RECORD]: record && textOfRecord(record) }
-  const body = {
-    metadata: { uid, resourceVersion, annotations },
-    spec: { resources: { requests: { storage: to } } },
-  }
-  const patch = { type: 'merge', body } as const
-  return client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { fieldManager: WRITER, ...options })
+  options: WriteOptions,
+): Promise<StartResult> {
+  const annotations = record === undefined ? undefined : { [GROW_RECORD]: record && textOfRecord(record) }
+  const patch = { annotations, spec: { resources: { requests: { storage: to } } } }
+  const written = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
+  return { version: written.metadata.resourceVersion }
 }
 
 /** All claims have grown: a later run starts a new operation. */
-export async function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
-  const claim = await client.get(persistentVolumeClaimKind, ref)
-  const record = recordOf(claim)
-  if (record === undefined || record === 'unreadable' || record.closed) return
-  const { uid } = claim.metadata
-  const body = { metadata: { uid, annotations: { [GROW_RECORD]: textOfRecord({ ...record, closed: true }) } } }
-  await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, { fieldManager: WRITER })
+export function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
+  const closed = (claim: Claim) => {
+    const record = recordOf(claim)
+    const isOpen = record !== undefined && record !== 'unreadable' && !record.closed
+    return isOpen ? textOfRecord({ ...record, closed: true }) : undefined
+  }
+  return changeRecord(client, ref, GROW_RECORD, closed, { fieldManager: FIELD_MANAGER })
 }
 
-/** The storage has grown. Its file system does when a pod uses it; without one there is nothing to wait for. */
-async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): Promise<ClaimStatus> {
+/** The volume is expanded. A node expands the file system when a pod uses it; without a pod there is nothing to wait for. */
+async function statusOnNode(client: Client, claim: Claim, to: string): Promise<ClaimStatus> {
   const key = keyOfObject(claim)
-  const { namespace = '' } = claim.metadata
+  const { namespace } = claim.metadata
   try {
     const { items } = await client.list(podKind, { namespace })
     const user = items.find(
@@ -108,16 +104,17 @@ async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): 
         pod.status?.phase !== 'Succeeded' &&
         pod.status?.phase !== 'Failed',
     )
-    if (user) return { is: 'working', message: `node ${user.spec?.nodeName} is to grow its file system` }
+    if (user) return { is: 'working', message: `waiting for node ${user.spec?.nodeName} to expand the file system` }
     const size = claim.status?.allocatedResources?.storage ?? claim.spec?.resources?.requests?.storage ?? to
-    if (compareQuantities(size, to) < 0) return { is: 'failed', message: afterThisOne(size, to) }
-    return { is: 'done', message: `grown to ${size} in the storage; its file system follows when a pod next uses it` }
+    if (compareQuantities(size, to) < 0) return { is: 'failed', message: earlierExpansion(size, to) }
+    return { is: 'done', message: `volume expanded to ${size}; the file system follows when a pod next uses it` }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    return { is: 'working', message: 'its file system is to grow on a node' } // not ours to see who uses it
+    // Without permission to list pods, assume that one uses the claim.
+    return { is: 'working', message: 'waiting for a node to expand the file system' }
   }
 }
 
-/** A growth before this one is half done, and only a pod can end it. */
-const afterThisOne = (size: string, to: string): string =>
-  `the storage was grown to ${size} before, and ${to} follows when a pod has used the volume and its file system has ${size}; it goes on without us`
+/** An earlier expansion is not complete on the node, and only a pod can complete it. */
+const earlierExpansion = (size: string, to: string): string =>
+  `an earlier expansion to ${size} waits for a pod to use the volume; ${to} follows after that, in the cluster`

@@ -9,14 +9,14 @@ interface Given {
   request?: string
   capacity?: string
   phase?: string
-  tried?: string
+  attempted?: string
   state?: string
   conditions?: Record<string, string>
   record?: Parameters<typeof textOfRecord>[0] | string
   deleting?: boolean
 }
 
-/** Bound, with 10Gi, unless said otherwise. */
+/** By default bound, with 10Gi. */
 function aClaim({ request = '10Gi', capacity = '10Gi', phase = 'Bound', ...given }: Given = {}): PersistentVolumeClaim {
   const record = typeof given.record === 'string' ? given.record : given.record && textOfRecord(given.record)
   return {
@@ -30,34 +30,30 @@ function aClaim({ request = '10Gi', capacity = '10Gi', phase = 'Bound', ...given
     status: {
       phase: phase as 'Bound',
       capacity: { storage: capacity },
-      ...(given.tried ? { allocatedResources: { storage: given.tried } } : {}),
+      ...(given.attempted ? { allocatedResources: { storage: given.attempted } } : {}),
       ...(given.state ? { allocatedResourceStatuses: { storage: given.state as never } } : {}),
       conditions: Object.entries(given.conditions ?? {}).map(([type, message]) => ({ type, status: 'True', message })),
     },
   } as PersistentVolumeClaim
 }
 
-const by = (size: string, ...interrupted: string[]) => ({ by: size, run: 'now', goesOn: [...interrupted, 'now'] })
+const by = (size: string, ...interrupted: string[]) => ({ by: size, run: 'now', resumes: [...interrupted, 'now'] })
 
-describe('growing a claim to a size', () => {
+describe('planGrowth to a size', () => {
   it.each<[string, Given, object]>([
-    ['asks for it', {}, { do: 'grow', from: '10Gi', to: '20Gi' }],
-    ['follows what was asked for before', { request: '20Gi' }, { do: 'follow', to: '20Gi' }],
-    ['has nothing to do where the volume has it', { request: '20Gi', capacity: '20Gi' }, { do: 'nothing' }],
-    ['has nothing to do where it has more', { request: '30Gi', capacity: '30Gi' }, { do: 'nothing', from: '30Gi' }],
+    ['requests the size', {}, { do: 'grow', from: '10Gi', to: '20Gi' }],
+    ['follows a size that is already requested', { request: '20Gi' }, { do: 'follow', to: '20Gi' }],
+    ['does nothing if the volume has the size', { request: '20Gi', capacity: '20Gi' }, { do: 'nothing' }],
+    ['does nothing if the volume has more', { request: '30Gi', capacity: '30Gi' }, { do: 'nothing', from: '30Gi' }],
     [
-      'goes on where the node is not done, though the size is there',
+      'follows an expansion that is still in progress on the node',
       { request: '20Gi', capacity: '20Gi', state: 'NodeResizeInProgress' },
       { do: 'follow' },
     ],
-    ['has nothing to do where only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
-    ['refuses what waits for its volume', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
-    ['refuses what is being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
-    [
-      'never lowers what was asked for and is not there yet',
-      { request: '30Gi' },
-      { do: 'refuse', because: /asks for 30Gi already/ },
-    ],
+    ['does nothing if only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
+    ['refuses an unbound claim', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
+    ['refuses a claim being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
+    ['never lowers a pending request', { request: '30Gi' }, { do: 'refuse', because: /already requests 30Gi/ }],
   ])('PLUS-13 %s', (_what, given, plan) => {
     const because = (plan as { because?: RegExp }).because
     expect(planGrowth(aClaim(given), { to: '20Gi' })).toMatchObject(
@@ -74,14 +70,14 @@ describe('growing a claim to a size', () => {
   })
 })
 
-describe('growing a claim by a size', () => {
+describe('planGrowth by an amount', () => {
   it.each([
     [{}, '5Gi', '15Gi'],
     [{ request: '20Gi', capacity: '10Gi' }, '5Gi', '25Gi'],
     [{ request: '10Gi', capacity: '50Gi' }, '5Gi', '55Gi'],
     [{ request: '10G', capacity: '10G' }, '5G', '15G'],
     [{ request: '1Gi', capacity: '1Gi' }, '512Mi', '1536Mi'],
-  ])('PLUS-13 counts from what it has or asks for, %j by %s', (given, size, to) => {
+  ])('PLUS-13 adds to the larger of capacity and request: %j by %s', (given, size, to) => {
     expect(planGrowth(aClaim(given), by(size))).toMatchObject({ do: 'grow', to, record: { run: 'now', by: size, to } })
   })
 
@@ -90,10 +86,10 @@ describe('growing a claim by a size', () => {
     const plan = (given: Given) => planGrowth(aClaim({ ...given, record }), by('5Gi', 'before'))
     expect(plan({ request: '15Gi' })).toMatchObject({ do: 'follow', to: '15Gi' })
     expect(plan({ request: '15Gi', capacity: '15Gi' })).toMatchObject({ do: 'nothing' })
-    expect(plan({ request: '10Gi' }), 'taken back by its user').toMatchObject({ do: 'grow', to: '15Gi', record })
+    expect(plan({ request: '10Gi' }), 'lowered by the user').toMatchObject({ do: 'grow', to: '15Gi', record })
   })
 
-  it('PLUS-13 does not grow a claim whose record is closed again', () => {
+  it('PLUS-13 does not grow a claim twice in one run, even if its record is closed', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi', closed: true } as const
     const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
     expect(planGrowth(grown, by('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
@@ -101,10 +97,10 @@ describe('growing a claim by a size', () => {
   })
 
   it('PLUS-13 adds to a size in progress, not to an infeasible one', () => {
-    const wanted = { request: '60Gi', tried: '60Gi' }
+    const wanted = { request: '60Gi', attempted: '60Gi' }
     expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
       do: 'refuse',
-      because: 'it asks for 60Gi, which cannot be had; lower its request first',
+      because: 'it requests 60Gi, which the driver cannot provide; lower its request first',
     })
     expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
       do: 'grow',
@@ -124,7 +120,7 @@ describe('growing a claim by a size', () => {
 
   it('PLUS-13 never requests less than the current size, for any claim', () => {
     const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
-    const wish = fc.oneof(
+    const target = fc.oneof(
       size.map((to) => ({ to })),
       size.map((one) => by(one, 'before')),
     )
@@ -133,7 +129,7 @@ describe('growing a claim by a size', () => {
       { nil: undefined },
     )
     fc.assert(
-      fc.property(size, size, record, wish, (request, capacity, of, wanted) => {
+      fc.property(size, size, record, target, (request, capacity, of, wanted) => {
         const plan = planGrowth(aClaim({ request, capacity, ...(of ? { record: of } : {}) }), wanted)
         if (plan.do === 'grow') expect(compareQuantities(plan.to, request)).toBeGreaterThan(0)
         if (plan.do === 'nothing') expect(compareQuantities(plan.to, capacity)).toBeLessThanOrEqual(0)
@@ -142,56 +138,56 @@ describe('growing a claim by a size', () => {
   })
 })
 
-describe('the status of a claim', () => {
+describe('checkGrowth', () => {
   const failed = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
   it.each<[string, Given, object]>([
-    ['nobody has begun', {}, { is: 'working', message: 'asked for' }],
+    ['waits for the controller', {}, { is: 'working', message: 'requested' }],
     [
-      'the driver is at work',
+      'waits for the driver',
       { state: 'ControllerResizeInProgress' },
-      { is: 'working', message: 'the storage is growing' },
+      { is: 'working', message: 'the driver is expanding the volume' },
     ],
     [
-      'the driver failed and is asked again',
+      'shows the error that the controller retries',
       { state: 'ControllerResizeInProgress', conditions: failed },
-      { is: 'working', message: 'tried again: no room' },
+      { is: 'working', message: 'retrying: no room' },
     ],
     [
-      'the driver cannot',
-      { state: 'ControllerResizeInfeasible', tried: '20Gi', conditions: failed },
+      'fails if the driver cannot provide the size',
+      { state: 'ControllerResizeInfeasible', attempted: '20Gi', conditions: failed },
       { is: 'failed', message: 'no room' },
     ],
     [
-      'the driver could not do more, and has not been asked for this yet',
-      { state: 'ControllerResizeInfeasible', tried: '90Gi', conditions: failed },
+      'ignores that an earlier size was infeasible',
+      { state: 'ControllerResizeInfeasible', attempted: '90Gi', conditions: failed },
       { is: 'working' },
     ],
     [
-      'the node cannot',
-      { state: 'NodeResizeInfeasible', tried: '20Gi', conditions: failed },
+      'fails if the node cannot provide the size',
+      { state: 'NodeResizeInfeasible', attempted: '20Gi', conditions: failed },
       { is: 'failed', message: 'no tools' },
     ],
-    ['the node is to grow it', { state: 'NodeResizePending' }, { is: 'waits for a node' }],
+    ['waits for a node', { state: 'NodeResizePending' }, { is: 'waits for a node' }],
     [
-      'the node is to grow it, by an old resizer',
+      'waits for a node if an old resizer set only the condition',
       { conditions: { FileSystemResizePending: 'x' } },
       { is: 'waits for a node' },
     ],
     [
-      'the node is at work',
+      'waits while the node expands the file system',
       { state: 'NodeResizeInProgress' },
-      { is: 'working', message: 'the node is growing its file system' },
+      { is: 'working', message: 'the node is expanding the file system' },
     ],
-    ['it has the size', { capacity: '20Gi' }, { is: 'done', message: 'grown to 20Gi' }],
-    ['it has more', { capacity: '21Gi' }, { is: 'done', message: 'grown to 21Gi' }],
+    ['is done when the volume has the size', { capacity: '20Gi' }, { is: 'done', message: 'grown to 20Gi' }],
+    ['is done when the volume has more', { capacity: '21Gi' }, { is: 'done', message: 'grown to 21Gi' }],
     [
-      'its user took it back',
+      'fails if the request was lowered',
       { request: '12Gi' },
       { is: 'failed', message: 'its request was lowered to 12Gi meanwhile' },
     ],
-    ['it is being deleted', { deleting: true }, { is: 'failed', message: 'it is being deleted' }],
-  ])('PLUS-13 tells when %s', (_what, given, standing) => {
-    expect(checkGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(standing)
+    ['fails if the claim is being deleted', { deleting: true }, { is: 'failed', message: 'it is being deleted' }],
+  ])('PLUS-13 %s', (_what, given, status) => {
+    expect(checkGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(status)
   })
 
   it('PLUS-13 fails if the claim was deleted', () => {

@@ -1,6 +1,5 @@
 // The record of `stowage grow --by`, an annotation on the claim: amount, target size and run. It is written together with the
 // size and closed when all claims have grown, so that an interrupted run can be resumed and no claim grows twice.
-
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { isQuantity } from '../../../api/quantity.ts'
 

@@ -13,32 +13,32 @@ import { growClaims } from './run.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
-let trial: ServerFixture
+let fixture: ServerFixture
 let client: Client
-/** What the controller makes of a claim that asks for more. Default: it grows. */
+/** The status that the controller writes for a requested size. Default: the volume has the size. */
 let controller: (name: string, wanted: string) => object | undefined
 let over: AbortController
-let playing: Promise<void>
+let controllerRun: Promise<void>
 
 beforeEach(async () => {
-  trial = await createServerFixture()
-  client = inProcessClient(trial.server.objects, SYSTEM_USER)
-  await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+  fixture = await createServerFixture()
+  client = inProcessClient(fixture.server.objects, SYSTEM_USER)
+  await fixture.post('/apis/storage.k8s.io/v1/storageclasses', {
     metadata: { name: 'grows' },
     provisioner: 'd.example.com',
     allowVolumeExpansion: true,
   })
   controller = (_name, storage) => ({ capacity: { storage } })
   over = new AbortController()
-  playing = playController()
+  controllerRun = runController()
 })
 afterEach(async () => {
   over.abort()
-  await playing
-  await trial.store.close()
+  await controllerRun
+  await fixture.store.close()
 })
 
-async function playController(): Promise<void> {
+async function runController(): Promise<void> {
   const seen = new Map<string, string>()
   for await (const event of client.watch(persistentVolumeClaimKind, { signal: over.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
@@ -53,7 +53,7 @@ async function playController(): Promise<void> {
 }
 
 const setStatus = async (name: string, status: object) => {
-  const answer = await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  const answer = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
 }
 
@@ -63,11 +63,11 @@ const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, cla
     storageClassName: className,
     resources: { requests: { storage: size } },
   }
-  const answer = await trial.post(CLAIMS, { metadata: { name, labels }, spec })
+  const answer = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
   expect(answer.status, answer.text).toBe(201)
   await setStatus(name, { phase: 'Bound', capacity: { storage: size } })
 }
-const claim = async (name: string) => (await trial.get(`${CLAIMS}/${name}`)).json
+const claim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
 const requestOf = async (name: string) => (await claim(name)).spec.resources.requests.storage
 const recordOf = async (name: string) => JSON.parse((await claim(name)).metadata.annotations?.[GROW_RECORD] ?? 'null')
 
@@ -87,11 +87,11 @@ function grow(
   const { names = [], ...rest } = flags
   const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' }
   const request = { ...readRequest(names, { ...defaults, ...rest }), namespace: 'default' }
-  const tell = (text: string) => {
+  const record = (text: string) => {
     out += text
     write(text)
   }
-  const deps = { clock: trial.clock, random, signal, env: {}, terminal: undefined, write: tell }
+  const deps = { clock: fixture.clock, random, signal, env: {}, terminal: undefined, write: record }
   return growClaims(through, request, deps).then(
     () => ({ code: 0, out }),
     (error) => {
@@ -104,9 +104,9 @@ function grow(
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let turn = 0; turn < 2_000; turn++) {
     if (await condition()) return
-    await trial.clock.nextTurn()
+    await fixture.clock.nextTurn()
   }
-  throw new Error('what was waited for did not come')
+  throw new Error('the condition did not become true')
 }
 
 describe('stowage grow', () => {
@@ -116,7 +116,7 @@ describe('stowage grow', () => {
     expect(code).toBe(0)
     expect(await requestOf('orders')).toBe('20Gi')
     expect(out).toContain('default/orders: grown to 20Gi\n')
-    expect(out).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the size that was asked for.\n')
+    expect(out).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the requested size.\n')
   })
 
   it('PLUS-13 expands all claims with a label in natural order, one at a time', async () => {
@@ -142,7 +142,7 @@ describe('stowage grow', () => {
       return names.filter((_, index) => sizes[index] === '20Gi')
     }
     await until(async () => (await growing()).length === 2)
-    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
     expect(await growing()).toEqual(['a', 'b'])
     controller = (_name, storage) => ({ capacity: { storage } })
     for (const name of ['a', 'b']) await setStatus(name, { capacity: { storage: '20Gi' } })
@@ -154,9 +154,9 @@ describe('stowage grow', () => {
     for (const name of ['a', 'b']) await aClaim(name)
     const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
     await until(async () => (await requestOf('a')) === '20Gi')
-    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
     expect(await requestOf('b')).toBe('10Gi')
-    await trial.clock.advance(60_000)
+    await fixture.clock.advance(60_000)
     expect((await running).code).toBe(0)
     expect(await requestOf('b')).toBe('20Gi')
   })
@@ -172,10 +172,8 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
     expect(out).toContain('default/b: FAILED: the pool has 5Gi left')
-    expect(out).toContain('c      10Gi  20Gi  not begun  stopped after failures before it')
-    expect(out).toContain(
-      '1 of 3 claims have the size that was asked for, 1 failed. Run the same command again to go on.',
-    )
+    expect(out).toContain('c      10Gi  20Gi  not begun  stopped after earlier failures')
+    expect(out).toContain('1 of 3 claims have the requested size, 1 failed. Run the same command again to continue.')
     expect(await requestOf('c')).toBe('10Gi')
 
     await setStatus('b', { allocatedResourceStatuses: null, conditions: null, capacity: { storage: '20Gi' } })
@@ -194,7 +192,7 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
     expect(code).toBe(1)
     expect(await Promise.all(['a', 'b', 'c', 'd'].map(requestOf))).toEqual(['20Gi', '20Gi', '20Gi', '10Gi'])
-    expect(out).toContain('the node cannot make it 20Gi')
+    expect(out).toContain('the node cannot expand it to 20Gi')
   })
 
   it('PLUS-13 changes nothing if the server would reject one claim', async () => {
@@ -203,27 +201,27 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
     expect(code).toBe(1)
     expect(out).toContain('the storageclass that provisions the pvc must support resize')
-    expect(out).toContain('nothing was changed, because others cannot grow')
+    expect(out).toContain('nothing was changed, because other claims cannot grow')
     expect(await requestOf('a')).toBe('10Gi')
-    expect((await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })).code, 'unless told to go on').toBe(1)
+    expect((await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })).code, 'with --max-failures').toBe(1)
     expect(await requestOf('a')).toBe('20Gi')
   })
 
   it('PLUS-13 --dry-run validates on the server and changes nothing', async () => {
     await aClaim('a')
     await aClaim('b', { size: '30Gi' })
-    const before = trial.store.revision
+    const before = fixture.store.revision
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
     expect(code).toBe(0)
     expect(out).toBe(
-      '\nCLAIM  FROM  TO    RESULT      WHY\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   has 30Gi already\n',
+      '\nCLAIM  FROM  TO    RESULT      WHY\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   already has 30Gi\n',
     )
     const quota = { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '45Gi' } } }
-    await trial.post('/api/v1/namespaces/default/resourcequotas', quota)
+    await fixture.post('/api/v1/namespaces/default/resourcequotas', quota)
     const refused = await grow({ names: ['a'], to: '20Gi', dryRun: true })
     expect(refused.code).toBe(1)
     expect(refused.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
-    expect(trial.store.revision).toBeLessThan(before + 10)
+    expect(fixture.store.revision).toBeLessThan(before + 10)
     expect(await requestOf('a')).toBe('10Gi')
   })
 
@@ -242,7 +240,7 @@ describe('stowage grow', () => {
     await aClaim('a')
     controller = () => undefined
     const { uid } = (await claim('a')).metadata
-    await trial.post('/api/v1/namespaces/default/events', {
+    await fixture.post('/api/v1/namespaces/default/events', {
       metadata: { name: 'e' },
       involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'a', uid },
       type: 'Warning',
@@ -251,9 +249,11 @@ describe('stowage grow', () => {
     })
     const running = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
     await until(async () => (await requestOf('a')) === '20Gi')
-    const { code, out } = await trial.advanceUntilSettled(running)
+    const { code, out } = await fixture.advanceUntilSettled(running)
     expect(code).toBe(1)
-    expect(out).toContain('FAILED: not done within 300 s (asked for; the driver is not there); it goes on without us')
+    expect(out).toContain(
+      'FAILED: not done within 300 s (requested; the driver is not there); it continues in the cluster',
+    )
   })
 
   it('PLUS-13 waits for a node only if a pod uses the claim', async () => {
@@ -265,7 +265,7 @@ describe('stowage grow', () => {
     })
     const idle = await grow({ names: ['idle'], to: '20Gi' })
     expect(idle).toMatchObject({ code: 0 })
-    expect(idle.out).toContain('grown to 20Gi in the storage; its file system follows when a pod next uses it')
+    expect(idle.out).toContain('volume expanded to 20Gi; the file system follows when a pod next uses it')
 
     await client.create(podKind, {
       metadata: { namespace: 'default', name: 'user' },
@@ -281,13 +281,15 @@ describe('stowage grow', () => {
       ended = true
     })
     await until(async () => (await claim('busy')).status.allocatedResourceStatuses !== undefined)
-    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
     expect(ended).toBe(false)
     await setStatus('busy', { capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
-    expect((await busy).out).toContain('default/busy: node n1 is to grow its file system\ndefault/busy: grown to 20Gi')
+    expect((await busy).out).toContain(
+      'default/busy: waiting for node n1 to expand the file system\ndefault/busy: grown to 20Gi',
+    )
   })
 
-  it('PLUS-13 tells a pending node expansion from the requested one', async () => {
+  it('PLUS-13 fails a claim whose earlier expansion waits for a pod', async () => {
     await aClaim('idle')
     controller = () => ({
       allocatedResources: { storage: '15Gi' },
@@ -296,7 +298,7 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ names: ['idle'], to: '20Gi' })
     expect(code).toBe(1)
     expect(out).toContain(
-      'FAILED: the storage was grown to 15Gi before, and 20Gi follows when a pod has used the volume',
+      'FAILED: an earlier expansion to 15Gi waits for a pod to use the volume; 20Gi follows after that',
     )
   })
 
@@ -310,7 +312,7 @@ describe('stowage grow', () => {
       get: async (kind, ref, options) => {
         if (refusals === 1) {
           refusals++
-          throw unavailable('nobody is there')
+          throw unavailable('the server is down')
         }
         return client.get(kind, ref, options)
       },
@@ -322,11 +324,11 @@ describe('stowage grow', () => {
         return done
       },
     }
-    const { code, out } = await trial.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { through }))
+    const { code, out } = await fixture.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { through }))
     expect(code).toBe(0)
     expect(await requestOf('a')).toBe('15Gi')
-    expect(patches).toBe(2) // the size, and the end of its record
-    expect(out).toContain('the server cannot be asked just now (the connection broke)')
+    expect(patches).toBe(2) // the size, and the closed record
+    expect(out).toContain('waiting for the server (the connection broke)')
   })
 
   it('PLUS-13 does not overwrite a concurrent change', async () => {
@@ -337,14 +339,14 @@ describe('stowage grow', () => {
       patch: async (kind, ref, patch, options) => {
         if (!options?.dryRun && isFirst) {
           isFirst = false
-          await trial.patch(`${CLAIMS}/a`, { spec: { resources: { requests: { storage: '30Gi' } } } }, 'merge')
+          await fixture.patch(`${CLAIMS}/a`, { spec: { resources: { requests: { storage: '30Gi' } } } }, 'merge')
         }
         return client.patch(kind, ref, patch, options)
       },
     }
     const { out } = await grow({ names: ['a'], to: '20Gi' }, { through })
     expect(await requestOf('a')).toBe('30Gi')
-    expect(out).toMatch(/unchanged|asks for 30Gi already/)
+    expect(out).toMatch(/unchanged|already requests 30Gi/)
   })
 
   it('PLUS-13 fails a claim that is deleted or recreated', async () => {
@@ -352,8 +354,8 @@ describe('stowage grow', () => {
     controller = () => undefined
     const running = grow({ names: ['a'], to: '20Gi' })
     await until(async () => (await requestOf('a')) === '20Gi')
-    await trial.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
-    await trial.delete(`${CLAIMS}/a`)
+    await fixture.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
+    await fixture.delete(`${CLAIMS}/a`)
     expect((await running).out).toMatch(/FAILED: it (was|is being) deleted/)
   })
 
@@ -365,10 +367,10 @@ describe('stowage grow', () => {
       /No claim in namespace default has the labels/,
     ],
     ['names and labels', { names: ['a'], selector: 'a=b', to: '1Gi' }, /not both/],
-    ['neither', { to: '1Gi' }, /Which claims/],
-    ['labels that are none', { selector: '!!', to: '1Gi' }, /--selector "!!"/],
-    ['labels that select everything', { selector: ' ', to: '1Gi' }, /would select every claim/],
-  ])('PLUS-13 message what is wrong: %s', async (_what, flags, words) => {
+    ['neither names nor labels', { to: '1Gi' }, /Which claims/],
+    ['an invalid selector', { selector: '!!', to: '1Gi' }, /--selector "!!"/],
+    ['an empty selector', { selector: ' ', to: '1Gi' }, /would select every claim/],
+  ])('PLUS-13 explains %s', async (_what, flags, words) => {
     await expect(grow(flags)).rejects.toThrow(words)
   })
 
@@ -377,11 +379,11 @@ describe('stowage grow', () => {
     [{ to: '1Gi', by: '1Gi' }, /not both/],
     [{ to: 'big' }, /--to "big": expected a size/],
     [{ to: '0' }, /expected a size above 0/],
-    [{ by: '-1Gi' }, /nothing is ever lowered by growing/],
+    [{ by: '-1Gi' }, /grow never lowers a request/],
     [{ to: '1Gi', parallel: '0' }, /--parallel "0": expected a whole number from 1/],
     [{ to: '1Gi', maxFailures: '-1' }, /--max-failures/],
     [{ to: '1Gi', timeout: 'soon' }, /--timeout "soon": expected a duration/],
-  ])('PLUS-13 refuses the flags %j', async (flags, words) => {
+  ])('PLUS-13 rejects the flags %j', async (flags, words) => {
     expect(() => grow({ names: ['a'], ...flags })).toThrow(words)
   })
 })
@@ -414,18 +416,19 @@ describe('stowage grow --by', () => {
         },
       }
       const selector = `app=db-${point}`
-      let said = ''
-      const isDead = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
-      const first = grow({ selector, by: '5Gi' }, { through, write: (text) => (said += text) })
-      if ((await Promise.race([first, isDead]))?.code === 0) {
+      let output = ''
+      const crashed = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
+      const first = grow({ selector, by: '5Gi' }, { through, write: (text) => (output += text) })
+      if ((await Promise.race([first, crashed]))?.code === 0) {
         expect(writes, 'three sizes, three records').toBe(6)
         break
       }
       await until(async () => (await claim(`a-${point}`)).status.capacity.storage === '15Gi')
-      if (point > 3) expect(said, 'what has grown was told before it was noted').toContain('All 3 claims have the size')
+      if (point > 3)
+        expect(output, 'printed before the records are closed').toContain('All 3 claims have the requested size')
       if (point < 6) {
         const again = await grow({ selector, by: '5Gi' })
-        expect(again.out, `after write ${point}`).toContain('A run was interrupted before: going on with it.')
+        expect(again.out, `after write ${point}`).toContain('Resuming an interrupted run.')
         expect(again.code).toBe(0)
       }
       for (const name of names) {
@@ -444,10 +447,10 @@ describe('stowage grow --by', () => {
         ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } }
         : { capacity: { storage } }
     expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(1)
-    await trial.patch(`${CLAIMS}/b`, { spec: { resources: { requests: { storage: '10Gi' } } } }, 'merge')
+    await fixture.patch(`${CLAIMS}/b`, { spec: { resources: { requests: { storage: '10Gi' } } } }, 'merge')
     await setStatus('b', { allocatedResources: null, allocatedResourceStatuses: null })
     controller = (_name, storage) => ({ capacity: { storage } })
-    playing = Promise.all([playing, playController()]).then(() => {})
+    controllerRun = Promise.all([controllerRun, runController()]).then(() => {})
     expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
   })
@@ -462,7 +465,7 @@ describe('stowage grow --by', () => {
     expect((await first).code).toBe(130)
     const other = await grow({ names: ['a'], by: '7Gi' })
     expect(other.out).toContain(
-      'growing it by 5Gi, to 15Gi, was interrupted; run that again first, or say the size by --to',
+      'growing it by 5Gi, to 15Gi, was interrupted; run that command again first, or set the size with --to',
     )
     await setStatus('a', { capacity: { storage: '15Gi' } })
     controller = (_name, storage) => ({ capacity: { storage } })

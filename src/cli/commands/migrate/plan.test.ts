@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Claim } from '../../bulk/index.ts'
 import { checkMove, type Operation, planMove } from './plan.ts'
 import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
 import { selectBackward, selectForward } from './select.ts'
@@ -8,15 +9,16 @@ interface Parts {
   name?: string
   className?: string
   record?: MigrateRecord | string
-  phase?: string
+  phase?: 'Bound' | 'Pending'
   status?: object
   metadata?: object
 }
-const aClaim = ({ name = 'c', className, record, phase = 'Bound', status = {}, metadata = {} }: Parts = {}): any => ({
+const aClaim = ({ name = 'c', className, record, phase = 'Bound', status = {}, metadata = {} }: Parts = {}): Claim => ({
   metadata: {
     namespace: 'shop',
     name,
     uid: name,
+    resourceVersion: '1',
     ...(record === undefined
       ? {}
       : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : textOfRecord(record) } }),
@@ -29,7 +31,7 @@ const RECORD: MigrateRecord = { id: 'm-1', from: 'silver', to: 'gold' }
 const FORWARD: Operation = { ...RECORD, isUndo: false }
 const UNDO: Operation = { ...RECORD, isUndo: true }
 
-describe('the plan for a claim of a migration', () => {
+describe('planMove', () => {
   it('PLUS-4 moves a claim of the class and records its old class', () => {
     expect(planMove(aClaim({ className: 'silver' }), FORWARD)).toEqual({ do: 'move', to: 'gold', record: RECORD })
   })
@@ -39,7 +41,7 @@ describe('the plan for a claim of a migration', () => {
     expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
-      because: 'its class is bronze by now; left alone',
+      because: 'its class is now bronze; left unchanged',
     })
   })
 
@@ -53,7 +55,7 @@ describe('the plan for a claim of a migration', () => {
       do: 'follow',
       to: 'silver',
     })
-    for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'not ours']) {
+    for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'other content']) {
       expect(planMove(aClaim({ className: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
         do: 'leave',
       })
@@ -71,82 +73,108 @@ describe('the plan for a claim of a migration', () => {
   })
 })
 
-describe('the status of a claim', () => {
+describe('checkMove', () => {
   const modify = (status: string, target = 'gold') => ({
     modifyVolumeStatus: { status, targetVolumeAttributesClassName: target },
   })
   const error = { conditions: [{ type: 'ModifyVolumeError', status: 'True', message: 'iops too high' }] }
   const current = (name: string) => ({ currentVolumeAttributesClassName: name })
-  const look = (status: object, className = 'gold', to = 'gold') => checkMove(aClaim({ className, status }), to)
+  const statusOf = (status: object, className = 'gold', to = 'gold') => checkMove(aClaim({ className, status }), to)
 
   it.each([
-    ['just asked for', current('silver'), 'working', 'asked for'],
-    ['about something earlier', { ...current('silver'), ...modify('Infeasible', 'bronze') }, 'working', 'asked for'],
-    ['waiting', { ...current('silver'), ...modify('Pending') }, 'working', 'it cannot begin yet'],
+    ['waits for the controller', current('silver'), 'working', 'requested'],
     [
-      'at the driver',
+      'ignores the status of an earlier class',
+      { ...current('silver'), ...modify('Infeasible', 'bronze') },
+      'working',
+      'requested',
+    ],
+    [
+      'waits while the modification is pending',
+      { ...current('silver'), ...modify('Pending') },
+      'working',
+      'the modification is pending',
+    ],
+    [
+      'waits for the driver',
       { ...current('silver'), ...modify('InProgress') },
       'working',
-      'the driver is changing its volume',
+      'the driver is modifying the volume',
     ],
-    ['tried again', { ...modify('InProgress'), ...error }, 'working', 'tried again: iops too high'],
-    ['refused', { ...modify('Infeasible'), ...error }, 'failed', 'iops too high; its volume is as it was'],
     [
-      'refused in a sentence',
+      'shows the error that the controller retries',
+      { ...modify('InProgress'), ...error },
+      'working',
+      'retrying: iops too high',
+    ],
+    [
+      'fails if the driver rejects the class',
+      { ...modify('Infeasible'), ...error },
+      'failed',
+      'iops too high; its volume is unchanged',
+    ],
+    [
+      'continues the sentence of the driver',
       { ...modify('Infeasible'), conditions: [{ type: 'ModifyVolumeError', message: 'No such tier.' }] },
       'failed',
-      'No such tier; its volume is as it was',
+      'No such tier; its volume is unchanged',
     ],
-    ['refused without a word', modify('Infeasible'), 'failed', 'the driver refuses the class; its volume is as it was'],
     [
-      'there, not settled',
+      'fails without a message of the driver',
+      modify('Infeasible'),
+      'failed',
+      'the driver rejects the class; its volume is unchanged',
+    ],
+    [
+      'waits until the modification has ended',
       { ...current('gold'), ...modify('InProgress') },
       'working',
-      'the driver is changing its volume',
+      'the driver is modifying the volume',
     ],
-    ['there', current('gold'), 'done', 'gold is in effect'],
+    ['is done when the class is in effect', current('gold'), 'done', 'gold is in effect'],
   ])('PLUS-4 %s', (_, status, is, message) => {
-    expect(look(status)).toEqual({ is, message })
+    expect(statusOf(status)).toEqual({ is, message })
   })
 
   it('PLUS-4 is done without a class as soon as nothing is in progress', () => {
-    expect(look(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
-    expect(look(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
+    expect(statusOf(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
+    expect(statusOf(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
   })
 
   it('PLUS-4 fails a claim that was deleted or changed by another client', () => {
     expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'it was deleted' })
-    expect(look({}, 'bronze')).toMatchObject({
+    expect(statusOf({}, 'bronze')).toMatchObject({
       is: 'failed',
-      message: expect.stringContaining('bronze by somebody else'),
+      message: expect.stringContaining('another client changed its class to bronze'),
     })
   })
 })
 
-describe('the claims of an operation', () => {
-  const names = (choice: { claims: readonly any[] } | undefined) => choice?.claims.map(({ metadata }) => metadata.name)
+describe('selection of claims', () => {
+  const names = (choice: { claims: readonly Claim[] } | undefined) =>
+    choice?.claims.map(({ metadata }) => metadata.name)
 
-  it('PLUS-4 are all claims of the class in natural order', () => {
+  it('PLUS-4 selects all claims of the class in natural order', () => {
     const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, className: 'silver' }))
     const choice = selectForward([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
-    expect([names(choice), choice.operation.id, choice.goesOn]).toEqual([['db-2', 'db-10'], 'm-9', false])
+    expect([names(choice), choice.operation.id, choice.isResumed]).toEqual([['db-2', 'db-10'], 'm-9', false])
   })
 
-  it('PLUS-4 resume an interrupted operation under its id, not a completed one', () => {
+  it('PLUS-4 resumes an interrupted operation under its id, not a completed one', () => {
     const rest = aClaim({ name: 'b', className: 'silver' })
-    const begun = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), rest]
-    const open = selectForward(begun(RECORD), { ...RECORD, newId: 'm-9' })
-    expect([names(open), open.operation.id, open.goesOn]).toEqual([['a', 'b'], 'm-1', true])
-    const closed = selectForward(begun({ ...RECORD, closed: true }), { ...RECORD, newId: 'm-9' })
-    expect([names(closed), closed.operation.id, closed.goesOn]).toEqual([['b'], 'm-9', false])
+    const started = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), rest]
+    const open = selectForward(started(RECORD), { ...RECORD, newId: 'm-9' })
+    expect([names(open), open.operation.id, open.isResumed]).toEqual([['a', 'b'], 'm-1', true])
+    const closed = selectForward(started({ ...RECORD, closed: true }), { ...RECORD, newId: 'm-9' })
+    expect([names(closed), closed.operation.id, closed.isResumed]).toEqual([['b'], 'm-9', false])
   })
 
-  it('PLUS-4 treat no class and an empty class the same', () => {
+  it('PLUS-4 treats no class and an empty class the same', () => {
     const claims = [aClaim({ name: 'a' }), aClaim({ name: 'b', className: '' }), aClaim({ name: 'c', className: 'x' })]
     expect(names(selectForward(claims, { from: '', to: 'gold', newId: 'm-9' }))).toEqual(['a', 'b'])
   })
 
-  it('PLUS-4 for undo are those with its record; an ambiguous undo lists all operations', () => {
+  it('PLUS-4 selects claims with the record for undo, and lists all operations if several match', () => {
     const claims = [
       aClaim({ name: 'a', className: 'gold', record: { ...RECORD, closed: true } }),
       aClaim({ name: 'b', className: 'gold' }),
@@ -161,7 +189,7 @@ describe('the claims of an operation', () => {
   })
 })
 
-describe('the record on a claim', () => {
+describe('record on a claim', () => {
   it('PLUS-4 round-trips; other content is ignored', () => {
     const text = fc.string()
     const record = fc
@@ -182,8 +210,8 @@ describe('the record on a claim', () => {
         fc.array(fc.nat(6), { maxLength: 5 }),
         (start, interruptions) => {
           let claims = start.map((className, index) => aClaim({ name: `c-${index}`, className }))
-          /** So many claims of the set are moved before the run is interrupted. */
-          const run = (operation: Operation, set: readonly any[], upTo: number) => {
+          /** Moves the first `upTo` claims of the set; then the run is interrupted. */
+          const run = (operation: Operation, set: readonly Claim[], upTo: number) => {
             for (const claim of set.slice(0, upTo)) {
               const plan = planMove(claim, operation)
               if (plan.do !== 'move') continue
@@ -198,14 +226,14 @@ describe('the record on a claim', () => {
           }
           const ids = new Set(claims.flatMap((claim) => recordOf(claim)?.id ?? []))
           expect(ids.size).toBe(start.includes('silver') ? 1 : 0)
-          expect(claims.map(({ spec }) => spec.volumeAttributesClassName)).toEqual(
+          expect(claims.map(({ spec }) => spec?.volumeAttributesClassName)).toEqual(
             start.map((className) => (className === 'silver' ? 'gold' : className)),
           )
           for (const upTo of [...interruptions, 6]) {
             const choice = selectBackward(claims, {})
             if (choice) run(choice.operation, choice.claims, upTo)
           }
-          expect(claims.map(({ spec }) => spec.volumeAttributesClassName)).toEqual(start)
+          expect(claims.map(({ spec }) => spec?.volumeAttributesClassName)).toEqual(start)
         },
       ),
     )

@@ -1,6 +1,6 @@
 // The plan and the status of one claim of `stowage migrate`. Pure. Selection is select.ts, writing is migrate-claim.ts.
-//   forward   its class is FROM: write TO      TO, by this operation: follow      another: not ours any more
-//   undo      its class is TO: write FROM      FROM: follow                       another: not ours any more
+//   forward   class FROM: write TO      class TO, by this operation: follow      another class: leave
+//   undo      class TO: write FROM      class FROM: follow                       another class: leave
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { ClaimStatus } from '../../bulk/index.ts'
 import { type MigrateRecord, recordOf } from './record.ts'
@@ -16,6 +16,9 @@ export interface Operation {
   readonly isUndo: boolean
 }
 
+/** The class that its claims have in the end. */
+export const finalClassOf = ({ from, to, isUndo }: Operation): string => (isUndo ? from : to)
+
 export type MovePlan =
   /** Write this class and record. */
   | { readonly do: 'move'; readonly to: string; readonly record: MigrateRecord }
@@ -29,18 +32,18 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
   const [start, end] = isUndo ? [to, from] : [from, to]
   if (claim.metadata.deletionTimestamp) return { do: 'refuse', because: 'it is being deleted' }
   const record = recordOf(claim)
-  const isOurs = record?.id === id
+  const hasRecord = record?.id === id
   const className = classOf(claim)
-  if (isUndo && !isOurs) return { do: 'leave', because: 'another operation has moved it since; left alone' }
+  if (isUndo && !hasRecord) return { do: 'leave', because: 'another operation has moved it since; left unchanged' }
   if (className === start) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
-      return { do: 'refuse', because: `it is ${phase}, and only a claim that has its volume can change its class` }
+      return { do: 'refuse', because: `it is ${phase}, and only a bound claim can change its class` }
     }
     return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
-  if (className === end && isOurs) return { do: 'follow', to: end }
-  return { do: 'leave', because: `its class is ${shown(className)} by now; left alone` }
+  if (className === end && hasRecord) return { do: 'follow', to: end }
+  return { do: 'leave', because: `its class is now ${shown(className)}; left unchanged` }
 }
 
 /** The status of a claim that moves to a class. */
@@ -49,20 +52,20 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const className = classOf(claim)
   if (className !== to) {
-    return { is: 'failed', message: `its class was changed to ${shown(className)} by somebody else; left alone` }
+    return { is: 'failed', message: `another client changed its class to ${shown(className)}; left unchanged` }
   }
   const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
-  const said = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
+  const error = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
   const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
   // Some controllers leave the last attempt in the status when no class is requested any more.
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
   if (current === to && isIdle) return { is: 'done', message: `${shown(to)} is in effect` }
   if (target === to && status === 'Infeasible') {
-    return { is: 'failed', message: `${withoutStop(said ?? 'the driver refuses the class')}; its volume is as it was` }
+    return { is: 'failed', message: `${withoutStop(error ?? 'the driver rejects the class')}; its volume is unchanged` }
   }
-  if (target !== to || status === undefined) return { is: 'working', message: 'asked for' }
-  if (status === 'Pending') return { is: 'working', message: said ?? 'it cannot begin yet' }
-  return { is: 'working', message: said ? `tried again: ${said}` : 'the driver is changing its volume' }
+  if (target !== to || status === undefined) return { is: 'working', message: 'requested' }
+  if (status === 'Pending') return { is: 'working', message: error ?? 'the modification is pending' }
+  return { is: 'working', message: error ? `retrying: ${error}` : 'the driver is modifying the volume' }
 }
 
 export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''

@@ -15,45 +15,45 @@ import { migrateClaims } from './run.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
-let trial: ServerFixture
+let fixture: ServerFixture
 let client: Client
-/** What the controller makes of a claim whose class is not in effect. Default: it comes into effect. */
+/** The status that the controller writes for a requested class. Default: the class is in effect. */
 let controller: (name: string, wanted: string) => object | undefined
 let over: AbortController
-let playing: Promise<void>
+let controllerRun: Promise<void>
 
 const settled = (wanted: string) => ({
   currentVolumeAttributesClassName: wanted || null,
   modifyVolumeStatus: null,
   conditions: null,
 })
-const refuses = (wanted: string, message: string) => ({
+const infeasible = (wanted: string, message: string) => ({
   modifyVolumeStatus: { status: 'Infeasible', targetVolumeAttributesClassName: wanted },
   conditions: [{ type: 'ModifyVolumeError', status: 'True', message }],
 })
 
 beforeEach(async () => {
-  trial = await createServerFixture()
-  await begin()
+  fixture = await createServerFixture()
+  await start()
   for (const name of ['silver', 'gold', 'bronze']) {
-    await trial.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { tier: name } })
+    await fixture.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { tier: name } })
   }
 })
 afterEach(end)
 
-async function begin() {
-  client = inProcessClient(trial.server.objects, SYSTEM_USER)
+async function start() {
+  client = inProcessClient(fixture.server.objects, SYSTEM_USER)
   controller = (_name, wanted) => settled(wanted)
   over = new AbortController()
-  playing = playController()
+  controllerRun = runController()
 }
 async function end() {
   over.abort()
-  await playing
-  await trial.store.close()
+  await controllerRun
+  await fixture.store.close()
 }
 
-async function playController(): Promise<void> {
+async function runController(): Promise<void> {
   const seen = new Map<string, string>()
   for await (const event of client.watch(persistentVolumeClaimKind, { signal: over.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
@@ -68,12 +68,12 @@ async function playController(): Promise<void> {
 }
 
 const setStatus = async (name: string, status: object) => {
-  const answer = await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  const answer = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
 }
 
 async function aClaim(name: string, { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {}) {
-  await trial.post('/api/v1/persistentvolumes', {
+  await fixture.post('/api/v1/persistentvolumes', {
     metadata: { name: `pv-${name}` },
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -87,14 +87,14 @@ async function aClaim(name: string, { className = 'silver', labels = { app: 'db'
     volumeName: `pv-${name}`,
     ...(className ? { volumeAttributesClassName: className } : {}),
   }
-  const answer = await trial.post(CLAIMS, { metadata: { name, labels }, spec })
+  const answer = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
   expect(answer.status, answer.text).toBe(201)
   await setStatus(name, { phase: 'Bound', ...(className ? { currentVolumeAttributesClassName: className } : {}) })
 }
 const someClaims = async (count: number) => {
   for (let index = 0; index < count; index++) await aClaim(`db-${index}`)
 }
-const claim = async (name: string) => (await trial.get(`${CLAIMS}/${name}`)).json
+const claim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
 const classOf = async (name: string) => (await claim(name)).spec.volumeAttributesClassName
 const recordOf = async (name: string) =>
   JSON.parse((await claim(name)).metadata.annotations?.[MIGRATE_RECORD] ?? 'null')
@@ -123,7 +123,7 @@ async function migrate(
   }
   const random = () => ((++chance * 7_919) % 1_000) / 1_000
   const request = readRequest({ ...DEFAULTS, ...flags })
-  const deps = { clock: trial.clock, random, signal, env: {}, terminal, write }
+  const deps = { clock: fixture.clock, random, signal, env: {}, terminal, write }
   let isOver = false
   const running = migrateClaims(through, request, request.inAllNamespaces ? undefined : 'default', deps)
     .then(
@@ -138,8 +138,8 @@ async function migrate(
     })
   running.catch(() => {})
   while (!isOver) {
-    for (let turn = 0; turn < 5; turn++) await trial.clock.nextTurn()
-    await trial.clock.advance(1)
+    for (let turn = 0; turn < 5; turn++) await fixture.clock.nextTurn()
+    await fixture.clock.advance(1)
   }
   return { code: await running, out }
 }
@@ -154,7 +154,7 @@ describe('stowage migrate', () => {
     expect([await classes(3), await classOf('other')]).toEqual([['gold', 'gold', 'gold'], 'bronze'])
     expect(out).toMatch(/^Operation m-[0-9a-f]{8}: moving 3 claims from silver to gold, 1000\/s\.\n/)
     expect(out).toContain('default/db-0: gold is in effect\n')
-    expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo go back: stowage migrate --undo --operation m-/)
+    expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo undo: stowage migrate --undo --operation m-/)
   })
 
   it('PLUS-4 offers --undo only if a claim was moved', async () => {
@@ -163,15 +163,15 @@ describe('stowage migrate', () => {
     const none = await migrate({ ...FORWARD, maxFailures: '5' })
     expect(none.code).toBe(1)
     expect(none.out).toContain(
-      '0 of 2 claims moved from silver to gold, 2 failed. Run the same command again to go on.\n',
+      '0 of 2 claims moved from silver to gold, 2 failed. Run the same command again to continue.\n',
     )
     expect(none.out).not.toContain('--undo')
 
     await setStatus('db-0', { phase: 'Bound' })
-    controller = (_, wanted) => refuses(wanted, 'iops too high')
+    controller = (_, wanted) => infeasible(wanted, 'iops too high')
     const refused = await migrate({ ...FORWARD, maxFailures: '5' })
     expect(refused.out).toContain('0 of 2 claims moved')
-    expect(refused.out).toMatch(/or go back:\n {2}stowage migrate --undo --operation m-/)
+    expect(refused.out).toMatch(/or undo the operation:\n {2}stowage migrate --undo --operation m-/)
   })
 
   it('PLUS-4 selects by label and in all namespaces', async () => {
@@ -183,15 +183,15 @@ describe('stowage migrate', () => {
     expect(await classOf('web')).toBe('gold')
   })
 
-  it('PLUS-4 keeps to its rate', async () => {
+  it('PLUS-4 starts claims at the set rate', async () => {
     await someClaims(5)
-    const begunMs: number[] = []
+    const startedMs: number[] = []
     controller = (_, wanted) => {
-      begunMs.push(trial.clock.monotonicMs())
+      startedMs.push(fixture.clock.monotonicMs())
       return settled(wanted)
     }
     await migrate({ ...FORWARD, rate: '2/s' })
-    const gaps = begunMs.slice(1).map((ms, index) => ms - begunMs[index]!)
+    const gaps = startedMs.slice(1).map((ms, index) => ms - startedMs[index]!)
     expect(gaps).toHaveLength(4)
     for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(490)
   })
@@ -199,21 +199,21 @@ describe('stowage migrate', () => {
   it('PLUS-4 pauses after too many failures with their reasons, and continues when it is run again', async () => {
     await someClaims(10)
     controller = (name, wanted) =>
-      ['db-1', 'db-2'].includes(name) ? refuses(wanted, 'iops too high') : settled(wanted)
+      ['db-1', 'db-2'].includes(name) ? infeasible(wanted, 'iops too high') : settled(wanted)
     const paused = await migrate({ ...FORWARD, maxFailures: '1', parallel: '1' })
     expect(paused.code).toBe(1)
-    expect(paused.out).toContain('default/db-1: FAILED: iops too high; its volume is as it was\n')
+    expect(paused.out).toContain('default/db-1: FAILED: iops too high; its volume is unchanged\n')
     expect(paused.out).toContain(
       '1 of 10 claims moved from silver to gold, 2 failed. Paused, because more than 1 failed.',
     )
-    expect(paused.out).toMatch(/default\/db-9 {2}not begun {2}stopped after failures before it/)
+    expect(paused.out).toMatch(/default\/db-9 {2}not begun {2}stopped after earlier failures/)
     expect(await classes(10)).toEqual(['gold', 'gold', 'gold', ...Array(7).fill('silver')])
 
     await setStatus('db-1', settled('gold')) // the driver accepts the class now
     await setStatus('db-2', settled('gold'))
     const again = await migrate({ ...FORWARD, maxFailures: '1' })
     expect(again.code, again.out).toBe(0)
-    expect(again.out).toContain('moving 7 claims from silver to gold, 1000/s. It was begun before: going on.')
+    expect(again.out).toContain('moving 7 claims from silver to gold, 1000/s. Resuming an interrupted run.')
     expect(again.out).toContain('10 of 10 claims moved')
     const ids = new Set(await Promise.all(Array.from({ length: 10 }, async (_, i) => (await recordOf(`db-${i}`)).id)))
     expect(ids.size).toBe(1)
@@ -222,7 +222,7 @@ describe('stowage migrate', () => {
   it('PLUS-4 undo moves back what it moved, infeasible or not, and no other claim, and leaves no record', async () => {
     await someClaims(4)
     await aClaim('rich', { className: 'gold' })
-    controller = (name, wanted) => (name === 'db-2' && wanted === 'gold' ? refuses(wanted, 'no') : settled(wanted))
+    controller = (name, wanted) => (name === 'db-2' && wanted === 'gold' ? infeasible(wanted, 'no') : settled(wanted))
     expect((await migrate(FORWARD)).code).toBe(1)
     const back = await migrate({ undo: true })
     expect(back.code, back.out).toBe(0)
@@ -240,11 +240,11 @@ describe('stowage migrate', () => {
     await someClaims(3)
     await migrate(FORWARD)
     expect((await recordOf('db-0')).closed).toBe(true)
-    await trial.patch(`${CLAIMS}/db-1`, { spec: { volumeAttributesClassName: 'bronze' } }, 'merge')
+    await fixture.patch(`${CLAIMS}/db-1`, { spec: { volumeAttributesClassName: 'bronze' } }, 'merge')
     const back = await migrate({ undo: true, from: 'silver' })
     expect(back.code, back.out).toBe(0)
     expect(await classes(3)).toEqual(['silver', 'bronze', 'silver'])
-    expect(back.out).toContain('default/db-1: its class is bronze by now; left alone')
+    expect(back.out).toContain('default/db-1: its class is now bronze; left unchanged')
     expect(await recordOf('db-1')).toBeNull()
   })
 
@@ -255,14 +255,14 @@ describe('stowage migrate', () => {
       [{ undo: true }, 'silver'],
     ] as const) {
       const stop = new AbortController()
-      let begun = 0
+      let started = 0
       controller = (_, className) => {
-        if (++begun === 3) stop.abort()
-        return begun >= 3 ? undefined : settled(className)
+        if (++started === 3) stop.abort()
+        return started >= 3 ? undefined : settled(className)
       }
       const cut = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
       expect(cut.code).toBe(130)
-      expect(cut.out).toContain('it goes on without us')
+      expect(cut.out).toContain('it continues in the cluster')
       const classesNow = await classes(6)
       expect(classesNow.filter((one) => one === wanted)).toHaveLength(3)
       controller = (_, className) => settled(className)
@@ -279,7 +279,7 @@ describe('stowage migrate', () => {
     controller = (_, wanted) => ({
       modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: wanted },
     })
-    await trial.post('/api/v1/namespaces/default/events', {
+    await fixture.post('/api/v1/namespaces/default/events', {
       metadata: { name: 'e' },
       involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'db-0' },
       type: 'Warning',
@@ -290,7 +290,7 @@ describe('stowage migrate', () => {
     const { code, out } = await migrate({ ...FORWARD, timeout: '2s' })
     expect([code, out]).toEqual([
       1,
-      expect.stringContaining('not done within 2 s (the driver is changing its volume; the driver is not there)'),
+      expect.stringContaining('not done within 2 s (the driver is modifying the volume; the driver is not there)'),
     ])
   })
 
@@ -299,15 +299,15 @@ describe('stowage migrate', () => {
     let lost = 0
     const through: Client = {
       ...client,
-      patch: async (...args: Parameters<Client['patch']>) => {
-        const answer = await client.patch(...args)
+      patch: async (kind, ref, patch, options) => {
+        const written = await client.patch(kind, ref, patch, options)
         if (lost++ < 2) throw unavailable('the connection broke')
-        return answer as any
+        return written
       },
-    } as Client
+    }
     const { code, out } = await migrate(FORWARD, { through })
     expect(code, out).toBe(0)
-    expect(out).toContain('the server cannot be asked just now (the connection broke)')
+    expect(out).toContain('waiting for the server (the connection broke)')
     expect(await classes(3)).toEqual(['gold', 'gold', 'gold'])
   })
 
@@ -316,8 +316,10 @@ describe('stowage migrate', () => {
     await aClaim('foreign', { driver: 'other.example.com' })
     const { code, out } = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(code).toBe(1)
-    expect(out).toContain('its volume is of the driver other.example.com, and gold is a class of d.example.com')
-    expect(out).toContain('default/db-0     not begun  nothing was changed, because others cannot be moved')
+    expect(out).toContain(
+      'its volume belongs to driver other.example.com, but class gold belongs to driver d.example.com',
+    )
+    expect(out).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
     expect(await classes(2)).toEqual(['silver', 'silver'])
     const most = await migrate({ ...FORWARD, maxFailures: '1' })
     expect([most.code, await classes(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
@@ -330,11 +332,11 @@ describe('stowage migrate', () => {
     const { code, out } = await migrate({ ...FORWARD, dryRun: true })
     expect([code, await classes(2), await recordOf('db-0')]).toEqual([0, ['silver', 'silver'], null])
     expect(out).toContain('Would move 2 claims; 0 would be refused. Nothing was changed.')
-    await trial.post('/api/v1/namespaces/default/resourcequotas', {
+    await fixture.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'no-gold' },
       spec: { hard, scopeSelector: { matchExpressions } },
     })
-    await trial.patch(
+    await fixture.patch(
       '/api/v1/namespaces/default/resourcequotas/no-gold/status',
       { status: { hard, used: hard } },
       'merge',
@@ -347,7 +349,7 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 --output json prints one document', async () => {
     await someClaims(2)
-    controller = (name, wanted) => (name === 'db-1' ? refuses(wanted, 'no') : settled(wanted))
+    controller = (name, wanted) => (name === 'db-1' ? infeasible(wanted, 'no') : settled(wanted))
     const { code, out } = await migrate({ ...FORWARD, output: 'json' })
     expect(code).toBe(1)
     expect(JSON.parse(out)).toEqual({
@@ -357,7 +359,7 @@ describe('stowage migrate', () => {
       dryRun: false,
       claims: [
         { namespace: 'default', name: 'db-0', result: 'moved', message: 'gold is in effect' },
-        { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; its volume is as it was' },
+        { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; its volume is unchanged' },
       ],
     })
     const none = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
@@ -371,7 +373,7 @@ describe('stowage migrate', () => {
     expect(out).toMatch(/\[█+\] 100 % {2}3 of 3\n/)
   })
 
-  it('PLUS-4 names what is missing: the class, the API, the gate', async () => {
+  it('PLUS-4 reports a missing class, an API that is not served, and a disabled feature gate', async () => {
     await someClaims(1)
     await expect(migrate({ from: 'silver', to: 'platinum' })).rejects.toThrow(
       'There is no VolumeAttributesClass platinum',
@@ -380,19 +382,19 @@ describe('stowage migrate', () => {
     const off = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    trial = await createServerFixture({ runtimeConfig: off.join(',') })
-    await begin()
+    fixture = await createServerFixture({ runtimeConfig: off.join(',') })
+    await start()
     await expect(migrate(FORWARD)).rejects.toThrow('The server does not serve VolumeAttributesClasses')
     await end()
     const medium = memoryMedium()
-    trial = await createServerFixture({ medium })
-    await begin()
-    await trial.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { a: 'b' } })
+    fixture = await createServerFixture({ medium })
+    await start()
+    await fixture.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { a: 'b' } })
     await aClaim('classed')
     await aClaim('plain', { className: '' })
     await end()
-    trial = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
-    await begin()
+    fixture = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
+    await start()
     const refused = await migrate(FORWARD)
     expect([refused.code, refused.out]).toEqual([
       1,
@@ -401,12 +403,12 @@ describe('stowage migrate', () => {
     const dropped = await migrate({ from: '', to: 'gold' })
     expect([dropped.code, dropped.out]).toEqual([
       1,
-      expect.stringContaining('the server did not take the class gold: is its feature gate VolumeAttributesClass off?'),
+      expect.stringContaining('the server dropped the class gold: is its feature gate VolumeAttributesClass disabled?'),
     ])
   })
 })
 
-describe('the flags of stowage migrate', () => {
+describe('flags of stowage migrate', () => {
   const read = (flags: Partial<MigrateFlags>) => readRequest({ ...DEFAULTS, ...flags })
 
   it('PLUS-4 --rate is a count per second, minute or hour', () => {
@@ -417,16 +419,16 @@ describe('the flags of stowage migrate', () => {
   it.each([
     [{}, 'Give --from and --to'],
     [{ from: 'a', to: 'a' }, 'nothing would change'],
-    [{ from: 'a', to: '' }, 'cannot go back to none'],
-    [{ from: 'A b', to: 'c' }, 'is no name of a class'],
+    [{ from: 'a', to: '' }, 'cannot return to none'],
+    [{ from: 'A b', to: 'c' }, 'is not a class name'],
     [{ ...FORWARD, rate: '5' }, 'such as 5/s or 100/m'],
     [{ ...FORWARD, rate: '0/s' }, 'such as 5/s or 100/m'],
     [{ ...FORWARD, maxFailures: '-1' }, 'expected a whole number from 0'],
     [{ ...FORWARD, timeout: 'soon' }, 'expected a duration'],
     [{ ...FORWARD, selector: 'a=(' }, '--selector'],
-    [{ ...FORWARD, operation: 'm-1' }, '--operation message what to --undo'],
+    [{ ...FORWARD, operation: 'm-1' }, '--operation needs --undo'],
     [{ ...FORWARD, namespace: 'a', allNamespaces: true }, 'not both'],
-  ])('SYS-10 %o is refused in words', (flags, words) => {
+  ])('SYS-10 rejects %o with a message', (flags, words) => {
     expect(() => read(flags)).toThrow(UsageError)
     expect(() => read(flags)).toThrow(words)
   })

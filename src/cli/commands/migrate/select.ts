@@ -1,25 +1,22 @@
 // Selects the claims and the operation of `stowage migrate`: an interrupted operation is resumed under its id, and --undo
 // selects the claims with the record of an operation, not all claims of the class.
-import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { matchesLabels, parseLabelSelector } from '../../../api/selectors.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { keyOfObject } from '../../../client/index.ts'
+import { type Claim, inNaturalOrder } from '../../bulk/index.ts'
 import { classOf, type Operation, shown } from './plan.ts'
 import { type MigrateRecord, recordOf } from './record.ts'
-
-type Claim = Readonly<PersistentVolumeClaim>
 
 export interface Choice {
   readonly operation: Operation
   readonly claims: readonly Claim[]
-  /** Resumes an interrupted run. */
-  readonly goesOn: boolean
+  /** An earlier run of the operation was interrupted. */
+  readonly isResumed: boolean
 }
 
-/** More claims are rejected: move them in parts, by --selector or --namespace. */
+/** More claims are rejected: select fewer with --selector or --namespace. */
 const CLAIMS_MAX = 50_000
 
-export interface Forward {
+interface Forward {
   readonly from: string
   readonly to: string
   /** The id of a new operation. */
@@ -29,18 +26,18 @@ export interface Forward {
 export function selectForward(claims: readonly Claim[], { from, to, newId }: Forward): Choice {
   const isOpen = (record: MigrateRecord | undefined): record is MigrateRecord =>
     record !== undefined && record.from === from && record.to === to && !record.closed && !record.undo
-  const begun = claims.filter((claim) => isOpen(recordOf(claim)) && classOf(claim) === to)
-  const id = begun.map((claim) => recordOf(claim)!.id).sort()[0] ?? newId
-  const ofOperation = begun.filter((claim) => recordOf(claim)!.id === id)
+  const started = claims.filter((claim) => isOpen(recordOf(claim)) && classOf(claim) === to)
+  const id = started.map((claim) => recordOf(claim)!.id).sort()[0] ?? newId
+  const ofOperation = started.filter((claim) => recordOf(claim)!.id === id)
   const chosen = [...claims.filter((claim) => classOf(claim) === from), ...ofOperation]
   return {
     operation: { id, from, to, isUndo: false },
-    claims: bounded(inOrder(chosen)),
-    goesOn: ofOperation.length > 0,
+    claims: bounded(inNaturalOrder(chosen)),
+    isResumed: ofOperation.length > 0,
   }
 }
 
-export interface Backward {
+interface Backward {
   readonly id?: string
   readonly from?: string
   readonly to?: string
@@ -69,8 +66,8 @@ export function selectBackward(claims: readonly Claim[], wanted: Backward): Choi
   const { id, from, to } = only.record
   return {
     operation: { id, from, to, isUndo: true },
-    claims: bounded(inOrder(only.claims)),
-    goesOn: only.claims.some((claim) => recordOf(claim)?.undo),
+    claims: bounded(inNaturalOrder(only.claims)),
+    isResumed: only.claims.some((claim) => recordOf(claim)?.undo),
   }
 }
 
@@ -85,18 +82,12 @@ function severalOperations(all: readonly { readonly record: MigrateRecord; reado
 function bounded(claims: readonly Claim[]): readonly Claim[] {
   if (claims.length <= CLAIMS_MAX) return claims
   throw new Error(
-    `These are ${claims.length} claims, and at most ${CLAIMS_MAX} are moved at a time; narrow them by --selector or --namespace.`,
+    `${claims.length} claims are selected, and one operation moves at most ${CLAIMS_MAX}; select fewer with --selector or --namespace.`,
   )
 }
 
-/** Those with the labels. */
 export function withLabels(claims: readonly Claim[], selector: string | undefined): readonly Claim[] {
   if (selector === undefined) return claims
   const wanted = parseLabelSelector(selector)
   return claims.filter(({ metadata }) => matchesLabels(wanted, metadata.labels))
 }
-
-const byNumbersToo = new Intl.Collator('en', { numeric: true })
-
-const inOrder = (claims: readonly Claim[]): readonly Claim[] =>
-  [...claims].sort((a, b) => byNumbersToo.compare(keyOfObject(a), keyOfObject(b)))

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { barLine, barProgress, inWords } from './progress-bar.ts'
 
-describe('the bar of a migration', () => {
+describe('progress bar', () => {
   it('PLUS-4 shows progress, failures and the remaining time', () => {
-    expect(barLine({ total: 500, ended: 250, failed: 2, atWork: 31, elapsedMs: 50_000 }, 100)).toBe(
-      `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 at work, about 50 s left`,
+    expect(barLine({ total: 500, ended: 250, failed: 2, inProgress: 31, elapsedMs: 50_000 }, 100)).toBe(
+      `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 in progress, about 50 s left`,
     )
-    expect(barLine({ total: 3, ended: 3, failed: 0, atWork: 0, elapsedMs: 900 }, 100)).toBe(
+    expect(barLine({ total: 3, ended: 3, failed: 0, inProgress: 0, elapsedMs: 900 }, 100)).toBe(
       `[${'█'.repeat(30)}] 100 %  3 of 3`,
     )
   })
@@ -17,7 +17,7 @@ describe('the bar of a migration', () => {
       total: fc.nat(100_000),
       ended: fc.nat(100_000),
       failed: fc.nat(1_000),
-      atWork: fc.nat(1_000),
+      inProgress: fc.nat(1_000),
       elapsedMs: fc.nat(10 ** 9),
     })
     fc.assert(
@@ -28,7 +28,7 @@ describe('the bar of a migration', () => {
     )
   })
 
-  it('PLUS-4 is drawn below finished claims, at most ten times a second', () => {
+  it('PLUS-4 is drawn below finished claims at most ten times a second', () => {
     let nowMs = 0
     let text = ''
     const bar = barProgress({ write: (part) => (text += part), columns: () => 80 }, 3, { monotonicMs: () => nowMs })

@@ -1,25 +1,15 @@
-// How far a migration is, on a terminal: every claim that ends is a line, and below them stands a bar with counts and the
-// time it will still take, changed in place.
-import type { Clock } from '../../../base/clock.ts'
-import { type ClaimResult, endLine, type Progress } from '../../bulk/index.ts'
-
-export interface BarTerminal {
-  write(text: string): void
-  columns(): number
-}
-
-export interface ProgressBar extends Progress {
-  /** Leaves the last bar where it is and the cursor below it. */
-  finish(): void
-}
+// Progress on a terminal as a bar with counts and the remaining time, redrawn in place below the lines of the finished claims.
+import type { Clock } from '../../base/clock.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import { endLine, type Progress, type Terminal } from './progress-line.ts'
 
 const REDRAW_MS = 100
 const BAR_WIDTH_MAX = 30
 const COLUMNS_MIN = 20
 const CLEAR_LINE = '\r\u001b[2K'
 
-export function barProgress(terminal: BarTerminal, total: number, clock: Pick<Clock, 'monotonicMs'>): ProgressBar {
-  const atWork = new Set<string>()
+export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock, 'monotonicMs'>): Progress {
+  const inProgress = new Set<ObjectKey>()
   const startedMs = clock.monotonicMs()
   let drawnMs = Number.NEGATIVE_INFINITY
   let ended = 0
@@ -31,7 +21,7 @@ export function barProgress(terminal: BarTerminal, total: number, clock: Pick<Cl
     if (above === '' && !isForced && nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     const line = barLine(
-      { total, ended, failed, atWork: atWork.size, elapsedMs: nowMs - startedMs },
+      { total, ended, failed, inProgress: inProgress.size, elapsedMs: nowMs - startedMs },
       terminal.columns(),
     )
     terminal.write(`${isShown ? CLEAR_LINE : ''}${above}${line}`)
@@ -40,11 +30,11 @@ export function barProgress(terminal: BarTerminal, total: number, clock: Pick<Cl
 
   return {
     working(key) {
-      atWork.add(key)
+      inProgress.add(key)
       draw()
     },
-    ended(result: ClaimResult) {
-      atWork.delete(result.key)
+    ended(result) {
+      inProgress.delete(result.key)
       ended++
       if (result.is === 'failed') failed++
       draw(`${endLine(result)}\n`)
@@ -57,22 +47,22 @@ export function barProgress(terminal: BarTerminal, total: number, clock: Pick<Cl
   }
 }
 
-export interface BarCounts {
+interface BarCounts {
   readonly total: number
   readonly ended: number
   readonly failed: number
-  readonly atWork: number
+  readonly inProgress: number
   readonly elapsedMs: number
 }
 
-/** Never as wide as the terminal: a line that wraps cannot be taken back. */
-export function barLine({ total, ended, failed, atWork, elapsedMs }: BarCounts, columns: number): string {
+/** Narrower than the terminal: a wrapped line cannot be redrawn. */
+export function barLine({ total, ended, failed, inProgress, elapsedMs }: BarCounts, columns: number): string {
   const share = total === 0 ? 1 : ended / total
   const leftMs = ended === 0 ? undefined : (elapsedMs / ended) * (total - ended)
   const counts = [
     `${ended} of ${total}`,
     ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(atWork > 0 ? [`${atWork} at work`] : []),
+    ...(inProgress > 0 ? [`${inProgress} in progress`] : []),
     ...(leftMs === undefined || ended === total ? [] : [`about ${inWords(leftMs)} left`]),
   ].join(', ')
   const text = ` ${String(Math.floor(share * 100)).padStart(3)} %  ${counts}`

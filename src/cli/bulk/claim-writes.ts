@@ -1,0 +1,88 @@
+// The writes of bulk commands to one claim: the start of a change, its dry run, and the record in an annotation. Each carries
+// the uid and resourceVersion that were read, so that none overwrites a concurrent change or changes a recreated claim.
+import type { Stored } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { ApiError, isConflict, isNotFound } from '../../api/status-error.ts'
+import type { Client, ObjectRef, WriteOptions } from '../../client/index.ts'
+import { type FinalStatus, isTransient, type StartResult } from './run-claims.ts'
+
+export type Claim = Readonly<Stored<PersistentVolumeClaim>>
+
+/** Conflicts before giving up on a claim that another client keeps changing. */
+const CONFLICTS_MAX = 10
+
+/**
+ * Reads the claim and does the next step: ends with a final status, follows a change that was started before, or writes.
+ * After a conflict it reads the claim again and plans anew.
+ */
+export async function startClaim(
+  client: Client,
+  claim: Claim,
+  signal: AbortSignal,
+  nextStep: (now: Claim) => FinalStatus | 'follow' | (() => Promise<StartResult>),
+): Promise<StartResult> {
+  for (let conflicts = 0; ; conflicts++) {
+    const now = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
+    if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
+    const step = nextStep(now)
+    if (step === 'follow') return { version: now.metadata.resourceVersion }
+    if (typeof step !== 'function') return step
+    try {
+      return await step()
+    } catch (error) {
+      if (!isConflict(error) || conflicts >= CONFLICTS_MAX) throw error
+    }
+  }
+}
+
+/** Why the server would reject the write; undefined after a conflict too, because the start reads the claim again. */
+export async function rejectionOf(dryRun: () => Promise<StartResult>): Promise<FinalStatus | undefined> {
+  try {
+    const result = await dryRun()
+    return 'is' in result ? result : undefined
+  } catch (error) {
+    if (!(error instanceof ApiError) || isTransient(error)) throw error
+    return isConflict(error) ? undefined : { is: 'failed', message: error.message }
+  }
+}
+
+interface ClaimPatch {
+  /** null removes an annotation. */
+  readonly annotations?: Readonly<Record<string, string | null>>
+  readonly spec?: object
+}
+
+export function patchClaim(
+  client: Client,
+  claim: Claim,
+  { annotations = {}, spec }: ClaimPatch,
+  options: WriteOptions,
+): Promise<Claim> {
+  const { uid, resourceVersion } = claim.metadata
+  const body = { metadata: { uid, resourceVersion, annotations }, ...(spec ? { spec } : {}) }
+  return client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'merge', body }, options)
+}
+
+/** Changes the record of a command, unless the claim is deleted or `change` returns undefined. */
+export async function changeRecord(
+  client: Client,
+  ref: ObjectRef,
+  annotation: string,
+  change: (claim: Claim) => string | null | undefined,
+  options: WriteOptions,
+): Promise<void> {
+  for (let conflicts = 0; ; conflicts++) {
+    try {
+      const claim = await client.get(persistentVolumeClaimKind, ref)
+      const record = change(claim)
+      if (record !== undefined) await patchClaim(client, claim, { annotations: { [annotation]: record } }, options)
+      return
+    } catch (error) {
+      if (isNotFound(error)) return
+      if (!isConflict(error) || conflicts >= CONFLICTS_MAX) throw error
+    }
+  }
+}
+
+export const refOf = ({ metadata: { namespace, name } }: Claim): ObjectRef => ({ namespace, name })
