@@ -6,7 +6,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Stored } from '../src/api/kind.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../src/api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../src/api/kinds/volume/volume-schema.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
 import { buildProgram } from './helpers/build.ts'
@@ -16,6 +19,8 @@ import { type RunningServer, startServer } from './helpers/server.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const RECORD = 'migrate.stowage.dev/operation'
 const COUNT = 24
+
+type Claim = Stored<PersistentVolumeClaim>
 
 describe('stowage migrate as a process', () => {
   let dir: string
@@ -60,8 +65,8 @@ describe('stowage migrate as a process', () => {
     const options = { subresource: 'status', signal: stop.signal }
     await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, options)
   }
-  const all = async () => (await server.call('GET', CLAIMS)).json.items as any[]
-  const classes = async () => [...new Set((await all()).map(({ spec }) => spec.volumeAttributesClassName))].sort()
+  const all = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
+  const classes = async () => [...new Set((await all()).map(({ spec }) => spec?.volumeAttributesClassName))].sort()
 
   async function migrate(args: readonly string[]) {
     const program = await buildProgram()
@@ -136,7 +141,7 @@ describe('stowage migrate as a process', () => {
     expect([rest.code, rest.err]).toEqual([0, ''])
     expect(rest.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
     expect(await classes()).toEqual(['gold'])
-    const ids = new Set((await all()).map(({ metadata }) => JSON.parse(metadata.annotations[RECORD]).id))
+    const ids = new Set((await all()).map(({ metadata }) => JSON.parse(metadata.annotations?.[RECORD] ?? '{}').id))
     expect(ids.size).toBe(1)
 
     const back = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
@@ -154,7 +159,7 @@ describe('stowage migrate as a process', () => {
     await killed.ended()
     isModifying = true
     for (const { metadata, spec } of await all()) {
-      if (spec.volumeAttributesClassName === 'gold') await putInEffect(metadata.name, 'gold')
+      if (spec?.volumeAttributesClassName === 'gold') await putInEffect(metadata.name, 'gold')
     }
     const rest = await (await migrate(FORWARD)).ended()
     expect(rest.code, rest.out + rest.err).toBe(0)
@@ -193,16 +198,16 @@ describe('stowage migrate with a driver', () => {
   async function until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // until the test's own timeout
   }
-  const claims = async () => (await server.call('GET', CLAIMS)).json.items as any[]
+  const claims = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
   /** The attributes that the driver applies to each claim's volume. */
   const attributes = async () => {
     const { state } = await driver.control.inspect()
-    const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as any[]
-    const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec.csi.volumeHandle]))
+    const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as Stored<PersistentVolume>[]
+    const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec!.csi!.volumeHandle]))
     return Object.fromEntries(
       (await claims()).map(({ metadata, spec }) => [
         metadata.name,
-        state.volumes[handles.get(spec.volumeName)]!.mutableParameters.iops,
+        state.volumes[handles.get(spec!.volumeName!)!]!.mutableParameters.iops,
       ]),
     )
   }
@@ -256,9 +261,9 @@ describe('stowage migrate with a driver', () => {
     expect(await attributes()).toEqual(all('100'))
     for (const { status, metadata } of await claims()) {
       expect([
-        status.currentVolumeAttributesClassName,
-        status.modifyVolumeStatus,
-        metadata.annotations[RECORD],
+        status?.currentVolumeAttributesClassName,
+        status?.modifyVolumeStatus,
+        metadata.annotations?.[RECORD],
       ]).toEqual(['silver', undefined, undefined])
     }
 

@@ -14,7 +14,7 @@ const CONFLICTS_MAX = 10
 
 /**
  * Reads the claim and does the next step: ends with a final status, follows a change that was started before, or writes.
- * After a conflict it reads the claim again and plans anew.
+ * After a conflict it reads the claim again and repeats the step.
  */
 export async function startClaim(
   client: Client,
