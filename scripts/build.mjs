@@ -7,7 +7,7 @@ import { writeTypes } from './types.mjs'
 
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
 
-await writeTypes() // before the program, whose age tells tests that everything is built
+await writeTypes() // before the program, whose modification time tests compare with the sources
 await build({
   entryPoints: {
     stowage: 'src/main.ts',

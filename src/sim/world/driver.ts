@@ -183,7 +183,7 @@ export function createSimDriver(
       if (signal?.aborted) return giveUp()
       signal?.addEventListener('abort', giveUp, { once: true })
       world.schedule(latency(), () => {
-        if (!current) return call.fail('UNAVAILABLE', 'nobody answers')
+        if (!current) return call.fail('UNAVAILABLE', 'the driver is down')
         if (random() < faults.loseRequest) {
           world.tally('driver request lost')
           return lose()

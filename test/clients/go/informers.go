@@ -168,7 +168,7 @@ func followInformer(ctx context.Context, t *suite) error {
 }
 
 // reconnectInformer: what happens while connections are lost is neither missed nor received twice. An informer may then
-// start afresh, and tells what it finds in an order of its own.
+// start afresh, and reports what it finds in its own order.
 func reconnectInformer(ctx context.Context, t *suite) error {
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(t.clients, 0,
