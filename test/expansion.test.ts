@@ -105,7 +105,7 @@ describe.skipIf(noLoops)(`expansion${noLoops ? ` (${noLoops})` : ''}`, () => {
       await until(
         async () => (await claim()).status.allocatedResourceStatuses?.storage === 'ControllerResizeInfeasible',
       )
-      await hasEvent('VolumeResizeFailed', /takes 498Gi more, and .* are missing/)
+      await hasEvent('VolumeResizeFailed', /needs 498Gi more, and .* are missing/)
       await ask('2Gi')
       await until(async () => (await claim()).status.allocatedResourceStatuses === undefined)
       expect((await claim()).status).toMatchObject({ capacity: { storage: '2Gi' } })
