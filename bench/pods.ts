@@ -1,7 +1,7 @@
 // Pods with a volume each, from create to Running, on one node: server, driver and agent are separate processes. The limit
 // is the same driver in the same run, called directly for as many volumes at once.
 //   loop        volumes with real devices and file systems
-//   directory   volumes that cost the driver almost nothing, which leaves our own share; and the agent's memory
+//   directory   volumes that cost the driver almost nothing, which leaves the cost of stowage; and the agent's memory
 import { join } from 'node:path'
 import type { Kind } from '../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../src/api/kinds/claim/claim.ts'

@@ -1,6 +1,6 @@
 // The cost of quotas: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and with one quota
 // and thousands of claims. Alternately, so that all see the same machine and store.
-// A new quota counts existing objects at the first write after it, which has a figure of its own.
+// A new quota counts existing objects at the first write after it, which is measured separately.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'

@@ -20,7 +20,7 @@ describe('skipReason', () => {
     expect(skipReason(HAS_NOTHING, ['loop'], false)).toBe('loop devices: it is not there')
   })
 
-  it('SYS-6 skips nothing in CI except what a kernel may lack', () => {
+  it('SYS-6 skips tests in CI only for features that a kernel may lack', () => {
     const skipped = (facts: HostFacts) =>
       (Object.keys(NEEDS) as (keyof typeof NEEDS)[]).filter((need) => skipReason(facts, [need], true))
     expect(skipped(HAS_NOTHING)).toEqual(['ext4OnlineGrowth'])

@@ -1,6 +1,6 @@
 // Stress tests of the design documents, in one process on the manual clock: many claims of one class protected and
 // released, and many volumes modified at five per second. src/controllers/modifying/scenarios.test.ts modifies them all
-// at once; `npm run bench -- modify` measures a process of its own.
+// at once; `npm run bench -- modify` measures a separate process.
 import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'

@@ -80,7 +80,7 @@ describe('stowage backup', () => {
     }
   })
 
-  it('SYS-17 holds what a server needs, is private, and restores a lost store', async () => {
+  it('SYS-17 contains all files a server needs, is private, and restores a lost store', async () => {
     const dataDir = join(scratch, 'data')
     const to = join(scratch, 'kept', 'monday')
     const server = await start(dataDir)

@@ -250,7 +250,7 @@ function contract(backend: BackendName): void {
       expect(await readFile(join(path, 'theirs'), 'utf8')).toBe('theirs')
       await rm(join(path, 'theirs'))
       expect(await outcomeOf(fixture.unpublish(id))).toBe('OK')
-      expect(await readdir(path)).toEqual([]) // nothing was published there, so unpublish must not remove it
+      expect(await readdir(path)).toEqual([]) // the volume was not published at this path, so unpublish must not remove it
       await rm(path, { recursive: true })
       await fixture.unstage(id)
       await fixture.remove(id)
@@ -456,7 +456,7 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 reports damaged files of its own and starts', async () => {
+    it('SYS-6 reports its damaged files and starts', async () => {
       const id = await fixture.create('steady')
       await fixture.stop()
       await writeFile(join(fixture.pool, '.stowage', 'pool.json'), '{"backend":')
@@ -470,7 +470,7 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 reports a volume whose content was deleted by hand, and can still delete it', async () => {
+    it('SYS-6 reports a volume whose content was deleted by a user, and can still delete it', async () => {
       const id = await fixture.create('emptied')
       await rm(join(fixture.pool, 'volumes', (await files())[0]!), { recursive: true })
       const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })

@@ -108,7 +108,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     await fixture.remove(id)
   })
 
-  it('SYS-6 attaches a device again that was detached by hand, and never another volume’s', async () => {
+  it('SYS-6 reattaches a device that a user detached, and never another volume’s', async () => {
     const backingOf = async (path: string) => {
       const device = await fixture.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
@@ -166,7 +166,7 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     await fixture.remove(id)
   })
 
-  it('SYS-6 reports a deletion that cannot be completed until it is', async () => {
+  it('SYS-6 reports an incomplete deletion until it completes', async () => {
     const id = await fixture.create('kept', SMALL)
     const image = imageOf(fixture.pool, id as VolumeId)
     execFileSync('chattr', ['+i', image])
@@ -227,7 +227,7 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
 })
 
 describe('directories without root', () => {
-  it('SYS-6 counts what is readable, deletes, and starts despite directories closed by a user', async () => {
+  it('SYS-6 counts readable files, deletes, and starts despite directories that a user made unreadable', async () => {
     const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
     try {
       const create = (name: string) =>

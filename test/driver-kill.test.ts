@@ -1,5 +1,5 @@
 // Runs many volumes through their lifecycle while the driver is killed at random moments. Callers repeat calls that were
-// not answered, or abandon the volume. In the end nothing is left, and no byte was lost.
+// not answered, or abandon the volume. At the end no volume is left, and no byte was lost.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -83,7 +83,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     expect(kills).toBeGreaterThan(CYCLES / 20)
     expect(repeats).toBeGreaterThan(0)
 
-    /** One volume from create to delete; some callers give up half way. */
+    /** One volume from create to delete; some callers stop half way. */
     async function live(name: string): Promise<void> {
       const { controller, node } = driver.csi
       const fsType = random() < 0.5 ? 'xfs' : 'ext4'
@@ -151,7 +151,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   }, 600_000)
 })
 
-/** Codes that leave open whether the call was carried out. */
+/** Codes that do not determine whether the call was executed. */
 const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

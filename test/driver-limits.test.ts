@@ -111,7 +111,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
 /** Several writers, so that a busy machine does not slow them below the limit. */
 const WRITERS = 4
 
-/** A shell in the cgroup; its children write until they are killed, in a process group of their own. */
+/** A shell in the cgroup; its children write until they are killed, in their own process group. */
 function writeIn(cgroupDirectory: string, file: string, load: string): ChildProcess {
   const writer = `while :; do ${load.replace('$F', '"$F.$N"')} 2>/dev/null || exit 1; done`
   const script = `echo $$ > "$CGROUP/cgroup.procs"; for N in $(seq ${WRITERS}); do (${writer}) & done; wait`

@@ -223,7 +223,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await mkdir(path)
       await fixture.machine.host.mounts.bind(other.path, path)
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
-      expect(await outcomeOf(fixture.unpublish(id))).toBe('OK') // nothing of this volume is there
+      expect(await outcomeOf(fixture.unpublish(id))).toBe('OK') // this volume has no mount at the path
       expect(await fixture.machine.host.mounts.isMountPoint(path)).toBe(true)
       await fixture.machine.host.mounts.unmount(path)
       await rm(path, { recursive: true })
@@ -383,7 +383,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     })
   })
 
-  it('SYS-6 reports its backend and what it cannot do, to programs and in the log', async () => {
+  it('SYS-6 reports its backend and missing capabilities, to programs and in the log', async () => {
     const info = await fixture.csi.identity.getPluginInfo({})
     expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
     expect(Object.values(info.manifest).length).toBe(1 + fixture.running.shortcomings.length)

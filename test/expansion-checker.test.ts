@@ -70,7 +70,7 @@ async function aWorld({ followsRealSize = false } = {}) {
           status: { used: { 'requests.storage': used } },
         },
       ]),
-    /** The driver is asked for so much. */
+    /** The size requested from the driver. */
     ask: (gi: number) =>
       callDriver(
         checker.wrapDriver(createCsiDriver(async () => ({}) as never)),
@@ -85,13 +85,13 @@ async function aWorld({ followsRealSize = false } = {}) {
   return world
 }
 
-describe('the checker of growth', () => {
+describe('the expansion checker', () => {
   it('SYS-14 accepts an ordinary expansion', async () => {
     const world = await aWorld()
     world.quota('10Gi', '1Gi')
     world.claim('3Gi')
     world.quota('10Gi', '3Gi')
-    world.violations.length = 0 // here the charge came after the claim: in the server it is one write
+    world.violations.length = 0 // here the charge follows the claim; the server writes both at once
     await world.ask(3)
     world.held.capacityBytes = 3 * GI
     world.volume('3Gi')
@@ -101,7 +101,7 @@ describe('the checker of growth', () => {
     expect(world.checker.problems()).toEqual([])
   })
 
-  it('SYS-14 reports a claim or volume that reports more than there is', async () => {
+  it('SYS-14 reports a claim or volume whose size exceeds the actual one', async () => {
     const world = await aWorld()
     world.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     world.volume('3Gi')

@@ -26,7 +26,7 @@ export interface ExpansionChecker {
   wrapDriver(driver: CsiDriver): CsiDriver
   /** Whether the volume has the size of the last call. */
   isGiven(volumeId: string): boolean
-  /** What is wrong at rest. */
+  /** The violations at rest. */
   problems(): string[]
   claim(name: string): any
   readonly claims: ReadonlyMap<string, any>

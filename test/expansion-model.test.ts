@@ -104,7 +104,7 @@ interface Setting {
   readonly expandsOnNode: boolean
 }
 
-/** In memory if possible: the test is about what is written, not about disk speed. */
+/** In memory if possible: the test checks the writes, not the disk speed. */
 const PLACE = process.platform === 'linux' ? '/dev/shm' : tmpdir()
 
 async function runSequence(all: readonly Command[], setting: Setting): Promise<void> {
@@ -283,7 +283,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     }
   }
 
-  /** Waits until everything that needs no passing of time has happened. */
+  /** Runs all work that is ready without advancing the clock. */
   async function settle(): Promise<void> {
     for (let still = 0, turns = 0; still < STILL_TURNS; turns++) {
       const before = store.revision + fake.record.calls.length
@@ -479,7 +479,7 @@ function effectOf(answer: Answer): FakeEffect | undefined {
 interface Life {
   readonly isDead: boolean
   kill(): void
-  /** After this many more calls: before the call is carried out, or before its answer arrives. */
+  /** After this many more calls: before the call takes effect, or before its response arrives. */
   killIn(calls: number, when: 'before' | 'after'): void
   wrap<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** Files of its own that a folder may have, tests and fixtures not counted. */
+/** Files that a folder may directly contain, tests and fixtures not counted. */
 const FOLDER_FILES_MAX = 27
 
 interface Import {
@@ -28,7 +28,7 @@ describe('layers', () => {
     expect([...folders].filter((folder) => !table.has(folder))).toEqual([])
   })
 
-  it('a folder imports only what its row of the table allows', () => {
+  it('a folder imports only the folders in its row of the table', () => {
     const forbidden = imports
       .filter(({ from, to }) => folderOf(from) !== folderOf(to) && !isTestSupport(from))
       .filter(({ from, to }) => isTestSupport(to) || !mayImport(folderOf(from), folderOf(to)))
@@ -46,7 +46,7 @@ describe('layers', () => {
     expect(cycleIn(edges)).toBeUndefined()
   })
 
-  it(`no folder has more than ${FOLDER_FILES_MAX} files of its own`, () => {
+  it(`no folder has more than ${FOLDER_FILES_MAX} direct files`, () => {
     const counts = new Map<string, number>()
     for (const file of files) {
       if (/\.(test|fixture)\.ts$/.test(file)) continue
@@ -60,7 +60,7 @@ function mayImport(from: string, to: string): boolean {
   return table.get(from)?.has(to) ?? false
 }
 
-/** `src/store/lmdb.ts` → `store`; files directly under src/ are a layer of their own: `main.ts`. */
+/** `src/store/lmdb.ts` → `store`; files directly under src/ are each a layer: `main.ts`. */
 function folderOf(file: string): string {
   return file.split('/')[1]!
 }
@@ -109,7 +109,7 @@ function readTable(markdown: string): Map<string, Set<string>> {
   return rows
 }
 
-/** The nodes of one cycle, in order; undefined if there is none. */
+/** The nodes of one cycle, in order; undefined if the graph has none. */
 function cycleIn(edges: readonly (readonly [string, string])[]): string[] | undefined {
   const next = new Map<string, string[]>()
   for (const [from, to] of edges) next.set(from, [...(next.get(from) ?? []), to])

@@ -1,5 +1,5 @@
 // The node agent with the local driver on a real machine: loop devices, mounts and processes. Pods write to their volumes
-// and read what others wrote; an agent killed half way is followed by one that completes; nothing is left in the end.
+// and read what others wrote; the successor of a killed agent completes its work; nothing is left at the end.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -156,7 +156,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   const loopsLeft = async () =>
     (await driver.machine.host.loops.list()).filter(({ file }) => file.startsWith(driver.machine.pool))
 
-  it('SYS-7 keeps data for the next pod on the same claim, and leaves nothing mounted in the end', async () => {
+  it('SYS-7 keeps data for the next pod on the same claim, and leaves nothing mounted at the end', async () => {
     await start()
     await aVolume('orders')
     await aVolume('logs', { fsType: 'ext4' })
@@ -213,7 +213,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await untilNothingIsLeft()
   })
 
-  it('SYS-7 an agent killed between stage and publish is followed by one that completes, with the data intact', async () => {
+  it('SYS-7 completes the mount after a kill between stage and publish, with the data intact', async () => {
     await mkdir(root, { recursive: true })
     await writeFile(join(root, 'agent-id'), 'one\n')
     await aVolume('orders')

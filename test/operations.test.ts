@@ -24,7 +24,7 @@ const DRIVER = 'local.csi.stowage.dev'
 /** Labels that Prometheus itself adds. */
 const OF_PROMETHEUS = new Set(['instance', 'job', 'le'])
 
-const SCRAPES_END = performance.now() + 100_000 // before the hook's own timeout, to report what is missing
+const SCRAPES_END = performance.now() + 100_000 // before the hook's own timeout, to report the missing metrics
 
 describe('metrics in alerts and in the guide', () => {
   let dir: string
@@ -68,7 +68,7 @@ describe('metrics in alerts and in the guide', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** Provokes one of everything that a healthy system does not count. */
+  /** Triggers every metric that a healthy system does not count. */
   async function makeTrouble(): Promise<void> {
     const post = async (path: string, body: object) => {
       const { status, text } = await server.call('POST', path, body)

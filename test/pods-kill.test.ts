@@ -1,6 +1,6 @@
 // Pods run on two nodes while agents, drivers and provisioners are killed at random moments, and the server once. Every
-// pod must run or be deleted, find what was written before, and leave nothing behind.
-//   stowage up            server, controllers and scheduler; no nodes of its own
+// pod must run or be deleted, find the data written before, and leave nothing behind.
+//   stowage up            server, controllers and scheduler; no nodes
 //   stowage driver, stowage provisioner, stowage node          three processes for each node
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 // The whole system in one command, as a user sees it: `stowage up` with three nodes, kubectl, and real volumes. The tests
-// inspect mounts where the agent made them; in the end none may be left.
+// inspect the agent's mounts; at the end none may be left.
 import { execFile } from 'node:child_process'
 import { chown, mkdir, mkdtemp, open, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -85,7 +85,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await system.gone()
   })
 
-  it('SYS-7 schedules a pod with two volumes where both fit; if none fits, the pod says why', async () => {
+  it('SYS-7 schedules a pod with two volumes where both fit; if none fits, the pod reports the reason', async () => {
     // Of 2Gi each, node-1 has 512Mi left, node-2 768Mi, node-3 all. Either volume alone would fit on any of them.
     await system.apply(
       ...[aClaim('fills-1', '1536Mi'), aPod('fills-1', ['fills-1'], on('node-1'))],
@@ -172,7 +172,7 @@ describe.skipIf(noOtherUser)(`nodes without root${noOtherUser ? ` (${noOtherUser
   })
   afterAll(() => system?.dispose())
 
-  it('SYS-1 SYS-7 use directories as volumes, say so, and keep what pods wrote', async () => {
+  it('SYS-1 SYS-7 use directories as volumes, report it, and keep the data of pods', async () => {
     expect(system.server.nodes).toMatchObject({ backend: 'directory' })
     await system.apply(aClaim('notes'), aPod('writer', ['notes']))
     const first = await system.running('writer')
@@ -186,7 +186,7 @@ describe.skipIf(noOtherUser)(`nodes without root${noOtherUser ? ` (${noOtherUser
     await system.gone()
   })
 
-  it('SYS-7 report what they cannot do: no volume is created that no pod could use', async () => {
+  it('SYS-7 report missing capabilities, and create no volume that no pod could use', async () => {
     const volumes = [{ name: 'raw', persistentVolumeClaim: { claimName: 'raw' } }]
     const containers = [{ name: 'main', image: 'none', volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] }]
     await system.apply(aClaim('raw', '64Mi', { volumeMode: 'Block' }), aPod('raw', [], { containers, volumes }))
@@ -250,7 +250,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
       await kubectl.out('delete pod,pvc --all --timeout=60s')
       await until(async () => (await kubectl.json('get pv')).items.length === 0)
     },
-    /** What pods and volumes left on the machine and in the directories of nodes. */
+    /** Leftovers of pods and volumes on the machine and in the directories of nodes. */
     async leftovers(): Promise<string[]> {
       const files = nodes.flatMap((node) => [
         join(rootOf(node), 'pods'),

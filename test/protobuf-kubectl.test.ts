@@ -12,7 +12,7 @@ const kubectls = (await findKubectls()).filter(({ minor }) => minor >= 32)
 const collapse = (text: string) => text.replace(/\s+/g, ' ')
 
 // Debian's kubectl sends JSON only; there, the Go client of test/clients covers protobuf bodies.
-if (kubectls.length === 0) it.skip('kubectl 1.32 or later: there is none here; name one in STOWAGE_KUBECTLS')
+if (kubectls.length === 0) it.skip('kubectl 1.32 or later: not found; name one in STOWAGE_KUBECTLS')
 
 describe.sequential.each(kubectls)('kubectl $version', (program) => {
   let dir: string
@@ -101,14 +101,14 @@ describe.sequential.each(kubectls)('kubectl $version', (program) => {
     expect(await server.call('GET', '/api/v1/namespaces/shop/configmaps/ghost')).toMatchObject({ status: 404 })
   })
 
-  it('SYS-2 reports why an object cannot be created', async () => {
+  it('SYS-2 reports the reason why an object cannot be created', async () => {
     expect(await kubectl.refusal('create cm settings')).toBe(
       'error: failed to create configmap: configmaps "settings" already exists\n',
     )
     expect(await kubectl.refusal('create quota Bad_Name --hard=pods=1')).toContain('metadata.name')
   })
 
-  it('SYS-2 describes what it created', async () => {
+  it('SYS-2 describes the created objects', async () => {
     expect(collapse(await kubectl.out('describe ns shop'))).toContain('Name: ceiling')
     expect(collapse(await kubectl.out('describe cm settings'))).toContain('colour: ---- grün')
     expect(collapse(await kubectl.out('describe secret login'))).toContain('password: 7 bytes')
@@ -130,7 +130,7 @@ describe.sequential.each(kubectls)('kubectl $version', (program) => {
     expect(collapse(await kubectl.out('events'))).toContain('Normal Repainted ConfigMap/settings now in green')
   })
 
-  it('SYS-2 deletes what it created', async () => {
+  it('SYS-2 deletes the created objects', async () => {
     expect(await kubectl.out('delete cm/settings secret/login quota/ceiling sa/robot')).toBe(
       [
         'configmap "settings" deleted\n',

@@ -1,5 +1,5 @@
 // What clients other than kubectl rely on and only a real connection shows: authentication, headers, framing, how streams
-// begin and end, size limits, and what a restart keeps. Semantics without a socket are tested in src/apiserver, beside
+// start and end, size limits, and what a restart keeps. Semantics without a socket are tested in src/apiserver, beside
 // the code.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'

@@ -171,7 +171,7 @@ describe('between selecting a node and creating the volume', () => {
     await post(namespaced, promise) // a report that is wrong
     await aPod('two', { ephemeral: { a: spec(5, 'local'), b: spec(5, 'local') } })
     expect(await placed('two')).toBe('n2')
-    expect((await calls('CreateVolume')).length).toBeGreaterThan(3) // at least one was created in vain
+    expect((await calls('CreateVolume')).length).toBeGreaterThan(3) // at least one was created and not used
     await until(async () => (await held()).length === 3)
     expect((await held()).filter(({ segments }) => segments?.host === 'n2')).toHaveLength(2)
   })
@@ -252,7 +252,7 @@ async function attempts(): Promise<Record<string, number>> {
 }
 
 describe('invalid input', () => {
-  it('CAP-7 CAP-11 CAP-12 the pod reports what is wrong, and others are scheduled', async () => {
+  it('CAP-7 CAP-11 CAP-12 the pod reports the problem, and others are scheduled', async () => {
     await start({ places: ['host=n1'], sizeGi: 10 })
     await aClass('local')
     await aNode('n1', { host: 'n1' })
@@ -283,7 +283,7 @@ describe('invalid input', () => {
     expect(await says('no-class', 'typo')).toContain(
       'claim "classless" names storage class "typo", which does not exist',
     )
-    // This object is all there is: the scheduler trusts it, the driver refuses, and the pod reports that.
+    // This is the only object: the scheduler uses it, the driver rejects the volume, and the pod reports that.
     await until(async () => (await calls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'))
     await remove(`${namespaced}/absurd`)
     await says('too-big', NO_SPACE)

@@ -140,7 +140,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(text).toContain('.shade: field not declared in schema')
   })
 
-  it.sequential('SYS-2 diff --server-side shows what an apply would change', async () => {
+  it.sequential('SYS-2 diff --server-side shows the changes of an apply', async () => {
     await apply(settings('h', { colour: 'green' }))
     const { out } = await kubectl.run('diff --server-side -f -', { stdin: settings('h', { colour: 'red' }), exit: 1 })
     expect(out).toMatch(/^-\s+colour: green$/m)

@@ -1,4 +1,4 @@
-// `stowage up` from start to stop: the API first, nodes after it, and an exit within seconds whatever is in progress.
+// `stowage up` from start to stop: the API first, nodes after it, and an exit within seconds despite work in progress.
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ describe('start', () => {
     expect(await classes(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
   })
 
-  it('SYS-1 SYS-7 with fewer nodes than before says so, and schedules no pod to the missing ones', async () => {
+  it('SYS-1 SYS-7 with fewer nodes than before reports it, and schedules no pod to the missing ones', async () => {
     await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
     const fewer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
     expect(fewer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
@@ -81,7 +81,7 @@ describe('start', () => {
     await until(async () => (await readyNodes(all)).length === 3)
   })
 
-  it('SYS-1 uses directories as volumes on a machine without file system tools, and says why once', async () => {
+  it('SYS-1 uses directories as volumes on a machine without file system tools, and reports the reason once', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
     for (const name of ['mkfs.xfs', 'mkfs.ext4']) {

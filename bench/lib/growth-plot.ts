@@ -6,7 +6,7 @@ import { amount, count, targetText } from './text.ts'
 
 const PLOT_WIDTH = 265
 const FIELD = { left: 58, width: 195, height: 108 }
-/** Below the field: the sizes, and what is counted. */
+/** Below the field: the sizes, and the counted unit. */
 const AXIS_HEIGHT = 34
 
 interface Area {
@@ -98,7 +98,7 @@ const timeLabel = (text: string, at: number): AxisLabel => ({
   to: at,
 })
 
-/** Leaves out labels that overlap one before them. The first and the last come first. */
+/** Omits labels that overlap an earlier one. The first and the last have priority. */
 function withoutOverlap(labels: readonly AxisLabel[]): AxisLabel[] {
   const kept: AxisLabel[] = []
   for (const label of [...labels.slice(0, 1), ...labels.slice(1).reverse()]) {

@@ -18,7 +18,7 @@ export interface Answer {
 export interface Connection {
   /** Sends one request; the next may follow after its response. */
   ask(request: Uint8Array, onAnswer: (answer: Answer) => void): void
-  /** Sends a watch request; `onLines` gets the number of new lines. Resolves when the response begins. */
+  /** Sends a watch request; `onLines` gets the number of new lines. Resolves when the response headers arrive. */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
   /** The same, with the text of the lines. */
   read(request: Uint8Array, onLine: (line: string) => void): Promise<void>
@@ -103,7 +103,7 @@ function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: numbe
   })
 }
 
-/** Passes on lines that begin an event; the others frame chunks. The server sends each event in its own chunk. */
+/** Passes on lines that start an event; the others frame chunks. The server sends each event in its own chunk. */
 function readOn(socket: TLSSocket, request: Uint8Array, onLine: (line: string) => void): Promise<void> {
   let begun = ''
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// The result of a benchmark run, as it is printed, saved and written to the docs.
+// The result of a benchmark run: printed, saved, and written to the docs.
 import { type Figure, type Missing, passes, peerRatioOf, ratioOf } from './figure.ts'
 
 export interface Report {

@@ -15,7 +15,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('SYS-10 rejects exactly what JSON.parse rejects, with a position', () => {
+  it('SYS-10 rejects exactly the texts that JSON.parse rejects, with a position', () => {
     const almostJson = fc
       .tuple(
         fc.json(),

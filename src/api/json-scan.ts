@@ -209,7 +209,7 @@ function scalarLength(text: string, start: number): number {
   return scalar.exec(text)?.[0].length ?? 0
 }
 
-/** The offset after a string's closing quote, or the text's length if there is none. */
+/** The offset after a string's closing quote, or the text's length if the string is not closed. */
 function endOfString(text: string, start: number): number {
   for (let i = start + 1; i < text.length; i++) {
     const code = text.charCodeAt(i)

@@ -56,7 +56,7 @@ describe('canonicalQuantity', () => {
     ['0.00000012345', '124n'],
     ['0.000000000001Ki', '2n'],
     ['1e-1000', '1e-9'],
-    // binary amounts stop at 2^63-1, decimal ones go on
+    // binary amounts stop at 2^63-1, decimal ones have no limit
     ['9Ei', '9223372036854775807'],
     ['-9Ei', '-9223372036854775807'],
     ['9223372036854775807Ki', '9223372036854775807'],

@@ -7,7 +7,7 @@ export interface Quantity {
   readonly nanos: bigint
   /** The family of suffixes of the input, also used for the output. */
   readonly format: QuantityFormat
-  /** Set if the input is canonical as it is, for example "1.125" and "1E6". */
+  /** Set if the input is already canonical, for example "1.125" and "1E6". */
   readonly text?: string
 }
 

@@ -132,7 +132,7 @@ describe('labelSelectorFromObject', () => {
     expect(matchesLabels(EVERYTHING, undefined)).toBe(true)
   })
 
-  it('means the same as the text', () => {
+  it('matches the same objects as the text form', () => {
     const selector = labelSelectorFromObject({
       matchLabels: { tier: 'fast', app: 'web' },
       matchExpressions: [

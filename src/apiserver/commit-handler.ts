@@ -81,7 +81,7 @@ const VERBS = ['create', 'update', 'patch', 'delete'] as const
 const PATCH_TYPES = ['json', 'merge', 'strategic', 'apply'] as const
 
 interface RequestedWrite {
-  /** The single request that the write stands for: the user must be allowed to make it. */
+  /** The equivalent single request: the user must be authorized to send it. */
   readonly route: ResourceRequest
   /** Decodes the body, once all writes of the commit are authorized. */
   verb(): WriteVerb

@@ -230,7 +230,7 @@ describe('any combination of gates', () => {
     .subarray([...FEATURE_GATES])
     .map((gates) => ({ text: off(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
 
-  it('VAC-12 PIO-1 REX-10 stores what the gates allow in a new claim, and keeps it under every later combination', async () => {
+  it('VAC-12 PIO-1 REX-10 stores the fields that the gates allow in a new claim, and keeps them under every later combination', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyGates, { minLength: 2, maxLength: 5 }), async (history) => {
         medium = memoryMedium()

@@ -1,5 +1,5 @@
 // /healthz, /livez and /readyz: is the process alive, and is it ready for clients. Checks have names: `?verbose` shows which
-// one fails, and `?exclude=` leaves one out.
+// one fails, and `?exclude=` omits one.
 import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {

@@ -2,7 +2,7 @@
 // Key order is list order: by namespace, then by name. No other file spells a key.
 import type { Kind } from '../api/kind.ts'
 
-/** What a key needs to know of a kind. */
+/** The properties of a kind that determine its keys. */
 export type Collection = Pick<Kind, 'group' | 'plural' | 'namespaced'>
 
 export const collectionPrefix = (kind: Collection, namespace = ''): string => {

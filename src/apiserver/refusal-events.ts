@@ -1,5 +1,5 @@
 // Records a Warning event on an object whose update a quota has rejected, so that `kubectl describe` shows why the object
-// did not change. The rejected transaction wrote nothing; the event is a transaction of its own.
+// did not change. The rejected transaction wrote nothing; the event is written in a separate transaction.
 import { createHash } from 'node:crypto'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'

@@ -27,7 +27,7 @@ describe('reviews', () => {
     })
   })
 
-  it('TokenReview returns the user of a token, or that it is not known', async () => {
+  it('TokenReview returns the user of a token, or reports an unknown one', async () => {
     expect((await ask('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
       authenticated: true,
       user: { username: 'ann' },

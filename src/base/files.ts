@@ -17,7 +17,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   await rm(temporary, { force: true })
   const file = await open(temporary, 'wx', OWNER_ONLY_FILE)
   try {
-    await file.chmod(OWNER_ONLY_FILE) // exact, whatever the umask
+    await file.chmod(OWNER_ONLY_FILE) // exact, regardless of the umask
     await file.writeFile(text)
     await file.sync()
   } finally {

@@ -4,7 +4,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Runs a parser of user input; whatever it throws becomes a UsageError, prefixed with the flag if one is given. */
+/** Runs a parser of user input; any error it throws becomes a UsageError, prefixed with the flag if one is given. */
 export function asUsageError<T>(parse: () => T, flag?: string): T {
   try {
     return parse()

@@ -126,7 +126,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.patch(configMapKind, inDefault('a'), patch)).data).toEqual({ b: '2', c: '3' })
     })
 
-    it('are gone after a delete, or marked for deletion while they have a finalizer', async () => {
+    it('no longer exist after a delete, or marked for deletion while they have a finalizer', async () => {
       await client.create(configMapKind, map('plain'))
       await client.create(configMapKind, map('held', {}, { finalizers: ['example.com/hold'] }))
       expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()

@@ -98,7 +98,7 @@ export interface Client {
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
    * With a subresource ('binding', 'eviction') the object is the body of that subresource, and is returned as sent:
-   * without uid and resourceVersion, whatever the type says.
+   * without uid and resourceVersion, despite their type.
    */
   create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   /** Conditional if the object has a resourceVersion. */
@@ -109,7 +109,7 @@ export interface Client {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<Readonly<Stored<T>>>
-  /** The object if it still exists, marked for deletion; undefined if it is gone. */
+  /** The object if it still exists, marked for deletion; undefined if it was removed. */
   delete<T extends KubeObject>(
     kind: Kind<T>,
     ref: ObjectRef,
@@ -120,7 +120,7 @@ export interface Client {
   /**
    * Does at most COMMIT_WRITES_MAX writes in order: as one transaction on our own server, else one by one until one fails.
    * Callers must be correct in both cases, and after a crash between any two writes.
-   * Returns the object of each write after the whole commit; undefined if it is gone.
+   * Returns the object of each write after the whole commit; undefined if it was removed.
    * `failedWrite(error)` is the index of the write that failed.
    */
   commit(

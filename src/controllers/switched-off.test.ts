@@ -1,5 +1,5 @@
-// What controllers do about kinds that are switched off on the server (--runtime-config): their own work goes on, and
-// nothing is taken for gone that merely cannot be seen.
+// What controllers do about kinds that are switched off on the server (--runtime-config): their other work continues, and
+// objects that are not served do not count as deleted.
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'

@@ -37,7 +37,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.default_authority': 'localhost',
   'grpc.use_local_subchannel_pool': 1,
-  'grpc.enable_retries': 0, // the caller decides what is retried, and when
+  'grpc.enable_retries': 0, // the caller decides which calls to retry, and when
   'grpc.enable_channelz': 0,
 }
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits

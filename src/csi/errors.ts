@@ -25,7 +25,7 @@ export const CSI_CODES = [
 export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
-/** A failed call. The message is the driver's, or says why the call did not reach it. It never contains a secret. */
+/** A failed call. The message is the driver's, or the reason why the call did not reach it. It never contains a secret. */
 export class CsiError extends Error implements HasLogFields {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode

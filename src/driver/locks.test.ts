@@ -23,7 +23,7 @@ describe('locks', () => {
     await expect(locks.run({ exclusive: ['a'] }, async () => 'again')).resolves.toBe('again')
   })
 
-  it('SYS-6 allow shared locks, and exclude an exclusive one meanwhile', async () => {
+  it('SYS-6 can be shared by several holders, which exclude an exclusive one', async () => {
     const locks = createLocks()
     const [one, two] = [held(), held()]
     const first = locks.run({ exclusive: ['x'], shared: ['source'] }, () => one.until)

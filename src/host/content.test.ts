@@ -31,7 +31,7 @@ describe('the content of a device', () => {
     expect(classifyContent(seen)).toEqual({ is: 'unclear', because: expect.stringContaining(because) })
   })
 
-  it('SYS-6 is never blank if blkid exited with 0, whatever it printed', () => {
+  it('SYS-6 is never blank if blkid exited with 0, regardless of its output', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (stdout, isStartZero) => {
         expect(classifyContent({ code: 0, stdout, isStartZero }).is).not.toBe('blank')

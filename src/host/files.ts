@@ -13,7 +13,7 @@ const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 const OWNER_ONLY = 0o600
 
-/** The unit of `blocks` in stat, whatever the block size of the file system. */
+/** The unit of `blocks` in stat, regardless of the block size of the file system. */
 const STAT_BLOCK_BYTES = 512
 
 export function createFiles({ run }: { readonly run: Run }): Files {

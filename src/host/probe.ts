@@ -1,4 +1,4 @@
-// Detects what is possible on this machine by trying it on small files in the pool, with a reason for everything that is
+// Detects the capabilities of this machine by trying them on small files in the pool, with a reason for everything that is
 // not. The result selects the driver's backend and appears in its manifest, its metrics and the list of skipped tests.
 import { constants } from 'node:fs'
 import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'

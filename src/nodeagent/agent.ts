@@ -65,7 +65,7 @@ export interface NodeAgentDeps {
   /** Sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
   connect(endpoint: string): CsiConnection
-  /** IO rates of the device behind a path; undefined if the volume has no device of its own. */
+  /** IO rates of the device behind a path; undefined if the volume is not a separate device. */
   ratesAt?(path: string): Promise<IoRates | undefined>
   /** Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
@@ -182,7 +182,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   async function load(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
     await records.load()
-    // The record of an orphaned staging does not tell whether the volume is attached. Reporting one too many delays a
+    // The record of an orphaned staging does not show whether the volume is attached. Reporting one too many delays a
     // detach; reporting one too few would allow a detach of a mounted volume.
     const attached = records
       .uids()

@@ -150,7 +150,7 @@ describe('drivers', () => {
     ])
     await world.server.delete(`${PODS}/shop`)
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    world.disk.reboot() // the mounts are gone as well
+    world.disk.reboot() // a reboot removes the mounts as well
     await world.untilGone('shop')
   })
 })

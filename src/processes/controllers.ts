@@ -1,5 +1,5 @@
 // All controllers of the cluster, composed once: `stowage up` and `stowage server` run them beside their API server
-// (serve.ts), `stowage controllers` in a process of its own.
+// (serve.ts), `stowage controllers` in a separate process.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'

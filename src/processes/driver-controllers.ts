@@ -1,4 +1,4 @@
-// The controllers of one CSI driver, composed from the parts a process asks for: `stowage up` runs all the driver can do
+// The controllers of one CSI driver, composed from the parts a process requests: `stowage up` runs all the driver can do
 // (driver-socket.ts), `stowage provisioner` and `stowage resizer` run their share (run-sidecar.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { randomUuid } from '../base/identifiers.ts'
@@ -56,10 +56,10 @@ export interface DriverParts {
   readonly attaching?: AttacherOptions
   readonly volumeChanges?: DriverChangeOptions
   readonly capacity?: CapacityOptions & {
-    /** For the capacity objects, which have a rate limit of their own. Default: the client of all controllers. */
+    /** For the capacity objects, which have their own rate limit. Default: the client of all controllers. */
     readonly client?: Client
   }
-  /** The pod or host in events, if these controllers are a process of their own. */
+  /** The pod or host in events, if these controllers run in a separate process. */
   readonly instance?: string
 }
 

@@ -1,4 +1,4 @@
-// A process of its own that runs controllers against any API server: `stowage controllers`, `stowage scheduler`,
+// A separate process that runs controllers against any API server: `stowage controllers`, `stowage scheduler`,
 // `stowage capacity-cleanup`. Several may run; the one that holds the lease works.
 import type { Registry } from 'prom-client'
 import { parseListen } from '../base/listen-address.ts'

@@ -47,7 +47,7 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
   const changes = [
     // Size before attributes: a larger volume may allow attributes that a smaller one does not.
     canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
-    // Also for a driver without MODIFY_VOLUME: its claims get an event that says why nothing happens.
+    // Also for a driver without MODIFY_VOLUME: its claims get an event with the reason why nothing happens.
     ...(changesAttributes
       ? [
           createModifying({

@@ -60,7 +60,7 @@ async function aCache(options: CacheTrial = {}) {
   return { fixture, clock, real, client, cache, notified, closing, store: fixture.store }
 }
 
-/** Moves time until the condition holds, as long as it takes reconnecting at most. */
+/** Advances the clock until the condition holds, at most as long as reconnecting takes. */
 async function until(clock: ManualClock, condition: () => boolean, withinMs = 120_000): Promise<void> {
   for (let waitedMs = 0; !condition(); waitedMs += 100) {
     if (waitedMs > withinMs) throw new Error(`did not happen within ${withinMs} ms of simulated time`)
@@ -98,7 +98,7 @@ describe('a cache', () => {
     expect(cached.metadata.managedFields).toBeUndefined()
   })
 
-  it('applies an own write once, before the watch delivers it, and only to objects it holds', async () => {
+  it('applies its own write once, before the watch delivers it, and only to objects it holds', async () => {
     const { clock, real, cache, notified } = await aCache()
     await real.create(configMapKind, map('a'))
     await until(clock, () => cache.size === 1)
@@ -132,7 +132,7 @@ describe('a cache', () => {
     expect(() => cache.byIndex('nope', 'x')).toThrow('There is no index named "nope"')
   })
 
-  it('resolves whenSeen once an own write has arrived', async () => {
+  it('resolves whenSeen once its own write has arrived', async () => {
     const { clock, real, cache, closing } = await aCache()
     await until(clock, () => cache.synced)
     const { metadata } = await real.create(configMapKind, map('a'))
@@ -323,7 +323,7 @@ describe('a cache whose connection breaks', () => {
     await until(clock, () => cache.size === 2)
 
     await current.store.close()
-    current = await createServerFixture() // an empty disk: versions begin anew, far below those seen
+    current = await createServerFixture() // an empty disk: resourceVersions restart, far below those seen
     await real().create(configMapKind, map('z'))
     await until(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
     closing.abort()

@@ -161,7 +161,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       if (!(await client.commitsAtomically())) return false
       await client.commit(sendings.map(({ write }) => write))
     } catch {
-      return false // sent one by one, each shows whether it caused the failure
+      return false // sending events one by one shows which caused the failure
     }
     for (const [index, { key }] of batch.entries()) recorded.set(key, sendings[index]!.recorded)
     sent += batch.length

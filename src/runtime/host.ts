@@ -1,4 +1,4 @@
-// A process of its own that works on an API server: its client, its metrics, and the HTTP endpoint that serves metrics and
+// A separate process that uses an API server: its client, its metrics, and the HTTP endpoint that serves metrics and
 // health. The controllers it runs are hosted by manager.ts.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
@@ -87,7 +87,7 @@ export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createContro
   readonly about: object
 }
 
-/** Less than the last resort of main.ts. */
+/** Less than the exit timeout of main.ts. */
 const STOP_TIMEOUT_MS = 25_000
 
 /** Runs controllers on the host until the signal fires and they have stopped. The caller closes the host. */

@@ -31,7 +31,7 @@ export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly name: string
   /** Unique for every start of a process: `host_uuid`. */
   readonly identity: string
-  /** Called with false at the start, and when leadership begins and ends; for leader_election_master_status. */
+  /** Called with false at the start, and when leadership starts and ends; for leader_election_master_status. */
   onChange?(isLeader: boolean): void
 }
 
@@ -88,7 +88,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else observed = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
-  /** One attempt to take or renew the lease. The leader knows what it wrote last and does not read it first. */
+  /** One attempt to take or renew the lease. The leader remembers its last write and does not read the lease first. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     if (isLeader() && observed && (await renewKnown(observed.lease, signal))) return true
     const sentMs = clock.monotonicMs()

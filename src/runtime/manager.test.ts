@@ -41,7 +41,7 @@ function run(
   const manager = createManager({ random: () => 0.5, log: silentLog, metrics, ...options })
   const stop = new AbortController()
   const ended = manager.run(stop.signal)
-  ended.catch(() => {}) // each test looks at the end itself
+  ended.catch(() => {}) // each test awaits the end itself
   const metric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value
   const stopAndAdvance = async () => {
     stop.abort()
@@ -116,7 +116,7 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 stops what still runs before it restarts failed work', async () => {
+  it('SYS-8 stops running work before it restarts failed work', async () => {
     const { state, create } = failingWork(3)
     const other = { running: 0, runningMax: 0 }
     const slow: Runnable = {
@@ -154,7 +154,7 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 leaves the work of a standing-by process alone while another leads', async () => {
+  it('SYS-8 does not start the work of a standby process while another leads', async () => {
     const first = failingWork(Number.POSITIVE_INFINITY)
     const second = failingWork(0)
     const { clock, client, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: first.create })

@@ -2,7 +2,7 @@
 // health, and stops everything in order. host.ts connects a process to its API server; the controllers are the caller's.
 //
 // With a lease, the work runs in terms: from when this process takes the lease until it loses it. Each term creates its
-// caches and controllers anew, so no state outlives the lease. Work that fails within a term is created again after a
+// own caches and controllers, so no state outlives the lease. Work that fails within a term is created again after a
 // growing pause, and the lease is kept meanwhile: releasing it would pass the failure from process to process. Failing
 // health checks are the way to have the process replaced.
 import { setMaxListeners } from 'node:events'

@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 
-/** By path: what is wrong, or undefined. */
+/** By path: the problem, or undefined. */
 export type HealthChecks = Readonly<Record<string, () => string | undefined>>
 
 export interface MonitoringOptions extends ListenAddress {

@@ -37,7 +37,7 @@ export interface ReflectorOptions<T extends KubeObject> {
 
 const WATCH_SECONDS_MIN = 300 // servers and proxies end longer streams; randomised, so that not all end at once
 const WATCH_SECONDS_SPREAD = 300
-/** A stream the server did not end in time is dead, even if the connection is open. */
+/** A stream that the server did not end in time is treated as lost, even if the connection is open. */
 const OVERDUE_MS = 30_000
 const LIST_PAGE = 500
 export const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }

@@ -1,5 +1,5 @@
-// Runs controllers together. If one fails, the others are stopped before its error is passed on: nothing of a failed group
-// is still at work when the group is created again.
+// Runs controllers together. If one fails, the others are stopped before its error is passed on: no part of a failed group
+// is still running when the group is created again.
 import { setMaxListeners } from 'node:events'
 import type { EventRecorder } from './events.ts'
 import type { WorkQueue } from './work-queue.ts'

@@ -48,7 +48,7 @@ function setup({ isAtomic = true, isLeader = true, elects = true, commit = () =>
 }
 
 describe('save', () => {
-  it('commits behind the fence on a server with atomic commits, and returns the objects of its own writes', async () => {
+  it('commits behind the fence on a server with atomic commits, and returns the objects it wrote', async () => {
     const objects = [stored('x'), undefined]
     const { save, committed } = setup({ commit: () => [undefined, ...objects] })
     expect(await save([removal('x'), creation('y')])).toEqual(objects)
@@ -63,7 +63,7 @@ describe('save', () => {
     }
   })
 
-  it('updates the cache of each kind it was given, and skips objects that are gone', async () => {
+  it('updates the cache of each kind it was given, and skips deleted objects', async () => {
     const { save, cached } = setup({ elects: false, commit: () => [stored('x'), stored('y'), undefined] })
     await save([removal('x'), creation('y'), removal('z')])
     expect(cached).toEqual(['x'])

@@ -19,7 +19,7 @@ interface UpdatableCache {
   learn(object: Readonly<Stored>): void
 }
 
-/** One per write, as the whole commit left it; undefined for an object that no longer exists. */
+/** One per write, as it is after the whole commit; undefined for an object that no longer exists. */
 export type SavedObjects = readonly (Readonly<Stored> | undefined)[]
 
 export type SaveResult =

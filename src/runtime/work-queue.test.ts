@@ -6,7 +6,7 @@ import { createWorkQueue, type WorkQueueOptions } from './work-queue.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A queue whose work is ended by hand: `outcomes` are taken in turn, then everything is done. */
+/** A queue whose reconciles the test completes: they return the `outcomes` in order, then done. */
 function aQueue(options: Partial<WorkQueueOptions> = {}) {
   const clock: ManualClock = manualClock()
   const queue = createWorkQueue({ name: 'test', clock, random: () => 1, workers: 1, ...options })
@@ -25,7 +25,7 @@ function aQueue(options: Partial<WorkQueueOptions> = {}) {
 }
 
 describe('a work queue', () => {
-  it('processes a key once however often it was added', async () => {
+  it('processes a key once, regardless of how often it was added', async () => {
     const { queue, worked, run, closing } = aQueue()
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
     const over = run()
@@ -155,7 +155,7 @@ describe('a work queue', () => {
   it('does not spin on a key whose failing reconcile enqueues it', async () => {
     const { queue, clock, worked, run, closing } = aQueue()
     const over = run(async (key) => {
-      queue.add(key) // as the event of its own write does
+      queue.add(key) // like the event of the reconcile's own write
       throw new Error('and then it fails')
     })
     queue.add('a')

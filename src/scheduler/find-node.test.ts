@@ -45,7 +45,7 @@ describe('the search for a node', () => {
     for (const name of ['n0', 'n1', 'n2']) expect(counts.get(name)).toBeGreaterThan(900)
   })
 
-  it('CAP-13 takes an avoided node only if there is no other', () => {
+  it('CAP-13 selects an avoided node only if there is no other', () => {
     const avoids = active({ avoid: (_, { name }) => name === 'n0' })
     expect(search([avoids], 2)).toMatchObject({ node: { name: 'n1' } })
     expect(search([avoids], 1)).toMatchObject({ node: { name: 'n0' } })

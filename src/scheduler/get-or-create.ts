@@ -1,4 +1,4 @@
-// The value of a map under a key; created and stored if there is none.
+// The value of a map under a key; created and stored if absent.
 
 export function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
   const known = map.get(key)

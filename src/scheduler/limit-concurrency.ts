@@ -1,4 +1,4 @@
-// Limits how many async functions run at once; the others wait in the order they came.
+// Limits how many async functions run at once; the others wait in FIFO order.
 
 export function limitConcurrency(max: number): <T>(run: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = []

@@ -72,7 +72,7 @@ describe('queueing hints', () => {
     expect(states().filter((state) => state === 'active')).toHaveLength(1)
   })
 
-  it('CAP-12 add a rejection of another plugin to what the pod waits for', () => {
+  it('CAP-12 add a rejection of another plugin to the events the pod waits for', () => {
     const status = unschedulable({ type: 'Full', message: 'full' })
     let isResolved = false
     const resolving = onNode(() => (isResolved ? 'queue' : 'skip'))

@@ -3,7 +3,7 @@
 // volumes happen afterwards, while other pods are decided.
 //
 //   pop → preFilter → filter, score → assume, reserve → ‖ preBind → bind → Scheduled
-//             │            └─ no node: unschedulable until a queueing hint requeues it; the pod's condition says why
+//             │            └─ no node: unschedulable until a queueing hint requeues it; the condition has the reason
 //             └─ the pod is rejected for every node: the same
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
@@ -43,7 +43,7 @@ export interface ScheduleDeps {
   readonly remedyBackoff: RemedyBackoff
   readonly write: <T>(run: () => Promise<T>) => Promise<T>
   readonly emit: (event: ClusterEvent) => void
-  /** Index of the node at which the next search begins. */
+  /** Index of the node at which the next search starts. */
   readonly rotation: { startAt: number }
 }
 
@@ -126,7 +126,7 @@ function wait(
   return remedy && applyRemedy(queued, deps, signal)
 }
 
-/** The first remedy of a plugin with which some node takes the pod. */
+/** The first remedy of a plugin with which the pod fits on a node. */
 function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: ScheduleDeps): Remedy | undefined {
   return remediesOf(info, plugins).find(({ plugin, remedy }) => {
     const outcome = runPreFiltersWith(remedy, plugin, info, plugins)
@@ -160,7 +160,7 @@ async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortS
   }
 }
 
-/** Why this node does not take the pod now, with or without a remedy; undefined if it does. */
+/** Why the pod does not fit on this node now, with or without a remedy; undefined if it does. */
 export function checkNode(
   info: PodInfo,
   nodeName: string,
@@ -199,7 +199,7 @@ async function bindingCycle(
     deps.queue.remove(info.key)
     for (const { plugin, state } of active) plugin.postBind?.(state, node)
   } catch (error) {
-    // Requeue the pod before anything is released: what it releases may make other pods schedulable first.
+    // Requeue the pod before its resources are released: they may make other pods schedulable first.
     if (!signal.aborted) fail(queued, error, deps)
     for (const { plugin, state } of active) plugin.unreserve?.(state, node)
     if (deps.cluster.forget(info.key)) {
@@ -245,7 +245,7 @@ function recheckNode(info: PodInfo, nodeName: string, deps: ScheduleDeps): Plugi
 async function bindPod({ key, uid, pod }: PodInfo, nodeName: string, deps: ScheduleDeps): Promise<void> {
   if (!deps.cluster.node(nodeName)) throw new Error(nodeDeleted(nodeName))
   const { namespace, name = '' } = pod.metadata
-  // The subresource takes a Binding, which has no kind of its own.
+  // The subresource takes a Binding, which is not a stored kind.
   const binding = { metadata: { namespace, name, uid }, target: { kind: 'Node', name: nodeName } } as Pod
   try {
     await deps.write(() => deps.client.create(podKind, binding, { subresource: 'binding' }))

@@ -66,7 +66,7 @@ export interface SchedulerFixture {
   settle(): Promise<void>
   /** Runs, advancing the clock, until the condition holds. */
   until(condition: () => unknown, what: string): Promise<void>
-  /** Replaces the scheduler by a new one, which knows only what the server stores. */
+  /** Replaces the scheduler by a new one, which knows only the stored objects. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -87,7 +87,7 @@ export interface PodParts {
 }
 
 export interface PoolStorage {
-  /** Free bytes by place; by default each node is a place of its own. */
+  /** Free bytes by place; by default each node is a separate place. */
   readonly free: Map<string, bigint>
   /** Provision calls beyond the free bytes. */
   readonly refused: string[]

@@ -28,7 +28,7 @@ export interface SchedulerOptions extends ControllerDeps {
   /** How long a pod waits for its volumes before the attempt fails. Default 600 s. */
   readonly bindTimeoutMs?: number
   readonly schedulerMetrics?: SchedulerMetrics
-  /** Default: a recorder of its own, as component `default-scheduler`. */
+  /** Default: a separate recorder for component `default-scheduler`. */
   readonly events?: EventRecorder
 }
 

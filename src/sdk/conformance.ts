@@ -85,7 +85,7 @@ export async function testProvisioner(
 const UNKNOWN_PARAMETER = 'conformance-unknown-parameter'
 const NAME_DECIDES = 'the volume name, not the parameters, identifies the volume: the earlier one is returned'
 
-/** As `provision` would receive them; classes that it would reject are left out. */
+/** As `provision` would receive them; classes that it would reject are omitted. */
 function otherClasses(
   { name, parameters: declared = {} }: AnyProvisionerPlugin,
   given: Readonly<Record<string, string>> = {},

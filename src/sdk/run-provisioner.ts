@@ -1,5 +1,5 @@
 // Runs a provisioner as a program: flags, the connection to the API server, and the process that hosts its controllers.
-// What happens for one claim is ../controllers/provisioning; how a process is hosted, ../runtime.
+// ../controllers/provisioning provisions one claim; ../runtime hosts the process.
 import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { parseListen } from '../base/listen-address.ts'

@@ -29,7 +29,7 @@ describe('the settings of a provisioner', () => {
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of WRONG) {
-    it(`PROV-17 refuses ${args.join(' ')} and names what is expected`, () => {
+    it(`PROV-17 refuses ${args.join(' ')} and names the expected value`, () => {
       expect(() => readSettings({}, args)).toThrow(message)
     })
   }

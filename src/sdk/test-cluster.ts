@@ -1,5 +1,5 @@
 // An in-memory cluster for one provisioner, in this process: the real API server and the real provisioning controllers around
-// the plugin. Binding, which other controllers do in a cluster, is done by hand here.
+// the plugin. Tests bind claims directly, which other controllers do in a cluster.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'

@@ -54,7 +54,7 @@ describe('ChangeLog', () => {
     expect(shown(log.compact({ ...compactAll, nowMs: 1_050 }))).toBe('a@1 a@2')
   })
 
-  it('keeps at most entriesMax entries, whatever their age', () => {
+  it('keeps at most entriesMax entries, regardless of their age', () => {
     const { log } = aLog('a@1 a@2 a@3 a@4 a@5', { entriesMax: 2 })
     expect(log.dueAtMs()).toBe(Number.NEGATIVE_INFINITY)
     expect(shown(log.compact({ ...compactAll, nowMs: 0 }))).toBe('a@1 a@2')

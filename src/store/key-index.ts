@@ -5,7 +5,7 @@ import type { Revision } from './store.ts'
 import { type Version, versionAt } from './version.ts'
 
 const CHUNK_KEYS_MAX = 512 // a larger chunk is split in two
-const CHUNK_KEYS_LOADED = 384 // size of bulk-loaded chunks, with room for inserts
+const CHUNK_KEYS_LOADED = 384 // size of bulk-loaded chunks, with space for inserts
 
 interface Chunk {
   /** Never empty. */

@@ -79,7 +79,7 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
       maxDbs: 1,
       eventTurnBatching: false, // every write() is one batch; errors of an implicit outer batch would go unreported
       // A commit writes the data pages, calls fdatasync, writes the meta page through a descriptor opened with O_DSYNC,
-      // and then settles the promise. Overlapping commits would gain nothing: there is only one at a time.
+      // and then settles the promise. Overlapping commits would not help: LMDB runs one at a time.
       overlappingSync: false,
     })
     await chmod(path, 0o600) // the store contains Secrets

@@ -1,5 +1,5 @@
 // PrefixGroups: members registered under key prefixes, and for a key the groups whose prefix matches it.
-// A lookup costs one hash access per distinct prefix length, whatever the number of members.
+// A lookup costs one hash access per distinct prefix length, regardless of the number of members.
 
 export interface PrefixGroup<Member> {
   readonly prefix: string

@@ -193,7 +193,7 @@ describe('while a batch is being written', () => {
 })
 
 describe('after the medium rejects a write', () => {
-  it('shows nothing of the write and continues with later ones', async () => {
+  it('does not show the write and continues with later ones', async () => {
     const { control, store, open } = await setUp()
     await put(store, 'a', 'old')
     const { events } = collect(store)

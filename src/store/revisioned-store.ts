@@ -5,7 +5,7 @@
 // (watch-hub.ts) and to the callers of transact(). Transactions that arrive during the write form the next batch.
 //
 // Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest
-// revision. A batch is written completely or not at all, so there is nothing to repair.
+// revision. A batch is written completely or not at all, so no repair is needed.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'

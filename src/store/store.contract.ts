@@ -528,7 +528,7 @@ export function storeContract(
       expect(collect(store, { afterRevision: 2 }).watch.revision).toBe(2)
     })
 
-    it('is compacted beyond entriesMax, oldest first, whatever its age', async () => {
+    it('is compacted beyond entriesMax, oldest first, regardless of its age', async () => {
       const { clock, store } = await setUp({ entriesMax: 10 })
       for (let at = 1; at <= 30; at++) await put(store, 'a', String(at))
       await passTimeUntil(clock, () => store.stats().historyEntries <= 10)

@@ -1,8 +1,8 @@
 // The Store interface: revisions, atomic multi-key transactions, and watches that replay history.
-// A store holds keys and bytes and knows nothing of API objects. memory.ts, lmdb.ts and etcd/ implement it;
+// A store holds keys and bytes and does not depend on API objects. memory.ts, lmdb.ts and etcd/ implement it;
 // store.contract.ts is the test that all of them pass.
 //
-// Every write has a revision of its own, and revisions increase: by one in the embedded stores; with gaps on etcd, where
+// Every write has its own revision, and revisions increase: by one in the embedded stores; with gaps on etcd, where
 // one etcd revision can hold a group of transactions. The writes of a transaction have consecutive revisions, in order,
 // so that a watcher can resume after any of them. They become visible together: only a read at a revision between them
 // shows a part. Everything readable is durable: no read or watch shows a write that a power failure could undo.
@@ -163,9 +163,9 @@ export interface StoreStats {
 export interface HistoryOptions {
   /** Superseded states are kept at least this long, unless entriesMax is exceeded. Default 5 minutes. */
   readonly keepMs?: number
-  /** Beyond this number of superseded states the oldest are compacted, whatever their age. Default 100,000. */
+  /** Beyond this number of superseded states the oldest are compacted, regardless of their age. Default 100,000. */
   readonly entriesMax?: number
-  /** Prefixes of keys that change often and are rarely replayed (leases, events), with limits of their own. */
+  /** Prefixes of keys that change often and are rarely replayed (leases, events), with separate limits. */
   readonly brief?: { readonly prefixes: readonly string[]; readonly keepMs: number; readonly entriesMax: number }
 }
 

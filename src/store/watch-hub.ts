@@ -21,7 +21,7 @@ export interface WatchHubOptions {
 }
 
 interface Watcher extends WatchOptions {
-  state: 'replaying' | 'live' | 'publishing' | 'closed' // publishing: live, but the current batch is yet to be delivered
+  state: 'replaying' | 'live' | 'publishing' | 'closed' // publishing: live, but the current batch is not delivered yet
   /** Everything up to here has been delivered. Not updated while live: then everything has. */
   deliveredRevision: Revision
 }

@@ -84,7 +84,7 @@ describe('chooseVolume', () => {
     expect(chosen({ size: '5Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 prefers a reserved volume, whatever its class, labels and phase', () => {
+  it('PROV-4 prefers a reserved volume, regardless of its class, labels and phase', () => {
     const reserved = { name: 'mine', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
     const withSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
     expect(chosen(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('mine')
@@ -230,7 +230,7 @@ describe('chooseVolume', () => {
       spec: optional({ volumeMode, volumeAttributesClassName: attributes, selector }),
     }))
 
-  it('PROV-4 chooses what a scan of all volumes would choose', () => {
+  it('PROV-4 chooses the same volume as a scan of all volumes', () => {
     fc.assert(
       fc.property(
         claimSample,

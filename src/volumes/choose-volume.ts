@@ -19,7 +19,7 @@ import {
 import { PROVISIONED_BY } from './names.ts'
 import { isReachableFrom, type NodeFacts } from './node-affinity.ts'
 
-/** Volumes, indexed so that a choice looks at few of them. */
+/** Volumes, indexed so that a choice examines few of them. */
 export interface VolumeCandidates {
   /** All volumes whose claimRef names this claim. */
   reservedFor(claimKey: string): readonly Volume[]
@@ -122,7 +122,7 @@ function bestFree(
   return best
 }
 
-/** A claimRef with the claim's uid comes before one with only its name: that binding has already begun. */
+/** A claimRef with the claim's uid comes before one with only its name: that binding has already started. */
 const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 

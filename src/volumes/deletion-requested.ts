@@ -1,5 +1,5 @@
 // Intent before effect, for deleting a volume: a provisioner annotates the PV before it requests the deletion of its
-// storage. From then on the storage may be gone, so no claim binds to the PV, whatever its claimRef and policy become.
+// storage. From then on the storage may be deleted, so no claim binds to the PV, even if its claimRef or policy changes.
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 

@@ -1,7 +1,7 @@
 // Annotations and finalizers on claims and volumes that the binder, provisioners, the scheduler and third-party programs
 // share. Their spelling is part of the API.
 
-/** On claims, both with the provisioner's name: the binder asks this provisioner for a volume. */
+/** On claims, both with the provisioner's name: the binder requests a volume from this provisioner. */
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner'
 export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 

@@ -65,7 +65,7 @@ export const restarted = (now: string): StatusPatch => ({
   },
 })
 
-/** The driver rejected the size for good. `target` unless the claim already has it in allocatedResources. */
+/** The driver rejected the size with a final error. `target` unless the claim already has it in allocatedResources. */
 export const infeasible = (failure: Failure, now: string, target?: string): StatusPatch => ({
   status: {
     ...(target === undefined ? {} : { allocatedResources: { storage: target } }),

@@ -1,7 +1,7 @@
 // The four sizes of a claim and its volume, as quantities, and their order. A size that is not set counts as 0.
 //
-//   requestedStorage   claim.spec.resources.requests     what the user asks for
-//   allocatedStorage   claim.status.allocatedResources   what the last expansion asked the driver for
+//   requestedStorage   claim.spec.resources.requests     requested by the user
+//   allocatedStorage   claim.status.allocatedResources   requested from the driver by the last expansion
 //   claimCapacity      claim.status.capacity             what pods can use
 //   volumeCapacity     volume.spec.capacity              what the driver provides
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'

@@ -36,7 +36,7 @@ export interface KnownObject {
   readonly object: any
 }
 
-/** What the generator knows about the server. */
+/** The generator's view of the server. */
 export interface Knowledge {
   readonly objects: readonly KnownObject[]
   readonly revision: number

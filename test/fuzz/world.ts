@@ -16,7 +16,7 @@ import { check } from './validator/index.ts'
 
 export interface World {
   readonly known: Knowledge
-  /** Returns the response, and what is wrong with it or with the state after it. */
+  /** Returns the response, and the problems in it or in the state after it. */
   send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }>
   /** Compares everything stored with everything that was returned. */
   compareAll(): Promise<string[]>
@@ -96,7 +96,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     const before = store.revision
     const startedMs = clock.nowMs()
     const answer = await handle(request)
-    const waited = clock.nowMs() !== startedMs // what expired meanwhile is not the request's doing
+    const waited = clock.nowMs() !== startedMs // objects that expired meanwhile were not changed by the request
     wrong.push(...mistakes.splice(0))
     checkAnswer(request, answer, before, wrong)
     if (answer.stream) await tryStream(answer.stream, wrong)
@@ -124,7 +124,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     }
   }
 
-  /** The response of a write equals what is stored, and passes the independent validator. */
+  /** The response of a write equals the stored object, and passes the independent validator. */
   async function followUp(request: FuzzRequest, answer: ApiResponse, wrong: string[]): Promise<void> {
     const address = addressOf(request.path)
     if (!address) return void wrong.push('a write was accepted on a path that is no resource')

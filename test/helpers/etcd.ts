@@ -18,7 +18,7 @@ export interface EtcdOptions {
 export interface EtcdMember {
   /** HOST:PORT for clients. */
   readonly endpoint: string
-  /** SIGKILL; resolves once the process is gone. */
+  /** SIGKILL; resolves once the process has exited. */
   kill(): Promise<void>
   /** Starts it again on the same directory and address; resolves once it answers. */
   start(): Promise<void>

@@ -13,15 +13,15 @@ export interface RunningFakeDriver {
   readonly endpoint: string
   readonly control: FakeControl
   readonly pid: number
-  /** SIGTERM; resolves once the process is gone. */
+  /** SIGTERM; resolves once the process has exited. */
   stop(): Promise<void>
-  /** SIGKILL; resolves once the process is gone. Its volumes are kept. */
+  /** SIGKILL; resolves once the process has exited. Its volumes are kept. */
   kill(): Promise<void>
   /** Starts it again if it is down; resolves once it answers. */
   start(): Promise<void>
   /** Removes its volumes; call while it is down. */
   loseState(): Promise<void>
-  /** Resolves when the process is gone, for any reason. */
+  /** Resolves when the process has exited, for any reason. */
   gone(): Promise<void>
   /** Kills it and removes its directory. */
   remove(): Promise<void>

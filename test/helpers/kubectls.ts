@@ -47,7 +47,7 @@ async function programAt(path: string): Promise<KubectlProgram | undefined> {
   }
 }
 
-/** By exact version; a dispatcher only starts one of its siblings, so it is left out if it has some. */
+/** By exact version; a dispatcher only starts one of its siblings, so it is omitted if it has some. */
 function oneOfEach(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)

@@ -13,7 +13,7 @@ export interface ServerOptions {
   readonly dataDir: string
   /** Where the server keeps its credentials, if not in dataDir; pass it in `flags` too. */
   readonly pkiDir?: string
-  /** `up` unless given. */
+  /** Default `up`. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
   /** Nodes of `up`: its default, or this many. Default: none, which is faster. */
@@ -38,7 +38,7 @@ export interface RunningServer {
   log(): string
   /** SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
-  /** SIGKILL; resolves once the process is gone. */
+  /** SIGKILL; resolves once the process has exited. */
   kill(): Promise<void>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
   /** The open response, for watches. */

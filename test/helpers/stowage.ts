@@ -7,7 +7,7 @@ export interface RunningStowage {
   readonly pid: number
   /** Its standard error so far. */
   log(): string
-  /** SIGTERM; resolves once the process is gone. */
+  /** SIGTERM; resolves once the process has exited. */
   stop(): Promise<void>
 }
 

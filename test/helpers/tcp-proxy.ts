@@ -8,7 +8,7 @@ export interface TcpProxy {
   /** Closes every connection and refuses new ones, until restore(). */
   cut(): void
   restore(): void
-  /** From now on nothing that the server sends arrives; what the client sends still does. */
+  /** Drops all later data from the server; data from the client still arrives. */
   muteAnswers(): void
   /** The target of new connections. */
   retarget(target: string): void

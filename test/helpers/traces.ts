@@ -1,5 +1,5 @@
-// Finds what storage leaves on a machine below one directory: devices on its files and mounts in it. Tests check that
-// nothing is left, and `scrub` removes what a failed test left.
+// Finds leftovers of storage on a machine below one directory: devices on its files and mounts in it. Tests check that
+// nothing is left, and `scrub` removes the leftovers of a failed test.
 import { systemClock } from '../../src/base/clock.ts'
 import { openHost } from '../../src/host/index.ts'
 

@@ -15,7 +15,7 @@ export interface Abandoned {
 }
 
 export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
-  /** Uids of volumes deleted by hand, and of those that no provisioner held at some time since. */
+  /** Uids of volumes that a user deleted, and of those that no provisioner held at some time since. */
   const byHand = new Set<string>()
   const released = new Set<string>()
   const assets = new Set<string>()

@@ -120,7 +120,7 @@ describe('problems at rest', () => {
   const bound = (more: Parameters<typeof aClaim>[1], held: Partial<HeldVolume> = {}) =>
     problems({ claims: [aClaim('a', more)], volumes: [aVolume('a')], held: new Map([heldBy('a', held)]) })
 
-  it('SYS-14 are none for a claim that has what it requests', () => {
+  it('SYS-14 are empty for a claim whose request is satisfied', () => {
     expect(bound({})).toEqual([])
     expect(
       bound(
@@ -130,7 +130,7 @@ describe('problems at rest', () => {
     ).toEqual([])
   })
 
-  it('SYS-14 include leaked storage, volumes without storage, and what pods left on nodes', () => {
+  it('SYS-14 include leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
     expect(problems({ held: new Map([heldBy('a')]), podDirs: ['uid-p'], attached: ['vol-a'] })).toEqual([
       'driver vol-a (pv-a) leaked: no volume stands for it',
       'a node has a directory of pod uid-p, which does not exist',

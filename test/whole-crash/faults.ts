@@ -1,5 +1,5 @@
 // Kills components at random and restarts them a moment later, possibly several at once. A lost node is all its components
-// down together, for longer. `end` waits until everything runs again.
+// down together, for longer. `end` waits until every component runs again.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster, Component } from './cluster.ts'
 
@@ -73,7 +73,7 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
       track(
         (async () => {
           const lost = cluster.components.filter((part) => part.node === node)
-          // A restart in progress would start the component meanwhile.
+          // A restart in progress would start the component during the fault.
           while (lost.some((part) => busy.has(part))) await pause(50)
           for (const part of lost) busy.set(part, Symbol(part.name))
           await Promise.all(lost.map(kill))

@@ -78,7 +78,7 @@ async function look({ cluster, storage }: RestDeps): Promise<Rest> {
 function bindingProblems(rest: Rest, { abandoned, condemned, imported }: Past): string[] {
   const stood = new Set(rest.volumes.map((volume) => assetOf(volume)))
   for (const { id, name } of rest.held.values()) {
-    // Created by hand; the PersistentVolume for it was rejected or never requested.
+    // Created by a user; the PersistentVolume for it was rejected or never requested.
     if (imported.has(name) && !stood.has(driverAsset(id))) abandoned.imported(driverAsset(id))
   }
   const pursued = rest.claims.filter((claim) => isStillPursued(claim, rest))

@@ -1,4 +1,4 @@
-// Reads what the drivers hold, from their ListVolumes and from the files and devices of the machine. Checks repeatedly
+// Reads the volumes of the drivers, from their ListVolumes and from the files and devices of the machine. Checks repeatedly
 // while the system runs that no size decreases and no volume loses its file.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

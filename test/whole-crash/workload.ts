@@ -333,7 +333,7 @@ export function createWorkload({
   }
   const dataProblems: string[] = []
 
-  /** Verifies earlier content; writes some if there is none. */
+  /** Verifies earlier content; writes some if the volume is empty. */
   async function useDataOf(pod: any, mayWrite: boolean): Promise<string[]> {
     const problems: string[] = []
     for (const { handle, path } of filesystemsOf(pod)) {

@@ -1,4 +1,4 @@
-// Finds what makes a well-typed configuration impossible to apply: list items with the same key, or without any key field.
+// Finds the reasons why a well-typed configuration cannot be applied: list items with the same key, or without any key field.
 import type { DeclaredValue } from '../schema.ts'
 import { describePath, fieldElement, valueElement } from './path-element.ts'
 import type { Shape } from './shape.ts'

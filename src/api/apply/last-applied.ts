@@ -37,7 +37,7 @@ function parsed(text: unknown): JsonObject | undefined {
     const config = JSON.parse(text)
     return isJsonObject(config) ? config : undefined
   } catch {
-    return undefined // edited by hand: not usable
+    return undefined // edited manually: not usable
   }
 }
 

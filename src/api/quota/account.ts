@@ -9,7 +9,7 @@ export class QuotaAccount {
   readonly quota: Readonly<ResourceQuota>
   /** Limits by key, in the order of the quota. */
   readonly bounds: ReadonlyMap<string, Quantity>
-  /** Usage by key, as far as it is known. */
+  /** Known usage by key. */
   readonly used: ReadonlyMap<string, Quantity>
 
   private constructor({ quota, bounds, used }: Pick<QuotaAccount, 'quota' | 'bounds' | 'used'>) {

@@ -38,7 +38,7 @@ describe('the usage of an object', () => {
     expect(iops({}, { capacity })).toBeUndefined()
   })
 
-  it('SYS-10 formats a sum above the binary maximum so that it is parsed without loss', () => {
+  it('SYS-10 formats a sum above the binary maximum so that parsing it loses nothing', () => {
     const claim = (name: string) => ({ metadata: { name }, spec: { resources: { requests: { storage: '7Ei' } } } })
     const hard = { 'requests.storage': '1e30' }
     const counted = textOf(tally({ hard }, ['requests.storage'], () => [claim('a'), claim('b'), claim('c')]))

@@ -41,7 +41,7 @@ type Find = (kind: Collection, namespace: string, name: string) => Shared<AnyObj
 
 const MEMOIZED_MAX = 4
 
-/** Plugins look up the same few objects in turn, and within a transaction they do not change. */
+/** Plugins look up the same few objects one after another, and within a transaction they do not change. */
 function memoized(find: Find): Find {
   const known: { readonly of: Parameters<Find>; readonly object: Shared | undefined }[] = []
   return (kind, namespace, name) => {

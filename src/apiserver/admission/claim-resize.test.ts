@@ -116,7 +116,7 @@ describe('growing a claim', () => {
     await refused('50Gi', 403, CANNOT_GROW)
   })
 
-  it('REX-8 is accepted and charged while the claim is being deleted, and released when it is gone', async () => {
+  it('REX-8 is accepted and charged while the claim is being deleted, and released when it is removed', async () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await bound('10Gi')
     const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']

@@ -31,7 +31,7 @@ const setStatus = async (name: string, status: object) => {
   const answer = await api.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
 }
-/** Removes the finalizers too, so that the claim is gone. */
+/** Removes the finalizers too, so that the claim is removed from the store. */
 const remove = async (name: string) => {
   expect((await api.delete(`${CLAIMS}/${name}`)).status).toBe(200)
   expect((await api.patch(`${CLAIMS}/${name}`, { metadata: { finalizers: null } }, 'merge')).status).toBe(200)
@@ -54,7 +54,7 @@ const container = (name: string, requests?: object, limits?: object) => ({
 const pod = (name: string, spec: object) => api.post(PODS, { metadata: { name }, spec })
 
 describe('quota of claims', () => {
-  it('REX-4 charges a created claim, and releases it when it is gone, not when it is marked for deletion', async () => {
+  it('REX-4 charges a created claim, and releases it when it is removed, not when it is marked for deletion', async () => {
     await aQuota('team', { hard: { 'requests.storage': '10Gi', persistentvolumeclaims: '5' } })
     await created('a', storage('3Gi'))
     await created('b', storage('4Gi'))
@@ -518,7 +518,7 @@ describe('quota of iops and throughput', () => {
     expect(await used('io')).toEqual({ 'limits.iops': '100' })
   })
 
-  it('PIO-7 keeps charging what the volume has after the request is removed, until a class determines it', async () => {
+  it('PIO-7 keeps charging the amounts of the volume after the request is removed, until a class sets them', async () => {
     await aQuota('io', { hard: { 'limits.iops': '1k', 'requests.iops': '1k' } })
     await bound('a', io({ iops: '800' }))
     await setStatus('a', { capacity: { iops: '800' } })

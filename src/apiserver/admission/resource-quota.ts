@@ -5,7 +5,7 @@
 // every key it has read with `find` is unchanged, and:
 //  1. a write reads the namespace's limits record (namespace-limits.ts), which every created, changed or deleted quota
 //     rewrites. So a write that did not see a quota was done before the quota existed; one that did used its newest spec.
-//  2. a write that changes what a quota counts rewrites that quota. So of two such writes one sees the other.
+//  2. a write that changes the usage of a quota rewrites that quota. So of two such writes one sees the other.
 //  3. a new quota has no usage in its status, and a changed one lacks the keys whose usage its change invalidated. The
 //     next write or the quota controller counts them from the store as of the moment it read the quota. By 1 that includes
 //     everything written before the quota; by 2 nothing was written since, or the quota would have changed and the

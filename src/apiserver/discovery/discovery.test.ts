@@ -200,7 +200,7 @@ describe('a disabled version', () => {
   const without = (config: string) => createDiscovery(createResources(KINDS, parseRuntimeConfig(config, KINDS)))
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-  it('SYS-15 is in no list, and has no list of its own', () => {
+  it('SYS-15 is in no list, and cannot be listed', () => {
     const off = without('storage.k8s.io/v1beta1=false')
     expect(read('/apis', undefined, off).groups[0].versions).toHaveLength(1)
     expect(read('/apis', accept, off).items[0].versions.map(({ version }: Json) => version)).toEqual(['v1'])

@@ -31,12 +31,12 @@ export interface StreamSink {
   write(chunk: Uint8Array): void
   /** Bytes written that the client has not received yet. */
   readonly pendingBytes: number
-  /** Runs once, when nothing is pending any more. */
+  /** Runs once, when no bytes are pending any more. */
   onDrain(run: () => void): void
   end(): void
   /** Ends the stream at once and drops pending bytes, for a client that does not read. */
   cut(): void
-  /** Runs once, when the stream is over for whatever reason. */
+  /** Runs once, when the stream ends for any reason. */
   onClose(run: () => void): void
 }
 

@@ -127,7 +127,7 @@ function listQuery({ labelSelector, fieldSelector, limit, continueToken, resourc
   return query
 }
 
-/** The object after the write. A dry run's is not what the store has at that revision, so it is not cached as such. */
+/** The object after the write. That of a dry run differs from the store at that revision, so it is not cached. */
 function objectAfter(deps: ObjectDeps, { target }: WriteVerb, { value, revision, deleted }: WriteResult): AnyObject {
   if (deleted) return undefined
   const { resource, namespace, dryRun } = target

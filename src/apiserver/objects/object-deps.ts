@@ -20,7 +20,7 @@ export interface ObjectDeps {
   readonly trackManagedFields: boolean
 }
 
-/** An object of any kind, in the form of the requested kind. The verbs serve all kinds alike; only a kind's own rules know its fields. */
+/** An object of any kind, in the form of the requested kind. Only the rules of a kind depend on its fields; verbs do not. */
 // biome-ignore lint/suspicious/noExplicitAny: no static type covers the fields of every kind
 export type AnyObject = any
 

@@ -34,7 +34,7 @@ type MessageName =
 
 interface Table {
   readonly fields: Readonly<Record<string, Rule>>
-  /** Field number of properties that begin with `x-`. */
+  /** Field number of properties that start with `x-`. */
   readonly extensions?: number
 }
 /** A property of the document: each rule knows the type of its value. */

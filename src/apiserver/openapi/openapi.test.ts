@@ -157,7 +157,7 @@ describe('operations', () => {
     expect(methods('/api/v1/namespaces')).toEqual(['get', 'post'])
   })
 
-  it('SYS-2 have fieldValidation on every PATCH, which kubectl looks for', () => {
+  it('SYS-2 have fieldValidation on every PATCH, which kubectl checks for', () => {
     const patches = Object.values<Json>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
     expect(patches.length).toBeGreaterThan(KINDS.length / 2)
     for (const patch of patches) {

@@ -176,7 +176,7 @@ const TYPE_META = {
 } as const
 
 /**
- * Every version has a schema of its own; the types it refers to are shared.
+ * Every version has its own schema; the types it refers to are shared.
  *   io.k8s.api.storage.v1.StorageClass served as v1beta1 → io.k8s.api.storage.v1beta1.StorageClass
  */
 function nameIn({ kind, version }: Resource): string {

@@ -61,7 +61,7 @@ describe('a client certificate', () => {
     expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
   })
 
-  it('SYS-9 depends on the handshake of its own connection, not of an earlier one', () => {
+  it('SYS-9 depends on the handshake of the same connection, not of an earlier one', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
     const der = new X509Certificate(pki.admin.cert).raw
     expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')

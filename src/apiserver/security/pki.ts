@@ -1,5 +1,5 @@
 // Keeps the server's keys, certificates and tokens in one private directory. The first start creates them, and every start
-// creates what is missing or must be renewed, so a crash between any two writes is repaired by the next start.
+// creates the files that are missing or must be renewed, so a crash between any two writes is repaired by the next start.
 // certificate.ts issues a certificate; authenticate.ts maps certificates and tokens to users.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -202,7 +202,7 @@ async function ensureTokens(files: PkiFiles): Promise<TokenRecord[]> {
   return tokens
 }
 
-/** In lower case, without duplicates. The name of the machine is left out if it is not a valid DNS name. */
+/** In lower case, without duplicates. The name of the machine is omitted if it is not a valid DNS name. */
 function servingHosts({ hosts = [], hostname = os.hostname() }: PkiOptions): string[] {
   const unusable = hosts.find((host) => !isHost(host))
   if (unusable !== undefined) throw unusableHost(unusable)

@@ -1,5 +1,5 @@
 // TLS for authentication: the options of the listener, and the client certificate of a connection.
-// authenticate.ts decides which user a certificate stands for.
+// authenticate.ts decides which user a certificate identifies.
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls'
 import type { Pki } from './pki.ts'
 

@@ -46,7 +46,7 @@ function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): Step {
   return { key: own ? keyOfWrite(own) : keyOf(verb.target), result }
 }
 
-/** The object as the whole commit leaves it: a later write may have changed it again, under the same revision. */
+/** The object after the whole commit: a later write may have changed it again, under the same revision. */
 function afterCommit(result: WriteResult, last: { write: Write; revision: number } | undefined): WriteResult {
   if (!last) return result
   const { write, revision } = last
@@ -63,7 +63,7 @@ export const mapWrites = <T, R>(writes: readonly T[], map: (write: T) => R): R[]
     }
   })
 
-/** The store as it is after the writes planned so far. */
+/** The store after the writes planned so far. */
 class Overlay implements TransactionView {
   readonly objects: StoredObjects
   readonly #view: TransactionView

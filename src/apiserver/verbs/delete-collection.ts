@@ -1,4 +1,4 @@
-// DELETE on a collection: deletes the listed objects one by one, each in a transaction of its own.
+// DELETE on a collection: deletes the listed objects one by one, each in its own transaction.
 import { isNotFound } from '../../api/status-error.ts'
 import type { Entry } from '../../store/index.ts'
 import type { DeleteOptions, ListOptions } from '../http/options.ts'
@@ -8,7 +8,7 @@ import { deleteVerb } from './delete.ts'
 import { executeWrite } from './execute.ts'
 import { type Listed, listObjects } from './list.ts'
 
-/** The objects as the deletes left them. */
+/** The objects after the deletes. */
 export async function deleteCollection(
   deps: ObjectDeps,
   target: WriteTarget,

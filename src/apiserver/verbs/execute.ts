@@ -1,4 +1,4 @@
-// Runs a write as a transaction of its own. A transaction is planned synchronously on a view of the store and may be
+// Runs a write in its own transaction. A transaction is planned synchronously on a view of the store and may be
 // planned more than once, so the plan functions of the verbs are pure. Several writes in one transaction: commit.ts.
 import type { TransactionView } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'

@@ -136,7 +136,7 @@ function planChange(
     }
   }
   if (isSameAsStored(deps, value, entry)) {
-    // Return the stored bytes, not the equivalent new ones: a resourceVersion stands for exactly one text.
+    // Return the stored bytes, not the equivalent new ones: a resourceVersion identifies exactly one text.
     return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {
@@ -153,7 +153,7 @@ function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry
   )
 }
 
-/** Whether an object is being deleted and nothing holds it back: no finalizers, no grace period. */
+/** Whether an object is being deleted and can be removed: no finalizers, no grace period. */
 export function isRemovable(object: AnyObject): boolean {
   const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
   if (!deletionTimestamp || (finalizers && finalizers.length > 0)) return false

@@ -122,7 +122,7 @@ class WatchStream {
     return revision
   }
 
-  /** Settles when the client has read everything, or when the stream is over. */
+  /** Settles when the client has read everything, or when the stream has ended. */
   #drained(): Promise<void> {
     if (this.#over) return Promise.resolve()
     return new Promise((resolve) => {
@@ -301,7 +301,7 @@ class WatchStream {
     this.#end()
   }
 
-  /** Nothing is written after this, although the connection takes a while to close. */
+  /** Nothing is written after this, although the connection closes later. */
   #end(): void {
     this.#stop()
     this.#sink.end()

@@ -1,4 +1,4 @@
-// Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. What happens to one claim is the
+// Bulk operations on claims: selection, dry run, concurrency, progress, results and exit code. One claim's operation is the
 // command's: commands/grow and commands/migrate.
 export { type Claim, changeRecord, patchClaim, refOf, rejectionOf, startClaim } from './claim-writes.ts'
 export { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'

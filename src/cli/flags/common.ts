@@ -1,5 +1,5 @@
 // Flags that several commands share, and how their values are read. A wrong value ends the command with a message that
-// says what is expected.
+// names the expected format.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'

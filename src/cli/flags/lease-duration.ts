@@ -1,4 +1,4 @@
-// --leader-election-lease-duration: how soon another process takes over from a leader that is gone.
+// --leader-election-lease-duration: how soon another process takes over from a leader that has stopped.
 import { Option } from 'commander'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'

@@ -121,7 +121,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     expect(error.message).toBe('sh returned no credentials (exit 3)')
   })
 
-  it('reports what is missing or not supported', async () => {
+  it('reports missing and unsupported fields', async () => {
     const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
     const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
     await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')

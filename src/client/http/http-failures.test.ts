@@ -238,7 +238,7 @@ describe('a watch', () => {
     response.flushHeaders()
   }
 
-  it('reads events however the bytes are split, and ignores unknown ones', async () => {
+  it('reads events regardless of how the bytes are split, and ignores unknown ones', async () => {
     const text = line('ADDED', object('ä', '6')) + line('SPECIAL', {}) + line('DELETED', object('b', '7'))
     const bytes = Buffer.from(text)
     const { client } = await aServer((_, response) => {

@@ -1,6 +1,6 @@
 // Kills the process before and after every call it makes and starts another. The end state must be the same, and on the
 // way no single-node volume may be published on a second node, none mounted where it is not published, and none
-// published without an attachment that holds it.
+// published without an attachment for it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'

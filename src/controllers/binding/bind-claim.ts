@@ -3,7 +3,7 @@
 //   2 volume status   Bound
 //   3 claim           volumeName                   the claim can bind no other volume any more
 //   4 claim status    Bound, with capacity and access modes of the volume
-// Each contains only what is missing. The first write of each object is conditional on the resourceVersion that was
+// Each contains only the missing fields. The first write of each object is conditional on the resourceVersion that was
 // planned from, so of two binders one wins the volume and one the claim. The second is conditional on the uid only: it
 // follows from the first, and the next reconcile corrects what has changed since.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -21,7 +21,7 @@ export function bindingOfNew(
   claim: Claim,
   { removesFinalizer, bindsAttributesClasses }: BindingNew,
 ): CommitWrite[] | undefined {
-  // Not stored yet, so it has no uid and resourceVersion: mergePatches leaves those conditions out.
+  // Not stored yet, so it has no uid and resourceVersion: mergePatches omits those conditions.
   const volume = created as Volume
   const isOpen = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
   if (!isOpen || !isReservedFor(volume, claim)) return undefined

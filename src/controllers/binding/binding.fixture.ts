@@ -28,7 +28,7 @@ export interface BindingFixture {
   start(): void
   /** Starts the controllers if they are not running, and waits until they are idle. */
   settle(): Promise<void>
-  /** Stops the controllers; the next start begins with empty caches. */
+  /** Stops the controllers; the next start has empty caches. */
   halt(): Promise<void>
   /** Events recorded on an object: `Type Reason: message`. */
   eventsOf(name: string): readonly string[]

@@ -600,7 +600,7 @@ for (const oneByOne of [false, true]) {
       return claim
     }
 
-    it('PROV-5 marks a bound claim lost, with one event, when its volume is gone', async () => {
+    it('PROV-5 marks a bound claim lost, with one event, when its volume is deleted', async () => {
       await bind()
       await patchVolume('pv', { metadata: { finalizers: null } })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })

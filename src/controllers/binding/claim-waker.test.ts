@@ -115,7 +115,7 @@ describe('the claim waker', () => {
     expect([...harness.taken]).toEqual([['default/a', 'x']])
   })
 
-  it('PROV-5 wakes no claim for a volume that is being bound, also when it changes meanwhile', () => {
+  it('PROV-5 wakes no claim for a volume that is being bound, even if it changes meanwhile', () => {
     const harness = startWaker()
     harness.volumes.put(aVolume({ name: 'x' }))
     harness.index.assume('x')

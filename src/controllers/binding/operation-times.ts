@@ -10,7 +10,7 @@ export interface OperationTimes {
   /** Repeated calls before `end` are ignored. */
   begin(key: ObjectKey, plugin: string): void
   failed(key: ObjectKey): void
-  /** Does nothing if the operation did not begin in this process. */
+  /** Does nothing if the operation did not start in this process. */
   end(key: ObjectKey): void
   /** The operation ended without the measured result. */
   forget(key: ObjectKey): void

@@ -27,7 +27,7 @@ const aClass = (parts: object = {}): Stored<StorageClass> => ({
 const COMPLETED = { annotations: { [BIND_COMPLETED]: 'yes' }, spec: { volumeName: 'pv' } }
 
 describe('planClaim', () => {
-  it('PROV-5 marks a bound claim lost only when the server confirms that its volume is gone', () => {
+  it('PROV-5 marks a bound claim lost only when the server confirms that its volume does not exist', () => {
     const claim = aClaim(COMPLETED)
     expect(plan({ claim })).toEqual({ do: 'read its volume' })
     expect(plan({ claim, isLive: true })).toMatchObject({ do: 'mark lost', event: { reason: 'ClaimLost' } })
@@ -52,7 +52,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PROV-4 binds a volume that the claim names and that is reserved for it, whatever its size', () => {
+  it('PROV-4 binds a volume that the claim names and that is reserved for it, regardless of its size', () => {
     const named = aVolume({ size: '1Mi', claim: { name: 'c' } })
     expect(plan({ claim: aClaim({ spec: { volumeName: 'pv' } }), named })).toEqual({ do: 'bind', volume: named })
   })

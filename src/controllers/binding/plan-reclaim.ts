@@ -1,5 +1,5 @@
-// Plans the reclaim of a released volume. The binder deletes no storage: it finds the provisioner that has to, and
-// reports a failure when there is none. Pure.
+// Plans the reclaim of a released volume. The binder deletes no storage: it finds the provisioner that must, and
+// reports a failure if none exists. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/matching.ts'
@@ -21,7 +21,7 @@ export interface ReclaimSituation {
 }
 
 export type Reclaim =
-  /** `to`: the provisioner that deletes it; undefined where nothing is to be done. */
+  /** `to`: the provisioner that deletes it; undefined if nothing is due. */
   | { readonly is: 'delegated'; readonly to: string | undefined; readonly because: string }
   | { readonly is: 'blocked'; readonly event: EventDetails }
   | { readonly is: 'failed'; readonly event: EventDetails }

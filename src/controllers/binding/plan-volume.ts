@@ -50,7 +50,7 @@ export function planVolume(situation: VolumeSituation): VolumeAction {
 function planOrphan(situation: VolumeSituation): VolumeAction {
   if (!isReleased(situation)) return { do: 'set phase', phase: 'Released' }
   const how = planReclaim(situation)
-  // Before reporting a failure, make sure that the claim does not exist.
+  // Before reporting a failure, confirm that the claim does not exist.
   if (!situation.isLive && how.is !== 'delegated') return { do: 'read its claim' }
   return { do: 'reclaim', how }
 }

@@ -139,7 +139,7 @@ function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
   return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations } })
 }
 
-/** A write triggers another reconcile. The event is left to the one with nothing more to write, so it is recorded once. */
+/** A write triggers another reconcile. Only a reconcile with nothing to write records the event, hence once. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
   { because, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,

@@ -1,6 +1,6 @@
 // Indexes the free volumes of the cache, so that a choice looks only at volumes that can match: by class, attributes
 // class and volume mode (matchKey), then by access modes, each group sorted by size and name.
-// A volume that a worker is binding is left out until the cache shows the result, so that two workers do not choose it.
+// A volume that a worker is binding is omitted until the cache shows the result, so that two workers do not choose it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'

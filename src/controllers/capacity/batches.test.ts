@@ -31,7 +31,7 @@ describe('a batch of changes', () => {
           first ??= change
           const next = changes[i + 1] ?? Number.POSITIVE_INFINITY
           const due = Math.min(change + 100, first + 1_000)
-          // A change at the moment of the flush begins the next batch.
+          // A change at the moment of the flush starts the next batch.
           if (next < due) continue
           expect(flushed.shift()).toBe(due)
           first = undefined

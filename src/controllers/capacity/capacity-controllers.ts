@@ -73,7 +73,7 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     const leases = [objects, classes, volumes, claims, ...Object.values(cluster ?? {})]
     let stop = () => {}
     try {
-      // With only part of the nodes or classes known, the objects of the others would be deleted.
+      // While the caches have only some nodes or classes, the objects of the others would be deleted.
       const synced = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
       if (!synced.every(Boolean)) return
       let segments: Segments

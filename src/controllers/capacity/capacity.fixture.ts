@@ -48,7 +48,7 @@ export interface CapacityFixture {
   /** GetCapacity calls so far. */
   getCapacityCalls(): number
   start(options?: ProducerOptions): Promise<{ stop(): Promise<void>; readonly queue: WorkQueue }>
-  /** The error of a producer that ended by itself. */
+  /** The error of a producer that ended without being stopped. */
   readonly failures: unknown[]
   /** Waits until the producer is idle. */
   settle(): Promise<void>

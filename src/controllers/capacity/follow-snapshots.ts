@@ -32,7 +32,7 @@ const BY_HANDLE = 'capacity: volume handle'
 export async function followSnapshots(options: FollowSnapshotsOptions, signal: AbortSignal): Promise<void> {
   const { driverName, client, volumes, clock, random, changed } = options
   volumes.addIndex(BY_HANDLE, handlesOf)
-  // Without a log: the role may not allow watching snapshots, and then polling finds the changes.
+  // Not logged: the role may not allow watching snapshots; polling then finds the changes.
   const deps = { client, clock, random, log: silentLog }
   if (!(await whenServed(volumeSnapshotContentKind, deps, signal, RETRY))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })

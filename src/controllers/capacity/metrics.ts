@@ -32,7 +32,7 @@ export function createCapacityMetrics(registry: Registry): CapacityMetrics {
       labelNames: ['driver_name', 'node'],
       registers: [registry],
       collect() {
-        this.reset() // a producer that has stopped counts nothing
+        this.reset() // omits stopped producers
         for (const { driverName, node, counts } of producers) {
           this.set({ driver_name: driverName, ...(node === undefined ? {} : { node }) }, value(counts()))
         }

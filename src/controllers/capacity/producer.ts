@@ -98,7 +98,7 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     ...(election ? { election } : {}),
   }
   const reconcile = (key: ItemKey, until: AbortSignal) => {
-    // The next poll is scheduled from here whatever the result, so that polls spread over time.
+    // The next poll is scheduled from here regardless of the result, so that polls spread over time.
     if (desired.get(key)) queue.addAfter(key, settings.pollIntervalMs)
     return reconcileItem(key, context, until)
   }

@@ -100,7 +100,7 @@ describe('the capacity producer', () => {
     expect(await fixture.summary()).toEqual(['only-a a 0'])
   })
 
-  it('CAP-10 rejects a driver without GET_CAPACITY and explains what to do', async () => {
+  it('CAP-10 rejects a driver without GET_CAPACITY and names the fix', async () => {
     const fixture = await createCapacityFixture({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     await expect(fixture.start()).rejects.toThrow(
       /does not report the controller capability GET_CAPACITY. Run it without/,

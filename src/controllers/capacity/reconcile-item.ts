@@ -31,7 +31,7 @@ export async function reconcileItem(key: ItemKey, context: ItemContext, signal: 
     reports.forget(key)
     return deleteAll(key, 0, context, signal)
   }
-  const tidied = await deleteAll(key, 1, context, signal) // duplicates, whatever their capacity
+  const tidied = await deleteAll(key, 1, context, signal) // duplicates, regardless of their capacity
   if (tidied.is !== 'done') return tidied
 
   const report = await requestReport(item, context, signal)

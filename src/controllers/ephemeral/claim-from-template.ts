@@ -1,5 +1,5 @@
 // The claim of a generic ephemeral volume: named after pod and volume, built from the volume's template, and owned by the
-// pod, so that it is deleted with it. Pure.
+// pod, so that the garbage collector deletes it with the pod. Pure.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

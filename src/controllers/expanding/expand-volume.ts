@@ -221,7 +221,7 @@ async function saveExpanded({ claim, volume }: Subject, reply: ExpandResult, con
 /** Concurrent edits tolerated while a result is saved; beyond this the reconcile starts over and repeats the call. */
 const EDITS_MAX = 5
 
-/** Retries the write if a user has edited the request during the call: the driver's result holds all the same. */
+/** Retries the write if a user has edited the request during the call: the driver's result is still valid. */
 async function saveDespiteEdits(
   claim: Claim,
   writesFor: (now: Claim) => readonly CommitWrite[],

@@ -12,7 +12,7 @@ export interface LastResponse {
   readonly rejected?: string
   /** The driver rejected a call because the volume was in use. */
   readonly requiresOffline?: boolean
-  /** A size that was requested without a final response: the volume may have it, whatever later calls returned. */
+  /** A size that was requested without a final response: the volume may have it, regardless of later responses. */
   readonly possibleSize?: string
 }
 

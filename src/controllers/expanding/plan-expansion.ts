@@ -104,7 +104,7 @@ function planSatisfied(situation: Situation): ExpansionStep {
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
       if (isRejected || alloc === undefined || !isLess(cap, alloc)) return { do: 'cancel' }
-      return planCall(alloc, situation) // the volume may have that size: only the same call can tell
+      return planCall(alloc, situation) // the volume may have that size: only repeating the call shows it
     case 'NodeResizeInfeasible':
       // An expanded device cannot shrink. With a node-only driver nothing was expanded.
       if (!isNodeOnly) return NOTHING

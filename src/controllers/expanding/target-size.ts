@@ -1,16 +1,16 @@
-// Which size the driver is to be asked for next. Pure. The rule behind the table: while a size may have been given, by a
-// call whose end is not known, no smaller one is asked for; only a final answer sets the target free again.
+// Which size to request from the driver next. Pure. The rule behind the table: while a call without a final response may
+// have expanded the volume, no smaller size is requested; only a final response allows a lower target again.
 //
 //   pvcap   state of the claim                        target
 //   < req   NodeResizeInfeasible                      alloc
-//   < req   NodeResizePending, NodeResizeInProgress   alloc; nothing once pvcap has it: the node's turn
-//   < req   ControllerResizeInProgress                alloc; req after a final answer
+//   < req   NodeResizePending, NodeResizeInProgress   alloc; nothing once pvcap has it: the node expands next
+//   < req   ControllerResizeInProgress                alloc; req after a final response
 //   < req   ControllerResizeInfeasible, none          req
-//   ≥ req   NodeResizePending, NodeResizeInProgress   nothing: the node's turn
+//   ≥ req   NodeResizePending, NodeResizeInProgress   nothing: the node expands next
 //   ≥ req   NodeResizeInfeasible                      alloc; req where only nodes grow volumes
-//   ≥ req   ControllerResizeInProgress                alloc; pvcap after a final answer
+//   ≥ req   ControllerResizeInProgress                alloc; pvcap after a final response
 //   ≥ req   ControllerResizeInfeasible                pvcap
-//   ≥ req   none                                      the larger of req and alloc; nothing while the node is waited for
+//   ≥ req   none                                      the larger of req and alloc; nothing while waiting for the node
 import { isLess } from '../../volumes/sizes.ts'
 
 export interface Sizes {
@@ -18,7 +18,7 @@ export interface Sizes {
   readonly alloc: string | undefined
   readonly pvcap: string
   readonly state: string | undefined
-  /** An older resizer, or one on a server without recovery, says so by a condition alone. */
+  /** An older resizer, or one on a server without recovery, reports this only by a condition. */
   readonly isWaitingForNode: boolean
 }
 

@@ -4,7 +4,7 @@ import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Cache, CacheSet } from '../../runtime/index.ts'
 
-/** An object in the graph, whatever its kind. */
+/** An object of any kind in the graph. */
 export interface Node {
   readonly kind: Kind
   readonly object: Readonly<Stored>

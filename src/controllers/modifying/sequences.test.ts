@@ -53,7 +53,7 @@ async function run(world: World, actions: readonly Action[], isLate: boolean): P
     else if (action.do === 'throughput') await world.setIo({ throughput: action.amount })
     else if (action.do === 'pass') await world.server.clock.advance(action.ms)
     else if (action.do === 'crash') {
-      // Equals a crash: a new process knows only what was written.
+      // Equals a crash: a new process knows only the stored objects.
       await process.stop()
       process = world.start()
     } else if (action.effect === 'lose') world.rules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])

@@ -1,4 +1,4 @@
-// Reads a claim, its volume and their classes into one value: what is requested, in effect and in progress.
+// Reads a claim, its volume and their classes into one value: the requested, current and pending values.
 // The plan (plan-modification.ts) depends on nothing else.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

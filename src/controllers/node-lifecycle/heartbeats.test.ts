@@ -13,7 +13,7 @@ const aLease = (name: string, renewTime: string) => ({
 })
 
 describe('heartbeats', () => {
-  it('SYS-18 counts a new report from its observation, and a repeated one not', async () => {
+  it('SYS-18 counts a new report from its observation, and ignores a repeated one', async () => {
     const clock = manualClock()
     const heartbeats = new Heartbeats(clock)
     heartbeats.observeNode(aNode('a', '1'))

@@ -1,8 +1,8 @@
 // The node lifecycle controllers: node health, taint eviction and pod garbage collection (wake-sources.ts).
-//   a node                reconcile-node.ts        woken by itself, by a new lease, and when its grace period ends
-//   a tainted pod         evict-pod.ts             woken by its node's taints, by itself, and when its toleration ends
+//   a node                reconcile-node.ts        woken by its changes, by a new lease, and when its grace period ends
+//   a tainted pod         evict-pod.ts             woken by its node's taints, by its changes, and when its toleration ends
 //   a missing node        remove-lost-pods.ts      woken by its pods and its deletion
-//   a pod being deleted   remove-lost-pods.ts      woken by itself, and by a node that goes out of service
+//   a pod being deleted   remove-lost-pods.ts      woken by its changes, and by a node that goes out of service
 //   terminated pods       remove-finished-pods.ts  woken by pods that terminate
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'

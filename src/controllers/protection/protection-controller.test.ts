@@ -322,6 +322,6 @@ describe('protection', () => {
     expect((await server.get(`${CLASSES}/gold`)).status).toBe(200)
     await server.delete(`${CLAIMS}/claim-0`)
     await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
-    expect(new Set(listed)).toEqual(new Set(['Pod'])) // for claims: a pod may have come a moment ago
+    expect(new Set(listed)).toEqual(new Set(['Pod'])) // for claims: a pod may have been created a moment ago
   })
 })

@@ -64,7 +64,7 @@ describe('buildVolume', () => {
     expect(volume.spec?.nodeAffinity).toEqual(nodeAffinity)
   })
 
-  it('PROV-11 sets claimRef, class and provisioner whatever the storage returned', () => {
+  it('PROV-11 sets claimRef, class and provisioner regardless of the driver’s response', () => {
     const volume = build({
       annotations: { [PROVISIONED_BY]: 'someone-else' },
       spec: { ...MADE.spec, storageClassName: 'slow', claimRef: { name: 'another' } },

@@ -106,7 +106,7 @@ describe.each([
         await fixture.aClaim('data')
         await story.begin?.(fixture)
         const first = fixture.start({ ...story.process, isAtomic, options, killAt: { call, when } })
-        // Refused for ever, the first one never ends by itself: it is killed at each of its calls of one round.
+        // The first process never ends, because every call is refused: it is killed at each of its calls of one round.
         const isEnd = async () => first.hasCrashed || (await story.isOver(fixture)) || first.calls.length > call + 50
         await fixture.until(isEnd, `the first process, ${when} call ${call}`, () => story.meanwhile(fixture))
         const wasKilled = first.hasCrashed

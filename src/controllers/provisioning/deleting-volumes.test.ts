@@ -119,7 +119,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
   })
 
-  it('PROV-14 is deleted although it was freed after deletion had begun, unless its policy is Retain', async () => {
+  it('PROV-14 is deleted although it was freed after deletion had started, unless its policy is Retain', async () => {
     for (const name of ['gone', 'kept']) await aVolume(name)
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
     fixture.start({ isAtomic })

@@ -45,7 +45,7 @@ interface Held {
   readonly intent: string
 }
 
-/** Leaves room for the instructions within the length limit of event messages. */
+/** Leaves space for the instructions within the length limit of event messages. */
 const REASON_CHARACTERS_MAX = 500
 
 /** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */

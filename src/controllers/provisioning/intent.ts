@@ -37,7 +37,7 @@ export async function addIntent(claim: Claim, { client, claims, intent }: Provis
 
 /**
  * For an intent known only from the cache. If it was removed, another process has finished the work, and a volume created
- * now would belong to no claim. Throws ApiError: NotFound if the claim is gone, Conflict if the intent is.
+ * now would belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if the intent was removed.
  */
 export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   const live = await client.get(persistentVolumeClaimKind, refOf(claim))

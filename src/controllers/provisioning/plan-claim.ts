@@ -59,7 +59,7 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   }
 }
 
-/** A volume may exist. It gets a PV even if the claim is gone, so that it can be reclaimed. */
+/** A volume may exist. It gets a PV even if the claim was deleted, so that it can be reclaimed. */
 function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unknown' }>): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName } = situation
   if (isOurVolumeOf(situation)) return finish(situation, NOTHING)

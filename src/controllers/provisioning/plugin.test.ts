@@ -372,7 +372,7 @@ describe('provisionerOf', () => {
     expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', because: 'filer is down' })
   })
 
-  it('PROV-20 owns what the plugin owns, and nothing if it does not implement owns', () => {
+  it('PROV-20 owns the volumes that the plugin owns, and none if it does not implement owns', () => {
     const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
     expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)

@@ -78,7 +78,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
   async function accept(result: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
     if (!namesItsSource(result)) {
-      // There is nothing to identify a volume by, so only the same request can determine what exists.
+      // The result does not identify a volume, so only the same request can determine what exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', how: 'unfinished', because }
     }

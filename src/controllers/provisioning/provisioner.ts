@@ -9,7 +9,7 @@ import type { Claim } from '../../volumes/matching.ts'
 export interface Provisioner {
   /** The provisioner in classes, and the value of the provisioned-by annotation. */
   readonly name: string
-  /** The node, if each node runs an instance of its own. Each instance then has its own intent. */
+  /** The node, if each node runs its own instance. Each instance then has its own intent. */
   readonly instance?: string
   /**
    * Creates the volume, or finds the one that an earlier try created under the same name. Returns failures and does not

@@ -560,7 +560,7 @@ describe('a claim that changes during provisioning', () => {
     },
   )
 
-  it('PROV-13 deleted, and no volume exists: the event does not say so', async () => {
+  it('PROV-13 deleted, and no volume exists: the event does not mention it', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = gate()
@@ -650,7 +650,7 @@ describe('a claim that changes during provisioning', () => {
   it('PROV-9 deleted before provisioning: never started', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    await deleteClaim('data') // protected: it is still there
+    await deleteClaim('data') // protected: it still exists
     fixture.start()
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
@@ -814,7 +814,7 @@ describe('two provisioners for one claim', () => {
     expect(await intentOn('data')).toBe(false)
   })
 
-  it('PROV-11 leaves a PV alone that another claim obtained meanwhile with the same storage', async () => {
+  it('PROV-11 does not change a PV for the same storage that another claim obtained meanwhile', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = gate()

@@ -1,4 +1,4 @@
-// Reconciles one claim: read, plan (plan-claim.ts), apply one action, and plan again until there is something to wait for.
+// Reconciles one claim: read, plan (plan-claim.ts), apply one action, and plan again until the plan is to wait.
 // Safe at any time and after a crash between any two steps: see intent.ts.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -66,7 +66,7 @@ async function resultOfFailure(error: unknown, volume: PersistentVolume, context
   return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
 }
 
-/** The PV of that name; undefined if there is none. */
+/** The PV of that name; undefined if it does not exist. */
 export async function findSaved(volume: PersistentVolume, { client }: ProvisioningContext): Promise<Saved | undefined> {
   const { name = '' } = volume.metadata
   let found: Volume

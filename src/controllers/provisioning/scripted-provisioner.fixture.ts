@@ -14,16 +14,16 @@ export interface ScriptedAnswer {
   readonly creates?: boolean
   /** Size of the volume. Default: as requested. */
   readonly size?: string
-  /** Handle of the returned volume. Default: one of its own for this claim. */
+  /** Handle of the returned volume. Default: a unique one for this claim. */
   readonly handle?: string
   readonly labels?: Readonly<Record<string, string>>
-  /** Awaited before anything happens. */
+  /** Awaited before the call takes effect. */
   readonly after?: Promise<unknown>
   readonly throws?: Error
 }
 
 export interface ScriptedStorage {
-  /** Handles and sizes of the volumes it holds. */
+  /** Handles and sizes of its volumes. */
   readonly assets: Map<string, string>
   readonly provisions: ProvisionRequest[]
   readonly deletes: Readonly<PersistentVolume>[]

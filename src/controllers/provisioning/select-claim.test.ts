@@ -81,7 +81,7 @@ describe('selectClaim', () => {
     expect(selectedNodeOf(aClaim({}))).toBeUndefined()
   })
 
-  it('PROV-9 explains what to do about a claim without a class', () => {
+  it('PROV-9 names the fix for a claim without a class', () => {
     const claim = aClaim({ [PROVISIONER]: OURS }, { storageClassName: undefined })
     expect(selectClaim(claim, undefined, OURS)).toMatchObject({
       because: expect.stringContaining('names no storage class'),

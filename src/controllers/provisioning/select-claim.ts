@@ -10,7 +10,7 @@ export type Selection =
   | { readonly is: 'notOurs' }
   /** Another component has to act first. */
   | { readonly is: 'waiting'; readonly because: string }
-  /** The user has to act; an event says so. */
+  /** The user has to act; an event reports it. */
   | { readonly is: 'impossible'; readonly because: string }
 
 export function selectClaim(

@@ -10,7 +10,7 @@ import type { EventDetails } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
 export interface ThrottleOptions {
-  /** Changes that may begin per period. Absent: unlimited. */
+  /** Changes that may start per period. Absent: unlimited. */
   readonly budget?: ChangeBudget
   /** Time between the end of one change of a volume and the start of the next. Default 0. */
   readonly cooldownMs?: number
@@ -29,7 +29,7 @@ export interface Delay {
 }
 
 export interface ChangeThrottle {
-  /** Undefined: the change may begin now, and counts against the budget. */
+  /** Undefined: the change may start now, and counts against the budget. */
   begin(subject: Subject): Delay | undefined
   /** The driver has changed the volume. Returns annotations to save with the result. */
   recordChange(subject: Subject): Readonly<Record<string, string>>

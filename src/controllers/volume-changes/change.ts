@@ -23,7 +23,7 @@ export interface VolumeChange {
   readonly reads?: readonly Cache<KubeObject>[]
   /** Applies the steps that are due now, in order. Called for one claim at a time. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
-  /** Discards what is remembered about a claim that was deleted or no longer uses this driver. */
+  /** Discards the state of a claim that was deleted or no longer uses this driver. */
   forget?(claim: ObjectKey): void
   /** Called when the controller starts, to subscribe to caches; the returned function unsubscribes. */
   follow?(subjectOf: (claim: Subject['claim']) => Subject | undefined): () => void

@@ -17,7 +17,7 @@ export interface Model {
 
 /** What a fault rule changes in a call that otherwise succeeds. */
 export interface Overrides {
-  /** The size that the volume gets, whatever the request says. */
+  /** The size that the volume gets, regardless of the request. */
   readonly sizeBytes?: number
 }
 

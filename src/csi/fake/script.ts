@@ -1,4 +1,4 @@
-// Fault rules of the fake driver: which calls they match, and what happens to those. Rules are plain data, so they work
+// Fault rules of the fake driver: which calls they match, and with what effect. Rules are plain data, so they work
 // the same in the simulator and over the control socket.
 import type { CsiFailureCode } from '../errors.ts'
 
@@ -11,7 +11,7 @@ export interface FakeRule {
   readonly nth?: number
   /** Only the first matching calls, up to this number. */
   readonly times?: number
-  /** Delay before anything else happens. */
+  /** Delay before any other effect. */
   readonly afterMs?: number
   /** Default: none; the call runs normally. */
   readonly effect?: FakeEffect

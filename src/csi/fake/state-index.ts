@@ -1,4 +1,4 @@
-// Indexes of the fake driver's state: volume by name, and used bytes by pool. They live beside the state, which stays
+// Indexes of the fake driver's state: volume by name, and used bytes by pool. They are kept beside the state, which stays
 // plain data. A test that adds a volume to the state directly increments `sequence`, and the indexes are rebuilt.
 import type { FakeState, FakeVolume } from './state.ts'
 

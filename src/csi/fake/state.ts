@@ -1,4 +1,4 @@
-// The state of the fake driver as plain data, so that it can be stored in a file, passed to a restarted driver, inspected
+// The state of the fake driver as plain data, which can be stored in a file, passed to a restarted driver, inspected
 // by a checker, or dropped.
 
 export interface FakeState {

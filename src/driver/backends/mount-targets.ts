@@ -1,4 +1,4 @@
-// Staging and target paths of loop volumes: what is mounted there, and how to prepare and clean them up. Anything that
+// Staging and target paths of loop volumes: what is mounted at them, and how to prepare and clean them up. Anything that
 // does not belong to the volume is never changed.
 import { lstat, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename } from 'node:path'

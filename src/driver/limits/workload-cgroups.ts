@@ -9,7 +9,7 @@ export interface WorkloadCgroups {
 
 export interface WorkloadCgroupsDeps {
   readonly patterns: readonly string[]
-  /** Lists all cgroups; called only if there is something to find. */
+  /** Lists all cgroups; called only if there are cgroups to find. */
   list(): Promise<readonly string[]>
 }
 

@@ -53,7 +53,7 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
   })
 }
 
-/** The staging or publication at this path; throws NOT_FOUND if there is none. */
+/** The staging or publication at this path; throws NOT_FOUND if none exists. */
 async function requireAtPath(
   volume: VolumeRecord,
   given: string,

@@ -1,4 +1,4 @@
-// Removes a directory tree whatever the permissions in it. Without root, a directory without write permission for its
+// Removes a directory tree regardless of the permissions in it. Without root, a directory without write permission for its
 // owner cannot be emptied until its mode is changed.
 import { chmod, lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

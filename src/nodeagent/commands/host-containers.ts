@@ -205,7 +205,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         if (latest?.state.is === 'running') running.push(latest.state.pid)
       }
       if (running.length === 0) {
-        for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // what a command left behind
+        for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // processes that a command left behind
         if ((await cgroups.processes(uid)).length > 0) {
           wakeIn(uid, KILL_LOOK_MS)
           return false

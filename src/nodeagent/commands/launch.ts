@@ -29,7 +29,7 @@ export interface Launch {
   readonly scratch: string
 }
 
-// Without root the machine's root cannot be overlaid as a whole: each top-level directory is overlaid, or bound as it is.
+// Without root the machine's root cannot be overlaid as a whole: each top-level directory is overlaid, or bind-mounted.
 // Each argument list ends with an empty word, so that a path may contain anything. If a step fails, the command is not
 // started and the log has the error. Finally all other mounts of the machine are removed from the namespace: a volume of
 // another pod would otherwise stay mounted for as long as this process runs.
@@ -118,7 +118,7 @@ export async function launch(of: Launch, { isRoot }: { readonly isRoot: boolean 
       cwd: '/',
       env: { PATH: searchPath(), ...of.env },
       stdio: ['ignore', output.fd, output.fd],
-      detached: true, // a group of its own, that outlives the agent and is ended as one
+      detached: true, // its own process group, which outlives the agent and is killed as a whole
     })
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)

@@ -58,7 +58,7 @@ function parse(text: string): { pid?: number; startTicks?: string } {
 /** The process's start time in clock ticks since boot; '' if it does not exist. */
 export async function startTicksOf(pid: number): Promise<string> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the name before may hold anything
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the name before it may contain any character
   const [state = '', ticks = ''] = [fields[0], fields[19]]
   return state === 'Z' ? '' : ticks
 }

@@ -61,7 +61,7 @@ const EDITS_MAX = 5 // concurrent edits of the claim while its new size is saved
 type Claim = Readonly<PersistentVolumeClaim>
 type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>
 
-/** What this run of the agent knows about a publication. */
+/** The state of a publication in this run of the agent. */
 interface VolumeRecord {
   /** The claim's capacity when the volume was mounted. */
   size: string | undefined

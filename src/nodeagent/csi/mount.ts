@@ -239,7 +239,7 @@ async function stage(operation: MountOperation): Promise<void> {
       { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
-    // An earlier staging may have left something behind: keep its record.
+    // An earlier staging may have left a mount behind: keep its record.
     if (isNew && !isUncertain(error)) await records.eraseStaging(staging)
     const step = volume.mode === 'Block' ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice'
     throw problemOf(error, step, volume)

@@ -1,5 +1,5 @@
 // Unmounts one CSI volume of one pod: unpublishes it, unstages it with its last pod, then removes the records. In this
-// order, so that the records cover whatever a crash leaves behind. The agent removes only empty directories.
+// order, so that the records cover every mount a crash leaves behind. The agent removes only empty directories.
 import { CsiError } from '../../csi/index.ts'
 import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
 import { type Publication, type Staging, volumeKey } from './mount-records.ts'

@@ -104,7 +104,7 @@ for (const [name, open] of Object.entries(DISKS)) {
 }
 
 describe('subPaths on a real disk', () => {
-  it('SYS-7 never leave their volume, whatever links it contains', async () => {
+  it('SYS-7 never leave their volume, regardless of the links it contains', async () => {
     const top = await realpath(await mkdtemp(join(tmpdir(), 'stowage-sub-')))
     const volume = join(top, 'volume')
     await mkdir(join(volume, 'dir', 'inner'), { recursive: true })

@@ -37,7 +37,7 @@ export interface NodeDisk {
   giveToGroup(root: string, options: GroupOptions): Promise<void>
   /** Returns the path under `root`, creating missing directories. Throws SubPathError for a link or `..`. */
   makeSubPath(root: string, subPath: string): Promise<string>
-  /** Bind-mounts the opened subPath, not its name, so that it cannot be swapped for a link in between. */
+  /** Bind-mounts the open descriptor of the subPath, not its name, which could be replaced by a link in between. */
   bindSubPath(root: string, subPath: string, to: string): Promise<void>
 }
 

@@ -19,7 +19,7 @@ export async function withSubPath<T>(
   use: (opened: FileHandle, path: string) => Promise<T>,
 ): Promise<T> {
   const parts = partsOf(subPath)
-  const top = await realpath(root) // a directory-backed volume is itself a link, made by its driver
+  const top = await realpath(root) // a directory-backed volume is itself a link, created by its driver
   let at = await open(top, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     const mode = (await at.stat()).mode & MODE_BITS
@@ -60,13 +60,13 @@ async function openPart(
         () => true,
         (failure: NodeJS.ErrnoException) => {
           if (failure.code !== 'EEXIST') throw failure
-          return false // made by another pod meanwhile, or a link now
+          return false // created by another pod meanwhile, or a link now
         },
       )
       const made = await open(path, OPEN_PART | constants.O_DIRECTORY).catch((failure) => {
         throw refusal(failure, part, subPath)
       })
-      if (isOurs) await made.chmod(mode) // what the process's umask took from it
+      if (isOurs) await made.chmod(mode) // restore the bits that the umask removed
       return made
     }
     throw refusal(error as NodeJS.ErrnoException, part, subPath)

@@ -21,7 +21,7 @@ export interface NodeHeartbeat {
   run(signal: AbortSignal): Promise<void>
   /** Runs `prepare`, then sets the Ready condition. */
   markReady(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
-  /** Writes status.volumesInUse; awaited before a volume is mounted, so that it is not detached. */
+  /** Writes status.volumesInUse; awaited before a volume is mounted, to prevent its detach. */
   setVolumesInUse(names: readonly string[]): Promise<void>
 }
 

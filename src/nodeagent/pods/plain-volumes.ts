@@ -11,7 +11,7 @@ const DIRECTORY_MODE = 0o755
 const FILE_MODE = 0o644
 const SCRATCH_MODE = 0o777
 
-/** Checks the path's type and creates it where the type says so. */
+/** Checks the path's type and creates it if the type requires it. */
 export async function hostPathOf(
   source: Readonly<HostPathVolumeSource>,
   name: string,

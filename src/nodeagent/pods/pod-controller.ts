@@ -1,5 +1,5 @@
 // The controller of the pods on this node, woken by the pod, its claims, their volumes and attachments, the node's
-// volumesAttached, and CSIDrivers. Keyed by uid, so that what a deleted pod left behind is still cleaned up.
+// volumesAttached, and CSIDrivers. Keyed by uid, so that mounts and files of a deleted pod are still removed.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -30,7 +30,7 @@ export interface PodControllerDeps {
   readonly volumes: Cache<PersistentVolume>
   readonly attachments: Cache<VolumeAttachment>
   readonly csiDrivers: Cache<CSIDriver>
-  /** With this node alone. */
+  /** Contains only this node. */
   readonly nodes: Cache<Node>
   readonly clock: Clock
   readonly random: Random
@@ -40,7 +40,7 @@ export interface PodControllerDeps {
 }
 
 const NAME = 'node-pods'
-const WORKERS = 32 // pods brought up or taken down at once; each waits for its driver most of the time
+const WORKERS = 32 // pods started or stopped at once; each waits for its driver most of the time
 
 const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
 

@@ -97,7 +97,7 @@ describe('status', () => {
     expect(again.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 
-  it('SYS-7 a stopped pod has terminated, whatever its restart policy', () => {
+  it('SYS-7 a stopped pod has terminated, regardless of its restart policy', () => {
     const pod = aPod('Always')
     const status = statusOf(pod, everyContainer(pod, ended(0)), NOW, { isOver: true })
     expect(status.phase).toBe('Succeeded')

@@ -4,7 +4,7 @@ export type Version = readonly [major: number, minor: number, patch: number]
 
 const MAJOR = 1
 
-/** The best supported version, or a message if there is none. */
+/** The best supported version, or a message if none is supported. */
 export function bestVersion(offered: readonly string[]): Version | string {
   if (offered.length === 0) return 'it reports no protocol version'
   const versions = offered.map(parseVersion)

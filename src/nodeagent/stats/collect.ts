@@ -18,7 +18,7 @@ export interface StatsDeps {
   readonly log: Logger
   /** Whether pod reconciles are running. */
   isBusy(): boolean
-  /** IO rates of the volume at this path; undefined if it has no device of its own. */
+  /** IO rates of the volume at this path; undefined if it is not a separate device. */
   ratesAt(path: string): Promise<IoRates | undefined>
   /** The provisioned IO; undefined values are not limited. */
   provisioned(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>

@@ -33,7 +33,7 @@ export function requestsOf({ spec }: Readonly<Pod>): Amounts {
   return running
 }
 
-/** Undefined if the node states nothing: its resources are then not limited. */
+/** Undefined if the node reports none: its resources are then not limited. */
 export function allocatableOf({ status }: Readonly<Node>): Amounts | undefined {
   const stated = status?.allocatable ?? status?.capacity
   if (!stated) return undefined

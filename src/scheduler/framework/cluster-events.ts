@@ -1,5 +1,5 @@
 // Cluster events, and the queueing hints by which a plugin declares which of them can make its rejected pods schedulable.
-// A pod is evaluated again when a hint says so, and never on a timer alone. ../queueing-hints.ts runs them.
+// A pod is evaluated again when a hint requeues it, and never on a timer alone. ../queueing-hints.ts runs them.
 
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -58,7 +58,7 @@ export type Hint = 'queue' | 'skip' | PluginRejection
 export interface HintContext {
   /** Why the pod is unschedulable. */
   readonly rejection: Rejection
-  /** Runs all filters for one node; undefined if it takes the pod. */
+  /** Runs all filters for one node; undefined if the pod fits. */
   checkNode(pod: PodInfo, nodeName: string): PluginRejection | 'no such node' | undefined
 }
 

@@ -1,10 +1,10 @@
-// The plugin interface, with the steps of the Kubernetes scheduling framework. Each plugin lives in one folder of
-// ../plugins and is listed in ../plugins/registry.ts; the core knows no plugin by name.
+// The plugin interface, with the steps of the Kubernetes scheduling framework. Each plugin is a folder of
+// ../plugins and is listed in ../plugins/registry.ts; the core refers to no plugin by name.
 //
 //   preFilter → filter (per node) → score → reserve → preBind → bind → postBind
 //                  └─ every node rejected: explain, postFilter      └─ failed: unreserve
 //
-// preFilter looks at the pod once and returns the state that the later steps get: filter runs thousands of times per pod
+// preFilter reads the pod once and returns the state that the later steps get: filter runs thousands of times per pod
 // and must be cheap.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -25,7 +25,7 @@ export interface Plugin<S = unknown> {
   readonly events: readonly QueueingHint[]
   /** filter depends on the node alone. It runs again before binding if preBind took time, e.g. to notice a cordon. */
   readonly isRecheckedBeforeBind?: true
-  /** What the pod's condition and event say while preBind takes long. */
+  /** The text of the pod's condition and event while preBind is slow. */
   readonly slowPreBind?: { readonly reason: string; message(nodeName: string): string }
 
   preFilter(pod: PodInfo): PreFilterResult<S>
@@ -40,9 +40,9 @@ export interface Plugin<S = unknown> {
   unreserve?(state: S, node: NodeInfo): void
   /** Whether preBind has work to do. Default true. */
   preBindPreFlight?(state: S): boolean
-  /** Writes what was reserved and resolves when the node is ready for the pod. A rejection fails the attempt. */
+  /** Writes the reservations and resolves when the node is ready for the pod. A rejection fails the attempt. */
   preBind?(state: S, node: NodeInfo): Promise<void>
-  /** The pod is bound: the API now shows what was reserved. */
+  /** The pod is bound: the API now shows the reservations. */
   postBind?(state: S, node: NodeInfo): void
 
   /** A sentence to add to the message when every node was rejected. */
@@ -59,18 +59,18 @@ export interface Plugin<S = unknown> {
   observe?(event: ClusterEvent): void
   /** Reservations that no object shows yet. */
   readonly reservations?: number
-  /** Fails what is in progress and cancels timers. */
+  /** Fails operations in progress and cancels timers. */
   stop?(): void
 }
 
 /** The reason why a node was rejected, by node. */
 export type NodeStatuses = ReadonlyMap<NodeInfo, Status>
 
-/** Like preemption in Kubernetes: gives something up so that the pod fits. */
+/** Like preemption in Kubernetes: releases resources so that the pod fits. */
 export interface Remedy<S = unknown> {
   /** The state with which the pod is evaluated as if the remedy had been applied. */
   preFilter(): PreFilterResult<S>
-  /** What is about to be done, for the pod's owner. */
+  /** The next operation, for the pod's owner. */
   readonly message: string
   apply(): Promise<void>
 }

@@ -20,7 +20,7 @@ export type PreFilterResult<S> =
   | { readonly code: 'Skip' }
   /** `state` is passed to the later steps of this scheduling attempt. */
   | { readonly code: 'Success'; readonly state: S }
-  /** No node can take the pod until something else changes. Reported once, not per node. */
+  /** The pod fits on no node until another object changes. Reported once, not per node. */
   | Status
 
 export const SKIP = Object.freeze({ code: 'Skip' })

@@ -12,7 +12,7 @@ import { reasonKey } from '../framework/status.ts'
 export const ANY_NODE: readonly string[] = ['node']
 const NONE: readonly string[] = []
 
-/** A node was added, or something that plugins read has changed: queue the pod if that node takes it. */
+/** A node was added, or an object that plugins read has changed: queue the pod if it fits on that node. */
 export const nodeChanged: QueueingHint<'node'> = {
   on: 'node',
   scope: 'class',
@@ -46,7 +46,7 @@ export function claimKeys({ claims }: PodInfo): string[] {
 }
 
 /**
- * Queues the pod if this node takes it now. A rejection for a reason that no node has given before is returned: nothing
+ * Queues the pod if it fits on this node now. A rejection for a reason that no node has given before is returned: nothing
  * that resolves it is among the events the pod waits for.
  */
 export function hintForNode(pod: PodInfo, nodeName: string, { checkNode, rejection }: HintContext): Hint {

@@ -63,7 +63,7 @@ describe('the scheduling queue', () => {
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
   })
 
-  it('CAP-12 applies the backoff to a pod that is requeued in vain more than ten times', async () => {
+  it('CAP-12 applies the backoff to a pod that hints requeue more than ten times without success', async () => {
     const { clock, queue, pop } = aQueue()
     queue.add(aPod('a'))
     for (let round = 0; round < 11; round++) {

@@ -2,7 +2,7 @@
 //
 //   active ──pop──→ in flight ──bound──→ removed
 //     ↑                ├─ every node rejected it ──→ unschedulable ──queueing hint──→ active
-//     └── backoff over ── backoff ←── the attempt failed, or hints requeued it too often in vain
+//     └── backoff over ── backoff ←── the attempt failed, or hints requeued it too often without success
 //
 // An unschedulable pod is never retried on a timer alone.
 
@@ -26,7 +26,7 @@ export interface QueuedPod {
   message: string | undefined
   /** The pod changed while in flight: it is evaluated again. */
   next: PodInfo | undefined
-  /** Monotonic time before which hints do not requeue it at once, because they did so too often in vain. */
+  /** Monotonic time before which hints do not requeue it at once, because they did so too often without success. */
   notBeforeMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined

@@ -1,6 +1,6 @@
 // Pods that every node rejected, kept until an event can make one of them schedulable. Pods with equal signatures form an
 // equivalence class: an event that can help one can help all, so the first is tried, and the next once that one is
-// placed. An event costs what it concerns, however many pods are unschedulable.
+// placed. The cost of an event depends on the pods it affects, not on all unschedulable pods.
 
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'

@@ -1,6 +1,6 @@
 // Rule `cache`: a watched cache behind the faulty network notifies its subscribers of each object once, then of its changes
-// in order, then of its end; and at rest it holds exactly what the store holds. Runs the production cache in a process
-// of its own, if the setup asks for one.
+// in order, then of its end; and at rest it holds exactly what the store holds. Runs the production cache in a
+// separate process, if the setup has one.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -11,7 +11,7 @@ import type { CheckContext, Problem } from './context.ts'
 
 const FOLLOWED = [configMapKind, persistentVolumeClaimKind] as unknown as readonly Kind[]
 
-/** Returns what is wrong with the caches at rest. */
+/** Returns the violations in the caches at rest. */
 export function addCacheFollower({ system, view, report }: CheckContext): () => Problem[] {
   if (!system.setup.cacheFollower) return () => []
   const caches = new Map<Kind, Cache<KubeObject>>()

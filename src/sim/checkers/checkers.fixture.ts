@@ -1,4 +1,4 @@
-// A system in which a test decides what happens: commits, driver calls, mounts. Nothing runs by itself.
+// A system in which the test causes every event: commits, driver calls, mounts. Nothing runs in the background.
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'
@@ -99,7 +99,7 @@ export function createFixture() {
           message,
         }),
       ]),
-    /** A process begins a driver call; the returned function ends it. */
+    /** A process starts a driver call; the returned function ends it. */
     call(process: string, driver: DriverName, method: string, volume: string, request: object = {}) {
       if (!processes.has(process)) processes.set(process, { alive: true, starts: 1, isFrozen: false })
       const call = {

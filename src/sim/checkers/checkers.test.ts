@@ -366,7 +366,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 watch: reports events shown twice, left out and never committed', () => {
+  it('SYS-14 watch: reports events that were repeated, omitted or never committed', () => {
     const violations: string[] = []
     const log = createCommitLog('c/', (text) => void violations.push(text))
     const commit = (name: string, revision: number) =>
@@ -461,7 +461,7 @@ describe('checker of bindings', () => {
 })
 
 describe('checker of deletions', () => {
-  it('PROV-14 reports the deletion of a bound volume, but not for what the caller could not know', async () => {
+  it('PROV-14 reports the deletion of a bound volume, unless the caller could not know of the binding', async () => {
     const fixture = createFixture()
     const { aroundClient } = checkDeletions(fixture.context)
     const client = aroundClient('control-1', { get: async () => ({}) } as never)
@@ -600,7 +600,7 @@ describe('checker of attributes', () => {
 })
 
 describe('cache follower', () => {
-  it('SYS-14 cache: reports an object added twice, updated backwards, or deleted without being held', () => {
+  it('SYS-14 cache: reports an object added twice, updated backwards, or deleted while not cached', () => {
     const violations: string[] = []
     const check = createOrderCheck('configmaps', (text) => void violations.push(text))
     const at = (name: string, resourceVersion: string, uid = 'u') =>
@@ -646,7 +646,7 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 PROV-12 leak, missing: reports driver volumes without PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv-1')
-    fixture.held('net.sim', 'imported-1') // imported by hand, without a PersistentVolume so far
+    fixture.held('net.sim', 'imported-1') // imported by a user, without a PersistentVolume so far
     fixture.put(['volume', aVolume('empty')])
     expect(fixture.problems()).toEqual([
       'leak: net.sim^pv-1 (pv-1) leaked: it has no PersistentVolume',
@@ -654,7 +654,7 @@ describe('checkers of the state at rest', () => {
     ])
     fixture.held('net.sim', 'empty')
     fixture.put(['volume', aVolume('pv-1', { policy: 'Retain' })])
-    fixture.gone('volume', 'pv-1') // by hand
+    fixture.gone('volume', 'pv-1') // deleted by a user
     expect(fixture.problems()).toEqual([])
     fixture.system.drivers.get('net.sim')!.loseState()
     fixture.exemptions.update()
@@ -765,14 +765,14 @@ describe('checkers of the state at rest', () => {
     growFor('before')('ABORTED')
     bound(fixture)
     expect(fixture.problems()).toEqual([])
-    growFor('a')('ABORTED') // its own it must not give up
+    growFor('a')('ABORTED') // it must not drop its own
     expect(fixture.problems()).toEqual([differs])
     growFor('before')('OK')
     bound(fixture)
     expect(fixture.problems()).toEqual([differs])
   })
 
-  it('SYS-14 size: reports a half-expanded volume, unless its claim says so and waits for a pod', () => {
+  it('SYS-14 size: reports a half-expanded volume, unless its claim reports it and waits for a pod', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
     const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
@@ -831,7 +831,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toHaveLength(1)
   })
 
-  it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver said that the volume is in use', () => {
+  it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver reported that the volume is in use', () => {
     const fixture = createFixture()
     fixture.held('net.sim', 'pv', 2)
     fixture.recordsEvent('uid-a', 'FileSystemResizeRequired')

@@ -1,5 +1,5 @@
 // What every checker gets: the system, the contents of the store, the exemptions, and a function to report violations.
-// Also the list of all rules, and questions about objects that several checkers ask.
+// Also the list of all rules, and predicates on objects that several checkers use.
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -65,13 +65,13 @@ export const partsOf = (asset: string): Asset => {
   return { driver: asset.slice(0, at) as DriverName, handle: asset.slice(at + 1) }
 }
 
-/** The volume that a driver holds under an asset name (`driver^handle`). */
+/** The volume of a driver under an asset name (`driver^handle`). */
 export function heldAt(system: System, asset: string): FakeVolume | undefined {
   const { driver, handle } = partsOf(asset)
   return system.drivers.get(driver)?.state().volumes[handle]
 }
 
-/** All volumes that the drivers hold. */
+/** All volumes of the drivers. */
 export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly held: FakeVolume }> {
   for (const driver of DRIVERS) {
     for (const held of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {

@@ -46,7 +46,7 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     else protectedSince.set(name, { why, sinceMs: protectedSince.get(name)?.sinceMs ?? world.nowMs })
   }
 
-  /** The moment up to which a reader knows the state. A stale read counts as if made FRESH_MS ago. */
+  /** The moment up to which a reader has seen the state. A stale read counts as if made FRESH_MS ago. */
   function knownUntilMs(read: Read | undefined): number {
     if (!read) return world.nowMs
     const isFresh = world.nowMs - read.answeredMs < FRESH_MS

@@ -17,13 +17,13 @@ export interface Exemptions {
    */
   isGivenUp(asset: string): boolean
   /**
-   * The driver was asked to delete it while that was right, and only then a user changed the policy or released the volume:
+   * The controller called DeleteVolume while that was right, and only then a user changed the policy or released the volume:
    * it may be gone all the same.
    */
   isKeptTooLate(volume: ObjectOf<'volume'>): boolean
   /** An expansion for an earlier claim was never answered: the volume may be larger than recorded. */
   mayHaveGrownBefore(asset: string, claimUid: string): boolean
-  /** A feature gate was off at some time: what depends on it may be incomplete. */
+  /** A feature gate was off at some time: state that depends on it may be incomplete. */
   readonly hadGatesOff: boolean
   /** Detects lost driver state; call before checking. */
   update(): void
@@ -37,7 +37,7 @@ export function createExemptions(
 ): Exemptions {
   const states = new Map<DriverName, FakeState>()
   const lost = new Set<string>()
-  /** Assets that have had a PersistentVolume, and those of them that users gave up. */
+  /** Assets that have had a PersistentVolume, and those of them that users abandoned. */
   const known = new Set<string>()
   const givenUp = new Set<string>()
   /** Uids of volumes that were being deleted without a finalizer for the deletion of their storage. */

@@ -37,7 +37,7 @@ export interface CheckersOptions {
 export interface Checkers {
   /** Wraps the client of each incarnation of a process. */
   aroundClient(process: string, client: Client): Client
-  /** What is wrong with the present state, if the system is at rest. */
+  /** The violations in the present state, if the system is at rest. */
   problems(): readonly Problem[]
   /** Counts refused writes from now on: at rest there should be few. */
   watchRetries(): void

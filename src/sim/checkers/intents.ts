@@ -1,4 +1,4 @@
-// Rule `no intent`: a driver is asked to create a volume only after its claim has the intent finalizer.
+// Rule `no intent`: CreateVolume is called only after the claim has the intent finalizer.
 import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
 import type { DriverCall } from '../engine/system.ts'
 import type { CheckContext } from './context.ts'

@@ -6,7 +6,7 @@ import { type KindWord, storeKeyOf } from '../engine/view.ts'
 import type { CheckContext } from './context.ts'
 
 export interface LostWrites {
-  /** Compares acknowledged writes with what was seen in the store. */
+  /** Compares acknowledged writes with the observed contents of the store. */
   check(): void
 }
 
@@ -29,7 +29,7 @@ const WORDS: Readonly<Record<string, KindWord>> = {
 
 export function checkWrites({ system, view, report }: CheckContext, acknowledged: readonly Acknowledged[]): LostWrites {
   const { cluster } = system
-  /** What was seen: the newest revision, and the keys that exist. */
+  /** Observed: the newest revision, and the keys that exist. */
   let newest = 0
   const present = new Map<string, number>()
   let checked = 0
@@ -51,7 +51,7 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
       report('lost write', `the server restarted at revision ${revision}, and ${before.newest} was seen`)
     }
     const found = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
-    // Writes in progress at the crash may have been stored unseen; each has a revision of its own.
+    // Writes in progress at the crash may have been stored unseen; each has its own revision.
     let unseen = revision - before.newest
     for (const modRevision of found.values()) if (modRevision > before.newest) unseen--
     for (const [key, known] of before.present) {

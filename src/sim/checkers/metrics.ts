@@ -83,7 +83,7 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
   return problems.map((text) => ({ rule: 'metrics', text }))
 }
 
-/** At rest the scheduler holds no capacity back, unless a claim waits for its volume on a selected node. */
+/** At rest the scheduler has no capacity reserved, unless a claim waits for its volume on a selected node. */
 export async function reservationProblems({ registries }: Pick<Counted, 'registries'>, view: View): Promise<Problem[]> {
   const isWaiting = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.annotations?.[SELECTED_NODE] && !spec?.volumeName,

@@ -56,7 +56,7 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
 }
 
 /**
- * Two exemptions. A frozen process cannot give up its call, and another takes over. Sidecars (provisioner, resizer, attacher)
+ * Two exemptions. A frozen process cannot cancel its call, and another takes over. Sidecars (provisioner, resizer, attacher)
  * do not coordinate: a claim may be deleted while its volume expands, and drivers answer ABORTED. Each sidecar still
  * runs one operation per volume at a time.
  */

@@ -1,5 +1,5 @@
 // Adds up what each quota of a namespace should count, at every commit, and compares it with the quota's status. Reads the
-// stored bytes with arithmetic of its own and shares no code with the server.
+// stored bytes with independent arithmetic and shares no code with the server.
 
 /** Stored JSON, read without the product's types: the sums must not depend on them. */
 // biome-ignore lint/suspicious/noExplicitAny: the checker reads arbitrary fields of stored objects

@@ -11,7 +11,7 @@ export interface Retries extends ClientObserver {
   problems(): Problem[]
 }
 
-/** Bad request, not found, conflict or already exists, invalid: errors that time does not cure. */
+/** Bad request, not found, conflict or already exists, invalid: errors that a retry does not fix. */
 const PERMANENT: readonly number[] = [400, 404, 409, 422]
 /** A cache that lags behind or a concurrent writer explains a few. */
 const TRIES_MAX = 3

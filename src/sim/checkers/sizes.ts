@@ -1,6 +1,6 @@
 // Sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls. Rule `wrong status`:
 // no volume or claim reports more than the driver has. Rule `charge`: spec.allocatedResources, the size a quota charges,
-// covers the request and falls only to a proven size. Rule `no intent`: drivers are asked for at most the charged size.
+// covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the charged size.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type CsiCode, isUncertainCode } from '../../csi/index.ts'

@@ -58,7 +58,7 @@ describe('npm run sim', () => {
     expect(await sim('--seeds 3 --from 1')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 gives workers and replay lines every flag that decides what a seed does', async () => {
+  it('SYS-14 gives workers and replay lines every flag that affects the run of a seed', async () => {
     const flags = '--workload quota --operations 4 --faults 3 --targeted-faults 12 --twice'
     const started: string[] = []
     const startWorker: SimProgram['startWorker'] = (given) => {

@@ -21,7 +21,7 @@ export interface SimProgram {
   readonly cores: number
   /** Where --save writes. */
   readonly regressionsDir: string
-  /** Starts a process that answers as runSeed does with these flags. */
+  /** Starts a process that returns the results of runSeed with these flags. */
   readonly startWorker: (flags: readonly string[]) => SeedWorker
   readonly print: (text: string) => void
   /** Prints a status line while a command runs. */

@@ -68,7 +68,7 @@ export const PLUGIN = 'memory.stowage.example/plugin'
 const PLUGIN_PATH = '/memory/'
 
 export interface MemoryPluginOptions {
-  /** What the plugin's storage holds, by volume name; it outlives the process. */
+  /** The volumes in the plugin's storage, by name; it outlives the process. */
   readonly held: Map<string, bigint>
   /** Calls the storage. */
   call<T>(what: string, act: () => T): Promise<T>

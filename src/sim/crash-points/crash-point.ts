@@ -1,4 +1,4 @@
-// One crash in a system in which nothing else goes wrong: right before or right after one effect (effects.ts) one process
+// One crash in a system without other faults: right before or right after one effect (effects.ts) one process
 // crashes and restarts 3 s later. The final state must be the one of a run without a crash, and no checker may find a
 // violation. Runs a few production controllers on the engine; enumerate.ts runs every crash point of a scenario.
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'

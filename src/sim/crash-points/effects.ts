@@ -22,7 +22,7 @@ export interface Effect {
 
 export interface EffectHooks {
   before?(effect: Effect): void
-  /** The effect has happened or was refused. Returns whether its answer still arrives. */
+  /** The effect was applied or rejected. Returns whether its answer still arrives. */
   after?(effect: Effect): 'answered' | 'answer lost'
 }
 

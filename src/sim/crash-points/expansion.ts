@@ -115,7 +115,7 @@ function stateOf({ view, driver }: CrashSystem): string {
   return [...objectTexts(view), ...held].sort().join('\n')
 }
 
-/** Claims and volumes without times, versions and references; `ignored`: annotations that depend on the way taken. */
+/** Claims and volumes without times, versions and references; `ignored`: annotations that depend on the order of steps. */
 export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: readonly string[] = []): string[] {
   return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
     const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignored.includes(key))

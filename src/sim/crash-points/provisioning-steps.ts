@@ -18,7 +18,7 @@ export interface Step {
 
 export interface StepWorld {
   readonly view: View
-  /** Whether the driver has ever been asked for a volume of this name. */
+  /** Whether CreateVolume was ever called with this name. */
   isRequested(volumeName: string): boolean
 }
 

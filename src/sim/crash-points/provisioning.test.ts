@@ -6,7 +6,7 @@ import { provisioningCrash } from './provisioning.ts'
 
 describe('provisioning with one crash at any point', () => {
   for (const mode of MODES) {
-    it(`PROV-14 PROV-15 without a crash, leaves only what is retained or in use (${mode})`, async () => {
+    it(`PROV-14 PROV-15 without a crash, leaves only volumes that are retained or in use (${mode})`, async () => {
       const { end } = await provisioningCrash(mode)
       const volume = (name: string, phase: string) =>
         expect.stringMatching(new RegExp(`^\\{"name":"${name}".*"phase":"${phase}"`))

@@ -1,5 +1,5 @@
-// What a plan may do once the system is at rest. Each step must change nothing that matters: afterwards the checkers look
-// at everything again.
+// What a plan may do once the system is at rest. Each step must preserve the result: afterwards the checkers verify
+// the whole state again.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -95,7 +95,7 @@ export function createAtRestSteps({
       const more = (await attempts()) - before
       if (more > 0) report('needless attempt', `unrelated changes caused ${more} scheduling attempts`)
     },
-    /** Whichever server is asked, a claim is refused exactly if a quota has no room for it. */
+    /** Every server rejects a claim if and only if it exceeds a quota. */
     async 'use free quota'() {
       const [namespace] = NAMESPACES
       for (let nth = 0; nth < LAST_CLAIMS; nth++) {
@@ -118,7 +118,7 @@ export function createAtRestSteps({
         }
         const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, object))
         const outcome = await answerTo(world, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
-        // A limit range may refuse it too; that is no matter of quotas.
+        // A limit range may reject it too; that does not concern quotas.
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(
             'quota',

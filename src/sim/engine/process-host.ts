@@ -1,5 +1,5 @@
 // Runs production code as processes of the simulated world: gives each incarnation its clock, its client and its
-// connections to the drivers, records every driver call, and restarts what ends by itself.
+// connections to the drivers, records every driver call, and restarts processes that exit.
 // Which processes there are is in processes.ts (the whole system) and in ../crash-points (a few controllers).
 import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
@@ -38,7 +38,7 @@ export interface HostDeps {
   aroundNetwork(env: Env, client: Client): Client
   aroundDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
-  /** Records the begin of a call; the returned function records its end. */
+  /** Records the start of a call; the returned function records its end. */
   began(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
   ended(process: string, error: unknown): void
 }
@@ -53,7 +53,7 @@ export interface ProcessContext {
 
 export interface ProcessHost {
   readonly processes: ReadonlyMap<string, SimProcess>
-  /** Adds and starts a process. `isAtomic`: it commits in transactions whatever the setup says. */
+  /** Adds and starts a process. `isAtomic`: it commits in transactions regardless of the setup. */
   add(name: string, main: (context: ProcessContext) => Promise<void>, isAtomic?: boolean): SimProcess
 }
 

@@ -153,7 +153,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     }).run(context.env.signal)
   }
 
-  /** The attacher has no command of its own; it uses the same leader election as the other sidecars. */
+  /** The attacher has no separate command; it uses the same leader election as the other sidecars. */
   async function runAttacher(context: ProcessContext, driver: DriverName): Promise<void> {
     const { client, registry, env } = context
     const { connection, facts } = await connectTo(context, driver)

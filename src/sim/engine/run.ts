@@ -1,5 +1,5 @@
 // Runs a plan: users act and faults occur as it says, then all faults end, and once the system is at rest every checker
-// looks at everything. Returns the violations and the trace.
+// verifies the whole state. Returns the violations and the trace.
 import type { Client } from '../../client/index.ts'
 import { createCheckers } from '../checkers/index.ts'
 import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.ts'

@@ -31,9 +31,9 @@ export interface System {
   }[]
   /** Every driver call as its caller saw it. */
   readonly calls: readonly DriverCall[]
-  /** Calls `listener` when a driver call begins, and when its caller learns that it has ended. */
+  /** Calls `listener` when a driver call starts, and when its caller learns that it has ended. */
   onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
-  /** Calls `listener` when a process ends by itself, which none should. */
+  /** Calls `listener` when a process exits without being stopped, which is a fault. */
   onEnd(listener: (process: string, error: unknown) => void): void
   readonly gates: FeatureGates
   /** Takes effect at the next start of each process. */
@@ -61,7 +61,7 @@ export interface SystemOptions {
 export interface SystemNode {
   readonly name: string
   readonly isOn: boolean
-  /** Paths at which something is mounted, with the volume (`driver^handle`) if it is known. */
+  /** Mounted paths, with the volume (`driver^handle`) if known. */
   mounts(): readonly { readonly path: string; readonly volume: string | undefined }[]
   cutPower(): void
   boot(): void

@@ -101,7 +101,7 @@ describe('users', () => {
     expect(labelled?.uid).toBe(made?.uid)
     expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(made?.resourceVersion))
     expect(mapGone).toEqual({ ...map, atMs: mapGone?.atMs, gone: true })
-    expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer holds it
+    expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer keeps it
   })
 
   it('SYS-14 get no answer from a server that is down or crashes meanwhile', async () => {
@@ -131,7 +131,7 @@ describe('users', () => {
     expect(notes).toHaveLength(2)
   })
 
-  it('SYS-14 are refused every invalid object, and report one that is stored', async () => {
+  it('SYS-14 get every invalid object rejected, and report one that is stored', async () => {
     const { cluster, perform } = await usersOf()
     const rng = createRng(createWorld(3).random('invalid'))
     const outcomes = new Set<string>()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Plan } from './plan.ts'
 
 export interface Regression {
-  /** What was wrong before the fix, as a sentence. */
+  /** The bug before the fix, as a sentence. */
   readonly found: string
   readonly rule: string
   readonly plan: Plan

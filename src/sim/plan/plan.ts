@@ -17,7 +17,7 @@ export interface Plan {
   readonly faultRates: FaultRates
   /** Ordered by time. */
   readonly steps: readonly Step[]
-  /** What is done once the system has come to rest, before it is checked again. */
+  /** The step after the system has come to rest, before it is checked again. */
   readonly atRest?: readonly AtRestStep[]
 }
 

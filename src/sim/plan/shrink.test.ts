@@ -28,7 +28,7 @@ describe('shrinking a failing plan', () => {
     expect(shrunk.runs).toBeLessThan(100)
   })
 
-  it('SYS-14 simplifies fault rates, setup, times and values, and keeps what is needed', async () => {
+  it('SYS-14 simplifies fault rates, setup, times and values, and keeps the parts needed to fail', async () => {
     const fails = ({ faultRates, setup, steps }: Plan) =>
       (faultRates.crashes['control-1'] ?? 0) > 0 &&
       setup.nodes === 3 &&

@@ -15,7 +15,7 @@ export interface ShrinkBudget {
 export interface ShrinkOptions {
   readonly budget: ShrinkBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** Called after each run that made the plan smaller. */
+  /** Called after each run that reduced the plan. */
   readonly progress?: (plan: Plan, runs: number) => void
 }
 

@@ -25,7 +25,7 @@ export function runScheduler(env: Env, client: Client, options: { readonly capac
   return scheduler
 }
 
-/** Creates the claims of ephemeral volumes, binds claims, and deletes what deleted pods leave behind. */
+/** Creates the claims of ephemeral volumes, binds claims, and deletes the claims of deleted pods. */
 export function runClaimControllers(env: Env, client: Client): void {
   const deps = depsOf(env, client)
   void createBindingControllers({ ...deps, inProcess: [] }).run(env.signal)

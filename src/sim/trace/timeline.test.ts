@@ -3,7 +3,7 @@ import type { SimulationRun } from '../engine/run.ts'
 import { timelineOf } from './timeline.ts'
 
 describe('the timeline of a run', () => {
-  it('SYS-14 shows who did what to the objects of the violation, and the objects at the end', () => {
+  it('SYS-14 shows the actions on the objects of the violation, and the objects at the end', () => {
     const story = timelineOf(
       runOf({
         log: [

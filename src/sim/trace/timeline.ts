@@ -1,5 +1,5 @@
 // Prints a run as a timeline: who did what when to the objects of the violation, the violation, and the objects at the end.
-// Omits lines about other objects, and the middle of a long timeline, and says so.
+// Omits lines about other objects, and the middle of a long timeline, and marks the omission.
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -11,7 +11,7 @@ export interface TimelineOptions {
   readonly all?: boolean
 }
 
-/** Longer timelines are not read: the begin and the end stay, and user actions and faults in between. */
+/** Longer timelines are not read: the start and the end are kept, and user actions and faults in between. */
 const LINES_MAX = 60
 const FIRST_LINES = 8
 /** Up to so many steps, every user action is shown: a shrunk plan needs each of them. */

@@ -1,5 +1,5 @@
 // The state of plan generation: what probably exists, so that most actions have a target, and follow-up actions. Generation
-// never looks at a running system; the run shows whether an action finds its target.
+// never reads a running system; the run shows whether an action finds its target.
 
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Ref, Setup, UserAction } from '../plan/plan.ts'

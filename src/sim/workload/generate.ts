@@ -23,7 +23,7 @@ export interface PlanOptions {
 }
 
 const MINUTE_MS = 60_000
-/** The end of a plan, in which little happens. */
+/** The end of a plan, with few actions. */
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
 /** Probabilities that a plan contains an action that affects everything else. */
@@ -36,8 +36,8 @@ const TIDIED_UP = 0.7
 const STEADY_PLANS = 0.5
 
 /**
- * Names of the random streams. They decide what a seed means: renaming one gives every seed another plan, and the seeds
- * in docs/simulation.md would no longer show what they found.
+ * Names of the random streams. They determine the plan of a seed: renaming one changes the plan of every seed, and the seeds
+ * in docs/simulation.md would no longer reproduce their failures.
  */
 const STREAMS = {
   sizes: 'size',

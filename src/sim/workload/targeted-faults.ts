@@ -1,5 +1,5 @@
 // Targeted faults: a fault and the actions it affects, on the same object within seconds. In an hour of random work such
-// coincidences are too rare. Each uses names of its own, so that it does not interfere with other actions.
+// coincidences are too rare. Each uses its own names and does not interfere with other actions.
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Manifest, Ref, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -202,7 +202,7 @@ const contestedVolume: TargetedFault = {
     for (let nth = 0; nth < 3; nth++) {
       const one = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
-      // With silent watches, the claim by name comes after the volume was assigned to another.
+      // With silent watches, the claim that names the volume is created after the volume was assigned to another.
       const atMs = beginMs + (trouble > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
       at(atMs, create('claim', claimOf(one, className, byName)))
       if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
@@ -222,7 +222,7 @@ const contestedVolume: TargetedFault = {
   },
 }
 
-/** A class is created for a claim that waits for it, while little else happens. */
+/** A class is created for a claim that waits for it, while there are few other actions. */
 const classCreated: TargetedFault = {
   add({ rng, claim, at }) {
     if (rng.chance(0.6)) {

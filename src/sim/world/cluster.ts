@@ -65,11 +65,11 @@ export async function createCluster(
       openMemoryStore({ clock: env.clock, medium: disk.mount(), ...(history ? { history } : {}) }),
     )
     const api = serverOn(env, store)
-    await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries what a failing disk refused
+    await env.pass(createBuiltIns(api.objects).catch(() => {})) // the next start retries writes that a failing disk rejected
     current = { client: inProcessClient(api.objects, SYSTEM_USER), store }
     for (const follow of followers) follow(store)
     for (const { process } of replicas) {
-      process.crash() // one that started before the store was there serves nothing
+      process.crash() // a server that started before the store serves nothing
       process.start()
     }
   }
@@ -115,7 +115,7 @@ export async function createCluster(
     current = undefined
     disk.powerCut()
     network.serverDied()
-    for (const { process } of replicas) process.crash() // the shared store is gone with the server that holds it
+    for (const { process } of replicas) process.crash() // the shared store ends with the server that runs it
   }
 
   const cluster: Cluster = {

@@ -1,4 +1,4 @@
-// A disk under the store that can be slow, refuse writes, or lose what was not synced. Acknowledged writes survive every
+// A disk under the store that can be slow, refuse writes, or lose unsynced writes. Acknowledged writes survive every
 // crash; of the writes in progress at a crash a random prefix survives, each write completely or not at all.
 import { AppendRefusedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
 import type { World } from './world.ts'

@@ -166,7 +166,7 @@ export function createSimDriver(
         if (!underWay.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        gone.abort(OVER) // no effect after the answer
+        gone.abort(OVER) // no effect after the response
         settle()
       }
       const call: UnderWay = {

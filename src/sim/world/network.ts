@@ -60,7 +60,7 @@ export interface Network {
   /** Additional losses by process name. */
   readonly losing: Map<string, Losses>
   /**
-   * For `ms` the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
+   * For `ms`, the watches of one process or all, of one kind or all, deliver nothing. Then they break, and resuming them
    * fails with 410, so that everything must be listed again.
    */
   cutHistory(ms: number, of?: Streams): void
@@ -202,7 +202,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       })
     })
 
-  /** Waits for the next event until the server crashes or the client gives up. */
+  /** Waits for the next event until the server crashes or the client cancels. */
   function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const notice = () => {

@@ -1,5 +1,5 @@
-// A client of a server without transactions, as other Kubernetes API servers are: every write of a commit is a request of
-// its own, and anything can happen between two requests.
+// A client of a server without transactions, as other Kubernetes API servers are: every write of a commit is a separate
+// request, and other events can occur between two requests.
 import type { Client } from '../../client/client.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 

@@ -1,6 +1,6 @@
 // etcd's gRPC calls: choice of the member, timeout, retries, and the meaning of errors.
 // Reads are retried at the next member until the timeout. A write is sent once: if its response is lost, it may have been
-// committed, and the error says so (`mayBeWritten`). A write is retried only if it certainly did not reach etcd's log.
+// committed, and the error reports this (`mayBeWritten`). A write is retried only if it certainly did not reach etcd's log.
 import {
   create,
   type DescMessage,
@@ -49,7 +49,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.keepalive_time_ms': 10_000, // detects a member that disappeared without closing the connection
   'grpc.keepalive_timeout_ms': 5_000,
-  'grpc.enable_retries': 0, // #call decides what is retried
+  'grpc.enable_retries': 0, // #call decides which calls to retry
   'grpc.enable_channelz': 0,
 }
 

@@ -27,7 +27,7 @@ export interface CommitQueueOptions {
   /** etcd's --max-txn-ops. A group uses one operation per transaction, plus those of the largest transaction. */
   readonly operationsMax: number
   readonly clock: Clock
-  /** A transaction that has waited longer is rejected unsent, because its caller has probably given up. */
+  /** A transaction that has waited longer is rejected unsent, because its caller has probably timed out. */
   readonly waitMsMax: number
 }
 

@@ -174,7 +174,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     }
   })
 
-  it('does not commit two transactions that each read what the other writes', async () => {
+  it('does not commit two transactions that each read a key the other writes', async () => {
     const store = await open()
     const takeUnlessTaken = (mine: string, other: string) =>
       store.transact((view) => (view.get(other) ? [] : [write(mine)]))

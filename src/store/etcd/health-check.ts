@@ -7,7 +7,7 @@ const RESULT_AGE_MS_MAX = 1_000
 
 export interface HealthCheckOptions {
   readonly clock: Clock
-  /** Resolves with the problem, or undefined if there is none. */
+  /** Resolves with the problem, or undefined if etcd is healthy. */
   check(): Promise<string | undefined>
   /** The problem to report if the check rejects or takes too long. */
   readonly unresponsive: string

@@ -21,7 +21,7 @@ describe('KeyLocks', () => {
     expect(locks.isHeld('a')).toBe(false)
   })
 
-  it('runs the next waiter immediately if one does not take the lock', () => {
+  it('runs the next waiter immediately if one does not acquire the lock', () => {
     const locks = new KeyLocks()
     const turns: number[] = []
     locks.hold(['a'])

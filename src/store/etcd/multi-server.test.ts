@@ -39,7 +39,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     return [await open(), await open()]
   }
 
-  it('SYS-1 reads on one server what another has acknowledged', async () => {
+  it('SYS-1 reads on one server the writes that another has acknowledged', async () => {
     const [a, b] = await openTwo()
     for (let n = 1; n <= 100; n++) {
       const [writer, reader] = n % 2 ? [a, b] : [b, a]

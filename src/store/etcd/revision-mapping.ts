@@ -1,7 +1,7 @@
 // Maps the store's revisions to etcd's. One etcd revision can hold a group of transactions (commit-queue.ts), so each
 // write also has a sub-revision, its index in the group:
 //   revision = (etcd revision - etcd revision of the store's creation) x SUB_REVISIONS + sub
-// A new store starts at revision 0 whatever etcd's revision is, and revisions increase with gaps.
+// A new store starts at revision 0 regardless of etcd's revision, and revisions increase with gaps.
 import type { Revision } from '../store.ts'
 
 export const SUB_REVISIONS = 1024 // the maximum number of writes in a group; leaves 2^43 etcd revisions below 2^53

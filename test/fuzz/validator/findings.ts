@@ -1,4 +1,4 @@
-// Collects what is wrong with an object, as sentences that start with the path.
+// Collects the problems of an object, as sentences that start with the path.
 
 /** Reports a problem at a path. */
 export type Say = (path: string, why: string) => void

@@ -61,8 +61,8 @@ export function canonical({ nanos, style }: Amount): string {
 }
 
 /**
- * Some texts are handed back as they came although arithmetic would print them otherwise, and clients compare texts:
- * digits that begin with no zero, end in no thousand and stand at a power of a thousand, as in 1.125, 1E6 or 10e+3.
+ * Some texts are returned unchanged although arithmetic would format them differently, and clients compare texts:
+ * digits that do not start with zero, end in no thousand and stand at a power of a thousand, as in 1.125, 1E6 or 10e+3.
  */
 export function staysAsWritten(text: string): boolean {
   const [, , digits = '', suffix = '', exponent] = GRAMMAR.exec(text) ?? []

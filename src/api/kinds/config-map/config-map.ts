@@ -1,4 +1,4 @@
-// ConfigMap: configuration data as text or bytes, by key. `immutable` makes its content read-only for good.
+// ConfigMap: configuration data as text or bytes, by key. `immutable` makes its content permanently read-only.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'

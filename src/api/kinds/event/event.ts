@@ -1,4 +1,4 @@
-// core/v1 Event: a report of something that happened to an object. This is the stored form; events-event.ts serves the
+// core/v1 Event: a report about an object. This is the stored form; events-event.ts serves the
 // same objects as events.k8s.io/v1.
 import { defineKind } from '../../kind.ts'
 import { pathSegmentProblems } from '../../names.ts'

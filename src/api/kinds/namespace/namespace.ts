@@ -1,5 +1,5 @@
 // Namespace: a scope for names, quota and access rights. Its phase is Active until it is deleted, then Terminating until
-// its contents and spec.finalizers are gone; the API server implements delete and finalize.
+// its contents and spec.finalizers are removed; the API server implements delete and finalize.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'

@@ -10,7 +10,7 @@ export function validateDescendingPath(path: string, field: string, errors: Fiel
   validateNoBacksteps(path, field, errors)
 }
 
-/** A file in a projected volume. Names that begin with '..' are reserved for the atomic update of its contents. */
+/** A file in a projected volume. Names that start with '..' are reserved for the atomic update of its contents. */
 export function validateFilePath(path: string, field: string, errors: FieldErrors): void {
   validateDescendingPath(path, field, errors)
   if (path.startsWith('..') && !path.startsWith('../')) errors.invalid(field, path, "must not start with '..'")

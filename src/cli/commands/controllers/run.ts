@@ -1,4 +1,4 @@
-// Runs `stowage controllers`: the controllers of `stowage up` in a process of their own, against any API server.
+// Runs `stowage controllers`: the controllers of `stowage up` in a separate process, against any API server.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { asUsageError, UsageError } from '../../../base/usage-error.ts'
 import {

@@ -9,7 +9,7 @@ interface Migration {
   readonly operation: Operation
   readonly results: readonly ClaimResult[]
   readonly request: MigrateRequest
-  /** A claim carries the record, so that --undo has something to do. */
+  /** A claim carries the record, so that --undo can revert it. */
   readonly canUndo: boolean
 }
 

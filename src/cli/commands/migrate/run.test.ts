@@ -219,7 +219,7 @@ describe('stowage migrate', () => {
     expect(ids.size).toBe(1)
   })
 
-  it('PLUS-4 undo moves back what it moved, infeasible or not, and no other claim, and leaves no record', async () => {
+  it('PLUS-4 undo moves back only the claims it moved, infeasible or not, and leaves no record', async () => {
     await someClaims(4)
     await aClaim('rich', { className: 'gold' })
     controller = (name, wanted) => (name === 'db-2' && wanted === 'gold' ? infeasible(wanted, 'no') : settled(wanted))

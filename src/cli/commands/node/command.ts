@@ -2,7 +2,7 @@
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, kubeconfigOption, logLevelOption, outputOption } from '../../flags/common.ts'
 
-/** The layout of the kubelet in a directory of its own, so that both can run on one machine. */
+/** The layout of the kubelet in a separate directory, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
 
 export const addNode: AddCommand = (program, deps) => {

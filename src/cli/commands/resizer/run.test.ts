@@ -41,7 +41,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   const clock = systemClock()
   const running = program.runs(runResizer({ settings, clock, random: Math.random, log, signal, env }))
 
-  /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
+  /** A claim of 1Gi, bound to a volume of the driver, that requests 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'growing' },

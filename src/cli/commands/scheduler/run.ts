@@ -1,4 +1,4 @@
-// Runs `stowage scheduler`: the scheduler of `stowage up` in a process of its own, against any API server. Several elect a
+// Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, against any API server. Several elect a
 // leader. The controller of ephemeral volumes is not part of it: every cluster has one.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { UsageError } from '../../../base/usage-error.ts'

@@ -131,7 +131,7 @@ async function unpublishFromOldNode(
   await driver.controller.controllerUnpublishVolume({ volumeId, nodeId: before, secrets }, { timeoutMs, signal })
 }
 
-/** From here on the volume counts as published until the driver has unpublished it. */
+/** From this write on the volume counts as published until the driver has unpublished it. */
 async function saveIntent(
   attachment: Attachment,
   { object }: AttachmentVolume,

@@ -16,7 +16,7 @@ export class VolumeLocks {
     return false
   }
 
-  /** Returns the keys that tried to lock the volume meanwhile. */
+  /** Returns the keys that tried to lock the volume while it was locked. */
   release(volume: string): readonly string[] {
     const waiting = this.#waiting.get(volume) ?? []
     this.#waiting.delete(volume)

@@ -11,7 +11,7 @@ const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 
 /** Why the volume must be deleted again; undefined if it satisfies the request. */
 export function replyProblem({ requiredBytes, source }: Prepared, volume: Volume): string | undefined {
-  // Zero means unknown: a share on a file server has no size of its own.
+  // Zero means unknown: a share on a file server has no fixed size.
   if (volume.capacityBytes !== 0n && volume.capacityBytes < requiredBytes) {
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${requiredBytes}`
   }

@@ -226,7 +226,7 @@ describe('failures of the driver', () => {
     UNAVAILABLE: 'unfinished',
     ABORTED: 'unfinished',
     INVALID_ARGUMENT: 'infeasible',
-    ALREADY_EXISTS: 'noChange', // it says that something is there
+    ALREADY_EXISTS: 'noChange', // the error means that a volume exists
   }
 
   it.each(finals)('PROV-9 %s means what it means to other provisioners', async (code) => {
@@ -408,7 +408,7 @@ describe('attributes', () => {
     provisioned(await provision({ claim }))
     await caches.of(volumeAttributesClassKind).whenSynced(signal)
     for (let volume = 0; volume < 10; volume++) provisioned(await provision({ claim }))
-    expect(reads).toBe(1) // before anything was watched
+    expect(reads).toBe(1) // before the watch started
     expect(driver.created.map(({ mutableParameters }) => mutableParameters)).toEqual(Array(11).fill(gold.parameters))
   })
 
@@ -591,7 +591,7 @@ describe('credentials', () => {
     expect(answer).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
   })
 
-  it('PROV-16 that are not text are rejected by key', async () => {
+  it('PROV-16 that are not text are rejected, naming the key', async () => {
     const { apiServer, provision } = await createProvisionerFixture()
     await apiServer.post(SECRETS, {
       metadata: { name: 'creds' },

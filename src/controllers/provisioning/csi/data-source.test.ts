@@ -106,7 +106,7 @@ describe('cloning a claim', () => {
     expect(await finalizersOf(apiServer)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
-  it('PROV-10 rejects a missing or deleted source, but continues a clone that has begun', async () => {
+  it('PROV-10 rejects a missing or deleted source, but continues a clone in progress', async () => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: FACTS })
     const claim = aClaim(FROM_CLAIM)
     expect(because(await provision({ claim }))).toContain('could not be read')
@@ -231,7 +231,7 @@ describe('restoring a snapshot', () => {
     expect(driver.created).toEqual([])
   })
 
-  it('PROV-9 continues a restore that has begun, and allows another volume mode if annotated', async () => {
+  it('PROV-9 continues a restore in progress, and allows another volume mode if annotated', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const going = snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const begun = await start([going], [content()])

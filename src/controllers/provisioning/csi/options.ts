@@ -27,7 +27,7 @@ export interface CsiProvisionerOptions {
 
 export interface NodeDeployment {
   readonly name: string
-  /** Topology of this node from NodeGetInfo; undefined if there is none. */
+  /** Topology of this node from NodeGetInfo; undefined if the driver reports none. */
   readonly segments?: Readonly<Record<string, string>>
   /** Whether to compete for claims with immediate binding. */
   readonly immediateBinding: boolean

@@ -125,7 +125,7 @@ async function letSnapshotGo(key: string, { client, claims }: SourceDeps, signal
   })
 }
 
-/** Reads from the server: the cache may not show a clone that another provisioner has just begun. */
+/** Reads from the server: the cache may not show a clone that another provisioner has just started. */
 async function lateCopy(client: Client, key: string, sourcesIn: (claim: Claim) => string[], signal: AbortSignal) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
   return cloneInProgress(items.filter((claim) => sourcesIn(claim).includes(key)))

@@ -169,7 +169,7 @@ describe('topology requirement, immediate binding', () => {
     expect(written(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 the allowed topologies, whatever the nodes are', () => {
+  it('PROV-9 the allowed topologies, regardless of the nodes', () => {
     const requirement = plan({
       claimName: 'data-web-1',
       nodes: cluster({}),

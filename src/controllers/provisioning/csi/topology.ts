@@ -27,7 +27,7 @@ export interface NodeTopologies {
   /** The topology keys of the driver on a node; undefined without a CSINode. */
   keysOf(node: string): readonly string[] | undefined
   labelsOf(node: string): Readonly<Record<string, string>> | undefined
-  /** The keys of any node where the driver has some; undefined if there is none. */
+  /** The keys of any node where the driver has some; undefined if no node has any. */
   someKeys(): readonly string[]
   /** The distinct terms of all nodes with all these labels, sorted. */
   termsOf(keys: readonly string[]): readonly Term[]
@@ -143,7 +143,7 @@ export function flattened(allowed: readonly TopologySelectorTerm[]): Term[] {
   })
 }
 
-/** Beyond this number the topologies do not fit into a request; an event says so. */
+/** Beyond this number the topologies do not fit into a request; an event reports it. */
 const FLATTENED_TERMS_MAX = 10_000
 
 /** Fewer segments first, then by keys and values; each term once. */
@@ -173,7 +173,7 @@ const isWithin = (term: Term, place: Term): boolean =>
 const rotated = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
 
 /**
- * Which of n topologies a claim starts with. Claims of one StatefulSet rotate, whatever the name of the claim template:
+ * Which of n topologies a claim starts with. Claims of one StatefulSet rotate, regardless of the name of the claim template:
  *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
  */
 export function spreadIndex(claimName: string, n: number): number {

@@ -140,7 +140,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual(['.archived-pvc-8', 'kept'])
   })
 
-  it('PROV-15 archives the files of deleted volumes if the class says so', async () => {
+  it('PROV-15 archives the files of deleted volumes if the class requests it', async () => {
     const provisioner = await opened()
     const volume = await provision({ parameters: { onDelete: 'archive' } }, provisioner)
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')

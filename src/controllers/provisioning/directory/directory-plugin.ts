@@ -1,7 +1,7 @@
 // The built-in directory provisioner: a volume is a directory directly below one root, with the name of the volume. Its size
 // is not limited, and it is reachable from this machine only.
 //   <root>/pvc-1          a volume
-//   <root>/.deleting-pvc-1   being deleted; found again after a crash
+//   <root>/.deleting-pvc-1   being deleted; resumed after a crash
 //   <root>/.archived-pvc-1   deleted with onDelete: archive; never touched again
 //   <root>/.stowage-volumes  identifies this root (identity.ts)
 import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
@@ -116,7 +116,7 @@ async function createDirectory(path: string, mode: number): Promise<void> {
   try {
     const directory = await open(path, DIRECTORY_ONLY)
     try {
-      await directory.chmod(mode) // exact, whatever the umask
+      await directory.chmod(mode) // exact, regardless of the umask
       await directory.sync()
     } finally {
       await directory.close()

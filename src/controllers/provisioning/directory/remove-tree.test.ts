@@ -14,7 +14,7 @@ afterEach(() => rm(dir, { recursive: true, force: true }))
 const isOutsideWhole = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
 
 describe('removeTree', () => {
-  it('PROV-14 deletes everything, whatever its name', async () => {
+  it('PROV-14 deletes files of any name', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a', 'b'), { recursive: true })
     await writeFile(join(tree, 'a', 'file'), '1')

@@ -2,7 +2,7 @@
 //   /srv/volumes + pvc-1  ⇄  /srv/volumes/pvc-1      no other spelling is accepted
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 
-/** Leaves room for the prefixes within the 255 bytes of a file name. */
+/** Leaves space for the prefixes within the 255 bytes of a file name. */
 const NAME_LENGTH_MAX = 200
 
 /** Undefined for a name that is not safe in a path. */

@@ -71,7 +71,7 @@ export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolum
 export const namesItsSource = (result: unknown): result is MadeVolume =>
   isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
-/** An invalid result, as the argument of `delete`: fields of a wrong type are left out. */
+/** An invalid result, as the argument of `delete`: fields of a wrong type are omitted. */
 export const readableParts = (result: MadeVolume, name: string): ExistingVolume => ({
   name,
   source: result.source,

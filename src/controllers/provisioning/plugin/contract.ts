@@ -13,7 +13,7 @@ export interface ProvisionerPlugin<
 > {
   /** The provisioner of storage classes: `<your domain>/<name>`, such as `example.com/fast-disks`. */
   readonly name: string
-  /** The parameters a storage class may give. A class with any other is rejected. Default: none. */
+  /** The parameters a storage class may set. A class with any other is rejected. Default: none. */
   readonly parameters?: P
   /** The labels a claim's selector may require. A selector with any other is rejected. Default: none. */
   readonly labels?: L

@@ -1,4 +1,4 @@
-// Rejects cordoned nodes, unless the pod tolerates the taint that stands for being cordoned.
+// Rejects cordoned nodes, unless the pod tolerates the taint of cordoned nodes.
 import { tolerates } from '../../../volumes/tolerations.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { Plugin } from '../../framework/plugin.ts'

@@ -9,7 +9,7 @@ import type { NodePlan } from './node-planner.ts'
 
 /**
  * Volumes first, then claims; each write is conditional on the version that was evaluated. If one fails, those before it
- * stay: they only state that a volume belongs to its claim, or where the claim's pod goes.
+ * stay: they only state that a volume belongs to its claim, or which node the claim's pod is assigned to.
  */
 export async function bindVolumes(
   { bind, provision }: NodePlan,

@@ -1,5 +1,5 @@
 // Waits in preBind until all claims of a pod are bound. Checked when an object it waits for changes, never by polling: a
-// change costs what it concerns, however many pods wait.
+// change costs time in proportion to the waits it affects, not to all waiting pods.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -92,7 +92,7 @@ export class BindingWaits {
     })
   }
 
-  /** Fails every wait, and every one that begins from now on. */
+  /** Fails every wait, and every later one. */
   stop(): void {
     this.#isStopped = true
     for (const wait of [...this.#byPod.values()]) wait.fail(new BindingError(SCHEDULER_STOPPING))

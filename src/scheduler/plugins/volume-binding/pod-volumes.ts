@@ -1,4 +1,4 @@
-// The claims of a pod, by what is left to do before the pod can run:
+// The claims of a pod, by the work left before the pod can run:
 //   bound        the volume exists; the node must be able to reach it
 //   delayed      a volume is chosen or provisioned once the node is known (WaitForFirstConsumer)
 // Any other claim rejects the pod for every node.

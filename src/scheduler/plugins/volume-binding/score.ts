@@ -1,6 +1,6 @@
 // Scores a node by how full its storage would be. `spread` prefers the emptiest node, `pack` the fullest that still fits;
 // the class says which by annotation. If existing volumes would be bound, only how much of them is used counts, and
-// volumes to provision are left out.
+// volumes to provision are omitted.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
@@ -50,7 +50,7 @@ function usesOfNew({ provision }: NodePlan, reservations: Reservations | undefin
   return uses
 }
 
-/** If a driver reports only the maximum volume size, that is the best estimate of what is free. */
+/** If a driver reports only the maximum volume size, that is the best estimate of the free space. */
 const freeIn = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
 
 function useOf(uses: Map<string, Use>, storageClass: Readonly<StorageClass>): Use {

@@ -1,4 +1,4 @@
-// A pod goes only where its volumes are or can be provisioned: bound volumes must be reachable, existing ones are chosen,
+// Schedules a pod where its volumes are or can be provisioned: bound volumes must be reachable, existing ones are chosen,
 // new ones must fit. The decision is reserved at once; preBind writes it (claimRef on volumes, the selected node on
 // claims) and waits until the binding and provisioning controllers have done their part.
 //   pod-volumes.ts    the pod's claims           node-planner.ts     the plan for one node
@@ -89,7 +89,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     }
   }
 
-  /** Forgets what reserve assumed, and requeues pods that can use what no object shows as taken. */
+  /** Drops the assumptions of reserve, and requeues pods that can use the released volumes and capacity. */
   function release({ pod, plan }: State): void {
     if (!plan) return
     const decided = [...plan.bind, ...plan.provision]

@@ -23,7 +23,7 @@ export function capacityProblems({ system, view, exemptions }: AtRest): Problem[
   const problems: string[] = []
   for (const [name, { settings }] of system.drivers)
     for (const pool of settings.pools) {
-      // Imported volumes do not ask for room.
+      // Imported volumes reserve no capacity.
       const isCreated = ({ id, pool: of }: FakeVolume) => of === pool.name && !id.startsWith(IMPORTED)
       const created = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
       const used = created.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)

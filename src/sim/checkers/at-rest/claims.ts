@@ -87,7 +87,7 @@ function checkPending(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): voi
   const because = `it says "${said.at(-1) ?? 'nothing'}"`
   const defaults =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
-  // The newest default class is assigned, unless a quota of that class has no room for the claim.
+  // The newest default class is assigned, unless a quota of that class cannot admit the claim.
   if (defaults.length > 0 && !defaults.some(({ metadata }) => isBarred(claim, metadata.name ?? '', rest))) {
     found('needless wait', `has no class, although there is a default class: ${because}`)
   }
@@ -101,7 +101,7 @@ function checkPending(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): voi
   }
 }
 
-/** Whether a quota of its namespace limits the claims of a class and has no room for this one. */
+/** Whether a quota of its namespace limits the claims of a class and cannot admit this one. */
 function isBarred(claim: ObjectOf<'claim'>, className: string, { view }: AtRest): boolean {
   const amounts = { 'requests.storage': BigInt(requestOf(claim)), persistentvolumeclaims: 1n }
   return [...view.quotas.values()].some(
@@ -205,7 +205,7 @@ function checkSize(
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
   const pool = pools.find(({ name }) => name === held.pool)
-  // A size without a final answer is requested until the driver refuses it; a lower request counts only after that.
+  // A size without a final response is requested until the driver refuses it; a lower request counts only after that.
   const tried = state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
   const asked = Math.max(wanted, tried)
   const hasRoom = pool !== undefined && freeBytes(system, driver, pool) >= (asked - held.capacityBytes) * held.copies

@@ -1,4 +1,4 @@
-// Pods at rest: each runs or states a true reason why not, and deleted pods are gone.
+// Pods at rest: each runs or states a true reason why not, and deleted pods are removed.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
@@ -126,7 +126,7 @@ function canRun(pod: ObjectOf<'pod'>, rest: AtRest): boolean {
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
       pod.spec?.containers.some((one) => one.volumeDevices?.some((device) => device.name === name)) ?? false
-    // What two users have tied to each other by name is bound whatever it is, and the volume's mode counts.
+    // A claim and a volume that name each other are bound even if they do not match, and the volume's mode counts.
     if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
     const others = usersOf(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')

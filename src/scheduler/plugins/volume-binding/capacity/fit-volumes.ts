@@ -107,7 +107,7 @@ export class VolumeFitter {
     if (limitBytes === undefined) return undefined
     if (!reservations && !fitsTogether) return limitBytes
     if (ledger.refused !== undefined && bytes >= ledger.refused) return 0n
-    // A driver that allows a volume larger than its free capacity overcommits: there is nothing to subtract from.
+    // A driver that allows a volume larger than its free capacity overcommits: reservations are not subtracted.
     const isCounted = capacityBytes !== undefined && (maximumBytes === undefined || capacityBytes >= maximumBytes)
     if (!isCounted) return limitBytes
     let free = capacityBytes - (reservations?.reservedForOthers(report, this.#own) ?? 0n)

@@ -65,7 +65,7 @@ describe('capacity reservations', () => {
     create(ledger, 'late', 10)
     ledger.report('fast', 90)
     expect(ledger.reserved('fast')).toBe(10)
-    ledger.report('fast', 95) // something was deleted
+    ledger.report('fast', 95) // a volume was deleted
     expect(ledger.reserved('fast')).toBe(10)
     ledger.report('fast', 85)
     expect(ledger.reserved('fast')).toBe(0)
@@ -225,7 +225,7 @@ describe('capacity reservations', () => {
     expect(ledger.reservations.stateOf('ns/c')).toBe('requested')
   })
 
-  it('PLUS-3 keep the report minus the reserved bytes within what is really free', () => {
+  it('PLUS-3 keep the report minus the reserved bytes within the actual free space', () => {
     // A pool shared by two classes, one of which reports from the start; a driver whose reports are late, by a different
     // amount for each class; and claims in any order of states. The first report of the later class is no older than the
     // last one of the other.

@@ -1,4 +1,4 @@
-// Capacity that is reserved: a report shows what was free when it was produced. Volumes requested since then, or created
+// Reserved capacity: a report shows the free space at the time it was produced. Volumes requested since then, or created
 // but not yet counted by the report, are subtracted here, so that a burst of pods does not use the same bytes twice.
 //
 // Decisions:
@@ -180,7 +180,7 @@ export class Reservations {
     }
   }
 
-  /** The report was deleted, with everything it had yet to count. */
+  /** The report was deleted, with all volumes that it had not counted. */
   reportDeleted(report: ObjectKey): void {
     this.#refusals.delete(report)
     for (const reservation of this.#byReport.get(report) ?? []) reservation.uncounted.delete(report)
