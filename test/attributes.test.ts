@@ -93,7 +93,7 @@ describe('attributes of a volume in use', () => {
     await edit('orders', { volumeAttributesClassName: 'odd' })
     await until(async () => (await status('orders')).modifyVolumeStatus?.status === 'Infeasible')
     expect(await limits('orders')).toBe('1000 iops and 100MiB/s')
-    expect((await events('VolumeModifyFailed')).join()).toContain('There is no mutable parameter "tier"')
+    expect((await events('VolumeModifyFailed')).join()).toContain('Unknown mutable parameter "tier"')
 
     await edit('orders', { volumeAttributesClassName: 'silver' })
     await until(async () => (await status('orders')).currentVolumeAttributesClassName === 'silver')

@@ -111,7 +111,7 @@ describe('stowage backup', () => {
     await writeFile(join(scratch, 'file'), '')
     expect(await stowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
       code: 2,
-      stderr: `stowage: --to ${dataDir}: it is in the directory that is backed up, and would be lost with it. Name another.\n`,
+      stderr: `stowage: --to ${dataDir}: it is inside the directory that is backed up. Name another.\n`,
     })
     await mkdir(join(scratch, 'full', 'x'), { recursive: true })
     expect(await stowage('backup', '--data-dir', dataDir, '--to', join(scratch, 'full'))).toMatchObject({
@@ -120,7 +120,7 @@ describe('stowage backup', () => {
     })
     const inFile = await stowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
     expect(inFile.code).toBe(2)
-    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be made: .* Name a directory that can be written to\.\n$/)
+    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be created: .* Name a directory that can be written to\.\n$/)
     const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
     expect(nowhere.code).toBe(2)
     expect(nowhere.stderr).toContain('There is no embedded store in')

@@ -111,7 +111,7 @@ describe('the fake driver as a process', () => {
   it('SYS-6 prints its usage', async () => {
     const program = join(dirname(await realpath(await buildProgram())), 'fake-driver.js')
     const { stdout } = await promisify(execFile)(process.execPath, [program, '--help'])
-    expect(stdout).toMatch(/^fake-driver: a CSI driver without storage/)
+    expect(stdout).toMatch(/^fake-driver: an in-memory CSI driver for tests/)
     expect(stdout).toContain('--endpoint')
   })
 

@@ -75,7 +75,7 @@ describe('a cache of a disabled kind', () => {
     expect([cache.synced, cache.size]).toEqual([false, 0])
     await server.clock.advance(300_000)
     await new Promise((resolve) => setImmediate(resolve))
-    expect(lines).toEqual(['the server does not serve this kind; waiting until it does'])
+    expect(lines).toEqual(['the server does not serve this kind; retrying with backoff'])
     await server.restart()
     await passes(server.clock, () => cache.synced)
     expect(cache.get({ name: 'silver' })).toMatchObject({ driverName: 'd.example.com' })
