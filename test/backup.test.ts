@@ -120,7 +120,9 @@ describe('stowage backup', () => {
     })
     const inFile = await stowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
     expect(inFile.code).toBe(2)
-    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be created: .* Name a directory that can be written to\.\n$/)
+    expect(inFile.stderr).toMatch(
+      /^stowage: --to .* cannot be created: .* Name a directory that can be written to\.\n$/,
+    )
     const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
     expect(nowhere.code).toBe(2)
     expect(nowhere.stderr).toContain('There is no embedded store in')

@@ -1,6 +1,6 @@
-// The rollback story of the design documents: servers restarted on one store with other flags, while the controllers keep
-// running in their own processes: enable, modify, disable, reject, enable, modify. The tests check what the driver has, not
-// only what the claim says.
+// Enables, disables and re-enables feature gates and API versions, as in the rollback plans of the design documents. The API
+// server restarts on the same store with other flags while the controllers keep running in their own processes. The tests
+// check the attributes in the driver as well as the status of the claim.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,8 +25,8 @@ describe('a cluster whose API server restarts with other flags', () => {
   let driver: RunningFakeDriver
   let server: RunningServer
   let controllers: RunningStowage
-  let ofDriver: RunningStowage[] = []
-  let startOfDriver: () => Promise<RunningStowage[]>
+  let sidecars: RunningStowage[] = []
+  let startSidecars: () => Promise<RunningStowage[]>
 
   const start = async (...flags: string[]) => {
     const address = server ? ['--listen', `127.0.0.1:${new URL(server.url).port}`] : []
@@ -74,28 +74,28 @@ describe('a cluster whose API server restarts with other flags', () => {
     await start()
     const common = ['--kubeconfig', server.kubeconfig, '--log-level', 'info']
     const flags = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--retry-interval-max', '2s']
-    startOfDriver = () =>
+    startSidecars = () =>
       Promise.all(['provisioner', 'resizer'].map((program) => startStowage({ args: [program, ...flags] })))
     controllers = await startStowage({ args: ['controllers', ...common, '--no-leader-election'] })
-    ofDriver = await startOfDriver()
+    sidecars = await startSidecars()
     await server.call('POST', `${STORAGE}/v1/storageclasses`, { metadata: { name: 'disks' }, provisioner: DRIVER })
     for (const [name, iops] of [
       ['vac1', '100'],
       ['vac2', '200'],
     ]) {
-      // In the API version of the document's time, which serves the same object.
+      // Created through v1beta1, the version of the design document; every version serves the same object.
       const body = { metadata: { name }, driverName: DRIVER, parameters: { iops } }
       await server.call('POST', `${STORAGE}/v1beta1/volumeattributesclasses`, body)
     }
   })
   afterAll(async () => {
-    await Promise.all([controllers, ...ofDriver].map((one) => one?.stop()))
+    await Promise.all([controllers, ...sidecars].map((one) => one?.stop()))
     await server?.stop()
     await driver?.remove()
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('VAC-12 SYS-15 gate off rejects changes, API off answers 404 and volumes keep working, both on again modify', async () => {
+  it('VAC-12 SYS-15 rejects class changes with the gate off, returns 404 with the API off, and modifies once both are on', async () => {
     // 1. Everything on: created with one class, modified to another.
     await aClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
     await untilBound('test-pvc')
@@ -105,24 +105,24 @@ describe('a cluster whose API server restarts with other flags', () => {
     expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
     const before = await claim('test-pvc')
 
-    // 2. The gate off: no other class is accepted, and nothing else changes.
+    // 2. Gate off: changing the class is rejected; the volume keeps its attributes.
     await restart('--feature-gates', 'VolumeAttributesClass=false')
     const refused = await change('test-pvc', { volumeAttributesClassName: 'vac1' })
-    const words =
+    const reason =
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled'
     expect([refused.status, refused.json.message]).toEqual([
       422,
-      `PersistentVolumeClaim "test-pvc" is invalid: ${words}`,
+      `PersistentVolumeClaim "test-pvc" is invalid: ${reason}`,
     ])
     if (program) {
       const patch = '{"spec":{"volumeAttributesClassName":"vac1"}}'
       expect(await kubectl().refusal(['patch', 'pvc', 'test-pvc', '-p', patch])).toContain(
-        `The PersistentVolumeClaim "test-pvc" is invalid: ${words}`,
+        `The PersistentVolumeClaim "test-pvc" is invalid: ${reason}`,
       )
     }
     expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
 
-    // 3. The API off as well: classes are not served, everything else is.
+    // 3. API off as well: classes return 404; all other resources are served.
     await restart('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_OFF)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
       const listed = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
@@ -148,12 +148,12 @@ describe('a cluster whose API server restarts with other flags', () => {
     expect(await attributesOf('test-pvc')).toEqual({ iops: '100' })
   })
 
-  it('SYS-15 with the gate on and the API off, a requested class waits and is applied when the API is served again', async () => {
+  it('SYS-15 with the gate on and the API off, keeps a class change pending and applies it once the API is served', async () => {
     await aClaim('patient', { volumeAttributesClassName: 'vac1' })
     await untilBound('patient')
-    await Promise.all(ofDriver.map((one) => one.stop())) // their caches would still have the classes
+    await Promise.all(sidecars.map((one) => one.stop())) // restarted below: their caches still contain the classes
     await restart('--runtime-config', CLASSES_OFF)
-    ofDriver = await startOfDriver()
+    sidecars = await startSidecars()
     expect((await change('patient', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
     await aClaim('newcomer', { volumeAttributesClassName: 'vac1' })
     await until(async () => {
@@ -172,7 +172,7 @@ describe('a cluster whose API server restarts with other flags', () => {
     expect(await attributesOf('newcomer')).toEqual({ iops: '100' })
   })
 
-  it('PIO-1 provisioned IO: gate off rejects changes and the volume keeps its values; on again modifies', async () => {
+  it('PIO-1 rejects iops changes with the gate off, keeps the volume unchanged, and applies changes once the gate is on', async () => {
     const requestIops = (iops: string) => change('fast', { resources: { requests: { iops } } })
     await aClaim('fast', { resources: { requests: { storage: '1Gi', iops: '500' } } })
     await untilBound('fast')

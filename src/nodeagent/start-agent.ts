@@ -18,7 +18,7 @@ import { createMounts } from '../host/mounts.ts'
 import { createRun } from '../host/run.ts'
 import { createCacheSet } from '../runtime/index.ts'
 import { createNodeAgent, type NodeAgent } from './agent.ts'
-import { noMoreContainers } from './commands/containers.ts'
+import { withoutNewContainers } from './commands/containers.ts'
 import { createHostContainers } from './commands/host-containers.ts'
 import { createHostDisk } from './disk/host-disk.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
@@ -38,7 +38,7 @@ export interface NodeAgentOptions {
   readonly runCommands?: boolean
   readonly labels?: Readonly<Record<string, string>>
   readonly podsMax?: number
-  /** Overrides of the machine info: several nodes may share a machine. */
+  /** Overrides parts of the detected machine info, for several nodes on one machine. */
   readonly machine?: Partial<MachineInfo>
   readonly version: string
   readonly clock: Clock
@@ -90,7 +90,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       ratesAt: createRates(root, mounts, clock),
       containers: options.runCommands
         ? await createHostContainers({ paths, disk, clock, log })
-        : noMoreContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
+        : withoutNewContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
       labels: options.labels,
       podsMax: options.podsMax,
       version: options.version,

@@ -1,8 +1,8 @@
-// describe: every kind, with its related objects.
+// Steps for `kubectl describe`: the output for every kind contains the fields of the object and of its related objects.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
-/** What the description of each object must contain. A blank stands for any number of blanks. */
+/** Text that `kubectl describe` must print for each object. Whitespace in the output is collapsed to one space. */
 const DESCRIPTIONS: Record<string, readonly string[]> = {
   'ns shop': ['Name: shop', 'Status: Active', 'Name: ceiling'],
   'node node-a': ['Name: node-a', 'Roles: storage', 'InternalIP: 10.0.0.1', 'Kubelet Version: v1.34.0'],
@@ -43,7 +43,7 @@ export const describing: readonly Step[] = [
       }) satisfies Step,
   ),
   {
-    name: 'describe of something that is not there says so',
+    name: 'describe of a missing object fails with NotFound',
     async run({ kubectl }) {
       expect(await kubectl.refusal('describe pvc nowhere')).toBe(
         'Error from server (NotFound): persistentvolumeclaims "nowhere" not found\n',

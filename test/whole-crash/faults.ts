@@ -13,43 +13,44 @@ export interface Faults {
   readonly kills: ReadonlyMap<string, number>
 }
 
-/** From one kill to the next, and from a kill to the next start, at most. */
-const BETWEEN_KILLS_MS = 1_400
-const DOWN_MS = 700
+/** Longest pause between two kills. */
+const KILL_INTERVAL_MS_MAX = 1_400
+/** Longest time a killed component stays down. */
+const DOWNTIME_MS_MAX = 700
 /** No component makes progress without the server, so it is killed less often than the others. */
-const SERVER_SHARE = 0.06
-/** After this many kills the server is killed, so that a short run has one too. */
-const SERVER_BY = 10
-/** Share of killed components that may be killed again before they are ready. */
+const SERVER_KILL_SHARE = 0.06
+/** If the server has not been killed after this many kills, it is next: even a short run includes a server crash. */
+const FIRST_SERVER_KILL_AFTER = 10
+/** Probability that a restarting component may be killed again before it is ready. */
 const REPEATED_KILL_SHARE = 0.3
 
 export function createFaults(cluster: Cluster, random: () => number): Faults {
   const kills = new Map<string, number>()
-  /** Owner of a component while it is down and, mostly, until it is ready. */
+  /** Components that must not be killed now, each with the token of the restart or node loss that holds it. */
   const busy = new Map<Component, symbol>()
   const underWay = new Set<Promise<void>>()
-  const over = new AbortController()
+  const stopped = new AbortController()
   const others = cluster.components.filter(({ kind }) => kind !== 'server')
   const server = cluster.components.find(({ kind }) => kind === 'server')!
   const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
-  const isServerDue = () => total() >= SERVER_BY && !kills.has('server')
+  const isServerDue = () => total() >= FIRST_SERVER_KILL_AFTER && !kills.has('server')
   const pick = (): Component =>
-    isServerDue() || random() < SERVER_SHARE ? server : others[Math.floor(random() * others.length)]!
+    isServerDue() || random() < SERVER_KILL_SHARE ? server : others[Math.floor(random() * others.length)]!
 
-  async function kill(part: Component): Promise<void> {
-    await part.kill()
-    kills.set(part.kind, (kills.get(part.kind) ?? 0) + 1)
+  async function kill(component: Component): Promise<void> {
+    await component.kill()
+    kills.set(component.kind, (kills.get(component.kind) ?? 0) + 1)
   }
 
-  async function restart(part: Component): Promise<void> {
-    const mine = Symbol(part.name)
-    const release = () => void (busy.get(part) === mine && busy.delete(part))
-    busy.set(part, mine)
-    await kill(part)
-    await pause(random() * DOWN_MS)
-    const isUp = part.start()
-    if (part !== server && random() < REPEATED_KILL_SHARE) release()
-    await isUp
+  async function restart(component: Component): Promise<void> {
+    const mine = Symbol(component.name)
+    const release = () => void (busy.get(component) === mine && busy.delete(component))
+    busy.set(component, mine)
+    await kill(component)
+    await pause(random() * DOWNTIME_MS_MAX)
+    const ready = component.start()
+    if (component !== server && random() < REPEATED_KILL_SHARE) release()
+    await ready
     release()
   }
 
@@ -62,28 +63,28 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
   return {
     kills,
     async run() {
-      while (!over.signal.aborted) {
-        await pause(random() * BETWEEN_KILLS_MS)
-        const part = pick()
-        if (over.signal.aborted || busy.has(part)) continue
-        void track(restart(part))
+      while (!stopped.signal.aborted) {
+        await pause(random() * KILL_INTERVAL_MS_MAX)
+        const component = pick()
+        if (stopped.signal.aborted || busy.has(component)) continue
+        void track(restart(component))
       }
     },
     loseNode: (node, ms) =>
       track(
         (async () => {
-          const lost = cluster.components.filter((part) => part.node === node)
+          const lost = cluster.components.filter((component) => component.node === node)
           // A restart in progress would start the component during the fault.
-          while (lost.some((part) => busy.has(part))) await pause(50)
-          for (const part of lost) busy.set(part, Symbol(part.name))
+          while (lost.some((component) => busy.has(component))) await pause(50)
+          for (const component of lost) busy.set(component, Symbol(component.name))
           await Promise.all(lost.map(kill))
-          await pause(ms, undefined, { signal: over.signal }).catch(() => {}) // it returns when the faults end
-          await Promise.all(lost.map((part) => part.start()))
-          for (const part of lost) busy.delete(part)
+          await pause(ms, undefined, { signal: stopped.signal }).catch(() => {}) // `end` brings the node back early
+          await Promise.all(lost.map((component) => component.start()))
+          for (const component of lost) busy.delete(component)
         })(),
       ),
     async end() {
-      over.abort()
+      stopped.abort()
       while (underWay.size > 0) await Promise.all(underWay)
     },
   }

@@ -1,5 +1,5 @@
-// Watches collections through every kill by resuming from the last revision. Records all events, checks their order, and
-// offers the current objects to the workload.
+// Watches collections across server crashes, resuming each watch from its last revision. Records all events, checks their
+// order, and exposes the current objects to the workload.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SeenEvent } from '../helpers/watch.ts'
 import type { Cluster } from './cluster.ts'
@@ -31,9 +31,9 @@ export interface WatchRecorder {
   readonly violations: readonly string[]
   /** How often a watch was resumed. */
   readonly resumed: number
-  /** Settles when it has seen everything up to now. */
+  /** Settles when the recorded objects match a fresh list of every collection. */
   caughtUp(): Promise<void>
-  /** Differences from one uninterrupted watch of the kept history: gaps, repeats, another order. */
+  /** Replays each collection with one uninterrupted watch: missing, repeated or reordered events. */
   compareWithOneWatch(): Promise<string[]>
   end(): Promise<void>
 }
@@ -45,8 +45,8 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
   const first = new Map<Collection, number>()
   const last = new Map<Collection, number>()
   const violations: string[] = []
-  const over = new AbortController()
-  let resumed = -names.length
+  const stopped = new AbortController()
+  let resumed = -names.length // the first connection of each watch is not a resumption
 
   for (const name of names) {
     const { json } = await cluster.server().call('GET', COLLECTIONS[name])
@@ -56,13 +56,13 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
   }
 
   function take(collection: Collection, { type, object }: any): void {
-    if (type === 'ERROR') return void violations.push(`the watch of ${collection} broke: ${object.message}`)
+    if (type === 'ERROR') return void violations.push(`watch of ${collection} failed: ${object.message}`)
     const key = keyOf(object)
     const revision = Number(object.metadata.resourceVersion)
     const at = `${type} ${collection} ${key} at ${revision}`
     if (revision <= last.get(collection)!) violations.push(`${at} came after ${last.get(collection)}`)
     if (now[collection].has(key) !== (type !== 'ADDED'))
-      violations.push(`${at}: it was ${type === 'ADDED' ? '' : 'not '}there`)
+      violations.push(`${at}: the object ${type === 'ADDED' ? 'already exists' : 'does not exist'}`)
     last.set(collection, revision)
     if (type === 'DELETED') now[collection].delete(key)
     else now[collection].set(key, object)
@@ -70,9 +70,9 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
   }
 
   async function follow(collection: Collection): Promise<void> {
-    while (!over.signal.aborted) {
+    while (!stopped.signal.aborted) {
       const from = last.get(collection)!
-      const isOpened = await read(cluster, COLLECTIONS[collection], from, over.signal, (event) =>
+      const isOpened = await read(cluster, COLLECTIONS[collection], from, stopped.signal, (event) =>
         take(collection, event),
       )
       if (isOpened) resumed++
@@ -107,14 +107,14 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
     async compareWithOneWatch() {
       const differences: string[] = []
       for (const name of names) {
-        const expected = recorded[name].map(lineOf)
+        const expected = recorded[name].map(describeEvent)
         const seen: string[] = []
-        const enough = new AbortController()
+        const complete = new AbortController()
         if (expected.length === 0) continue
-        await read(cluster, COLLECTIONS[name], first.get(name)!, enough.signal, ({ type, object }) => {
+        await read(cluster, COLLECTIONS[name], first.get(name)!, complete.signal, ({ type, object }) => {
           const revision = Number(object.metadata?.resourceVersion)
-          if (revision <= last.get(name)!) seen.push(lineOf({ type, object, revision }))
-          if (type === 'ERROR' || revision >= last.get(name)!) enough.abort()
+          if (revision <= last.get(name)!) seen.push(describeEvent({ type, object, revision }))
+          if (type === 'ERROR' || revision >= last.get(name)!) complete.abort()
         })
         const index = expected.findIndex((line, at) => line !== seen[at])
         if (index >= 0) differences.push(`${name}: recorded ${expected[index]}, one watch has ${seen[index]}`)
@@ -123,13 +123,13 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
       return differences
     },
     async end() {
-      over.abort()
+      stopped.abort()
       await following
     },
   }
 }
 
-const lineOf = ({ type, object, revision }: SeenEvent) => `${type} ${keyOf(object)} at ${revision}`
+const describeEvent = ({ type, object, revision }: SeenEvent) => `${type} ${keyOf(object)} at ${revision}`
 
 export const keyOf = ({ metadata: { namespace, name } }: any): string => (namespace ? `${namespace}/${name}` : name)
 

@@ -1,4 +1,4 @@
-// The public names of attaching: the attach-detach controllers and the attacher of a CSI driver.
+// Entry point of the attach controllers, which create VolumeAttachments and call ControllerPublishVolume.
 
 export { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'

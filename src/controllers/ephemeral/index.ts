@@ -1,4 +1,4 @@
-// The public names of ephemeral: claims of generic ephemeral volumes.
+// Entry point of the controller of generic ephemeral volumes, which creates their claims.
 export {
   createEphemeralController,
   createEphemeralMetrics,

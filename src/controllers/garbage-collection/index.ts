@@ -1,2 +1,2 @@
-// The public names of garbage-collection.
+// Entry point of the garbage collector, which deletes dependents of deleted owners.
 export { createGarbageController, type GarbageOptions } from './garbage-controller.ts'

@@ -27,8 +27,16 @@ describe('planGarbage', () => {
       { do: 'remove-owners', uids: ['o0'] },
     ],
     ['removes a deleted owner beside one that exists', ['present', 'absent'], { do: 'remove-owners', uids: ['o1'] }],
-    ['deletes an object that its owner waits for', ['leaving'], { do: 'delete', propagation: 'Background' }],
-    ['does nothing if one owner waits and another stays', ['leaving', 'present'], { do: 'nothing' }],
+    [
+      'deletes a dependent whose only owner is in foreground deletion',
+      ['leaving'],
+      { do: 'delete', propagation: 'Background' },
+    ],
+    [
+      'keeps a dependent with one owner in foreground deletion and another that stays',
+      ['leaving', 'present'],
+      { do: 'nothing' },
+    ],
   ])('%s', (_title, states, action) => {
     expect(plan(aNode(), states)).toEqual(action)
   })

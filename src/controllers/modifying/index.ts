@@ -1,4 +1,4 @@
-// The public names of modifying: ControllerModifyVolume for the claims of one CSI driver.
+// Entry point of volume modification.
 export { createModifyingMetrics, type ModifyingMetrics } from './metrics.ts'
 export { createModifying, type ModifyingDeps } from './modifying.ts'
 export type { ModifyingOptions } from './options.ts'

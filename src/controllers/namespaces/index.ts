@@ -1,2 +1,2 @@
-// The public names of namespaces.
+// Entry point of the namespace controller, which empties deleted namespaces.
 export { createNamespaceController } from './namespace-controller.ts'

@@ -4,7 +4,7 @@ import { intentOf } from './intent.ts'
 import { settingsOf, volumeNameOf } from './options.ts'
 
 describe('intentOf', () => {
-  it('PROV-12 contains the name of the provisioner', () => {
+  it('PROV-12 builds the finalizer from the names of provisioner and instance', () => {
     expect(intentOf('disks.example.com')).toBe('provisioning.stowage.dev/disks.example.com')
     expect(intentOf('disks.example.com', 'node-1')).toBe('provisioning.stowage.dev/disks.example.com.node-1')
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')
@@ -29,12 +29,12 @@ describe('volumeNameOf', () => {
     [{ volumeNamePrefix: 'vol' }, `vol-${UID}`],
     [{ volumeNameUuidLength: 10 }, 'pvc-5a2945617e'],
     [{ volumeNameUuidLength: 64 }, 'pvc-5a2945617e5b11e6a20e0eb6048532a3'],
-  ])('PROV-11 with %j is %s', (options, name) => {
+  ])('PROV-11 with options %j returns %s', (options, name) => {
     expect(volumeNameOf(UID, settingsOf(options))).toBe(name)
   })
 
   it.each([{ volumeNamePrefix: '' }, { volumeNameUuidLength: 0 }, { volumeNameUuidLength: 1.5 }])(
-    'PROV-11 cannot be created with %j',
+    'PROV-11 rejects options %j',
     (options) => {
       expect(() => settingsOf(options)).toThrow(/Cannot name volumes/)
     },

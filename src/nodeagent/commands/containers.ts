@@ -37,7 +37,7 @@ export const noContainers = (): Containers => ({
  * For an agent that ran commands before: starts no process, but stops running ones with their pod. Otherwise they would
  * keep its volumes mounted and write to them beside the next pod.
  */
-export const noMoreContainers = (before: Containers): Containers => ({
+export const withoutNewContainers = (before: Containers): Containers => ({
   ...before,
   advance: noContainers().advance,
 })

@@ -11,7 +11,7 @@ import { createMounts } from '../../host/mounts.ts'
 import { createRun } from '../../host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
-import { type Containers, noMoreContainers, type VolumePath } from './containers.ts'
+import { type Containers, type VolumePath, withoutNewContainers } from './containers.ts'
 import { createHostContainers } from './host-containers.ts'
 
 const skipped = skipReason(await probeThisMachine(), ['mount'])
@@ -136,7 +136,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     const pod = aPod(['sh', '-c', 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
-    containers = noMoreContainers(await open())
+    containers = withoutNewContainers(await open())
     const other = aPod(['touch', '/data/inner/never'], { name: 'other' })
     expect((await containers.advance(other, volumes())).main[0]).toEqual({ is: 'running' })
     expect(await containers.stop(UID, 30)).toBe(false)

@@ -73,7 +73,7 @@ const patchStatus = (
 ) => cluster.direct()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
 
 describe('users', () => {
-  it('SYS-14 return the answer of the server in a word or two', async () => {
+  it('SYS-14 summarize the response to each action', async () => {
     const { perform } = await usersOf()
     expect(await perform(createClaim(C0))).toBe('done')
     expect(await perform(createClaim(C0))).toBe('exists')
@@ -104,7 +104,7 @@ describe('users', () => {
     expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer keeps it
   })
 
-  it('SYS-14 get no answer from a server that is down or crashes meanwhile', async () => {
+  it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {
     const { world, cluster, users, perform } = await usersOf()
     const before = users.acknowledged.length
     let answer: string | undefined
@@ -118,7 +118,7 @@ describe('users', () => {
     expect(users.acknowledged).toHaveLength(before)
   })
 
-  it('SYS-14 distinguish a failing disk from an error of the server', async () => {
+  it('SYS-14 report a disk fault as "disk refused" and any other server error as BUG', async () => {
     const { cluster, perform, notes } = await usersOf()
     cluster.disk.faults.refuse = 1
     expect(await perform(createClaim(C0))).toBe('disk refused')

@@ -44,19 +44,24 @@ const only = <D extends Action['do']>(word: D) =>
 describe('targeted faults', () => {
   it('SYS-14 add steps to a plan, the same for the same seed, and leave the other steps unchanged', () => {
     for (const seed of [1, 2, 3]) {
-      const [plain, aimed] = [generatePlan(seed, { targetedFaults: 0 }), generatePlan(seed, { targetedFaults: 12 })]
-      expect(aimed).toEqual(generatePlan(seed, { targetedFaults: 12 }))
-      expect(aimed.steps.length).toBeGreaterThan(plain.steps.length + 20)
-      const texts = new Set(aimed.steps.map((step) => JSON.stringify(step)))
+      const [plain, withTargetedFaults] = [
+        generatePlan(seed, { targetedFaults: 0 }),
+        generatePlan(seed, { targetedFaults: 12 }),
+      ]
+      expect(withTargetedFaults).toEqual(generatePlan(seed, { targetedFaults: 12 }))
+      expect(withTargetedFaults.steps.length).toBeGreaterThan(plain.steps.length + 20)
+      const texts = new Set(withTargetedFaults.steps.map((step) => JSON.stringify(step)))
       expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
-      const known = processesOf(aimed.setup)
-      for (const { action } of aimed.steps)
+      const known = processesOf(withTargetedFaults.setup)
+      for (const { action } of withTargetedFaults.steps)
         if ('process' in action && action.process) expect(known).toContain(action.process)
-      expect(aimed.steps.map(({ atMs }) => atMs)).toEqual(aimed.steps.map(({ atMs }) => atMs).sort((a, b) => a - b))
+      expect(withTargetedFaults.steps.map(({ atMs }) => atMs)).toEqual(
+        withTargetedFaults.steps.map(({ atMs }) => atMs).sort((a, b) => a - b),
+      )
     }
   })
 
-  it('SYS-14 occur in every plan, most kinds in most plans', () => {
+  it('SYS-14 appear in every plan; frequent kinds appear in more than half of the plans', () => {
     const texts = (plan: Plan) => JSON.stringify(plan.steps)
     for (const plan of plans) expect(texts(plan)).toContain('target-5')
     const share = (pattern: RegExp) => plans.filter((plan) => pattern.test(texts(plan))).length / SEEDS
@@ -66,10 +71,10 @@ describe('targeted faults', () => {
   })
 
   it('SYS-14 occur in every kind', () => {
-    const aimed = Array.from({ length: 40 }, (_, seed) =>
+    const withTargetedFaults = Array.from({ length: 40 }, (_, seed) =>
       generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
     )
-    const all = aimed.flatMap(({ steps }) => steps.map(({ action }) => action))
+    const all = withTargetedFaults.flatMap(({ steps }) => steps.map(({ action }) => action))
     for (const method of ['CreateVolume', 'ControllerModifyVolume'])
       expect(all.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
     for (const method of ['NodeExpandVolume', 'DeleteVolume', 'ControllerUnpublishVolume'])
@@ -84,15 +89,15 @@ describe('targeted faults', () => {
 })
 
 describe('a steady period', () => {
-  it('SYS-14 is a long part of half of the plans in which no controller loses its lease', () => {
+  it('SYS-14 leaves server and controllers undisturbed in the last third of about half of the plans', () => {
     const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
       const steady = ['server', ...controlProcesses(setup)]
-      const shaking = steps.filter(({ action }) => {
+      const disruptions = steps.filter(({ action }) => {
         if (action.do !== 'crash' && action.do !== 'freeze' && action.do !== 'bad network')
           return action.do === 'refuse writes'
         return action.process === undefined || steady.includes(action.process)
       })
-      const lastMs = Math.max(0, ...shaking.map(({ atMs }) => atMs))
+      const lastMs = Math.max(0, ...disruptions.map(({ atMs }) => atMs))
       return lastMs < 0.66 * minutes * 60_000 && !Object.keys(faultRates.crashes).some((name) => steady.includes(name))
     }
     const share = plans.filter(isSteady).length / SEEDS
@@ -125,7 +130,7 @@ describe('a plan', () => {
     }
   })
 
-  it('SYS-14 can be longer or shorter', () => {
+  it('SYS-14 honors the minutes, operations and faults options', () => {
     const { minutes, steps } = generatePlan(5, { minutes: 10, operations: 30, faults: 4 })
     expect(minutes).toBe(10)
     expect(steps.at(-1)!.atMs).toBeLessThanOrEqual(600_000)
@@ -140,10 +145,10 @@ describe('a plan', () => {
       steps.filter(({ atMs, action }) => atMs > (7 / 8) * minutes * 60_000 && !isTidying(action)).length
     const late = plans.reduce((sum, plan) => sum + share(plan), 0) / actions.length
     expect(late).toBeGreaterThan(0.02)
-    expect(late).toBeLessThan(0.1) // by time it would be an eighth
+    expect(late).toBeLessThan(0.1) // an even distribution would give 1/8
   })
 
-  it('SYS-14 names only processes, nodes and calls of its setup', () => {
+  it('SYS-14 refers only to processes, nodes and driver methods of its setup', () => {
     for (const { seed, setup, steps, faultRates } of plans) {
       const processes = processesOf(setup)
       const named = steps.flatMap(({ action }) =>
@@ -159,7 +164,7 @@ describe('a plan', () => {
     }
   })
 
-  it('SYS-14 requests no amounts from a server without transactions', () => {
+  it('SYS-14 requests no iops or throughput if commits are not atomic', () => {
     for (const { setup, steps } of plans) {
       if (setup.commits === 'atomic') continue
       const claims = steps.flatMap(({ action }) =>
@@ -188,8 +193,8 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 contain every purpose of an edit', () => {
-    const whys = new Set(only('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
-    expect([...whys].sort()).toEqual([
+    const purposes = new Set(only('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
+    expect([...purposes].sort()).toEqual([
       'claim: amounts',
       'claim: annotate',
       'claim: grow',
@@ -254,7 +259,7 @@ describe('all plans together', () => {
     expect(new Set(only('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
   })
 
-  it('SYS-14 limit everything that a quota can limit', () => {
+  it('SYS-14 create quotas for every supported resource and scope', () => {
     const quotas = actions
       .filter((action) => 'kind' in action && action.kind === 'quota')
       .map((action) => JSON.stringify(action))
@@ -289,7 +294,7 @@ describe('all plans together', () => {
     )
     const all = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
     expect([...broken].sort()).toEqual([...all].sort())
-    expect(new Set(only('driver fails').map(({ code }) => code)).size).toBe(15) // OK is none, UNIMPLEMENTED stays
+    expect(new Set(only('driver fails').map(({ code }) => code)).size).toBe(15) // all codes except OK and UNIMPLEMENTED, which is a fixed property of a driver
     for (const word of ['driver fails', 'driver hangs', 'lose replies', 'fill pool'] as const)
       expect(new Set(only(word).map(({ driver }) => driver)).size).toBe(DRIVERS.length)
     expect(new Set(only('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)

@@ -5,7 +5,7 @@ import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../names.ts'
 import type { TypedLocalObjectReference, TypedObjectReference } from '../shared/references-schema.ts'
 import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
 
-/** On create and update; `stored` is the claim's spec before the update. */
+/** Applied on create and update: drops unsupported references, then copies the one that is set. */
 export function withDataSources(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,

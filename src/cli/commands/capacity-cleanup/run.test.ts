@@ -10,7 +10,7 @@ it('CAP-9 defaults to all drivers, all namespaces and ten minutes', () => {
   ).toEqual({ drivers: ['a.example', 'b.example'], namespace: 'storage', goneForMs: 5_400_000 })
 })
 
-it('CAP-9 is one of the default controllers', () => {
+it('CAP-9 capacity-cleanup is enabled by default in stowage controllers', () => {
   expect(parseControllers()).toContain('capacity-cleanup')
 })
 
@@ -18,7 +18,7 @@ it.each([
   [{ driverName: ['a b'] }, '--driver-name "a b": expected a name such as hostpath.csi.k8s.io'],
   [{ driverName: [''] }, '--driver-name "": expected a name'],
   [{ goneFor: 'soon' }, '--gone-for "soon": expected a duration such as 90s, 10m or 1h'],
-])('CAP-9 says what is wrong with %j', (flags, message) => {
+])('CAP-9 rejects %j with a usage error that names the flag', (flags, message) => {
   expect(() => parseCapacityCleanupFlags(flags)).toThrow(UsageError)
   expect(() => parseCapacityCleanupFlags(flags)).toThrow(message)
 })
