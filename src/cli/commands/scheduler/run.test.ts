@@ -52,9 +52,9 @@ it('CAP-19 schedules over HTTP, as the leader, until it is stopped', async () =>
 it.each([
   [{ capacityReservation: 'maybe' }, '--capacity-reservation "maybe": expected on or off'],
   [{ bindTimeoutSeconds: '-1' }, '--bind-timeout-seconds "-1": expected a whole number, 0 or more'],
-  [{ schedulerNames: 'a,,b' }, '--scheduler-names "a,,b": expected names, by comma'],
+  [{ schedulerNames: 'a,,b' }, '--scheduler-names "a,,b": expected names separated by commas'],
   [{ featureGates: 'Nonsense=true' }, 'unknown feature gate "Nonsense"'],
-])('CAP-19 says what is wrong with %j', (flags, message) => {
+])('CAP-19 rejects %j with a usage error that names the flag', (flags, message) => {
   expect(() => parseSchedulerFlags(flags)).toThrow(UsageError)
   expect(() => parseSchedulerFlags(flags)).toThrow(message)
 })
