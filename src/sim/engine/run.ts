@@ -80,7 +80,13 @@ async function run(
   await answerTo(world, createInitialObjects(cluster.direct()!), 'the initial objects')
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: world.note })
-  const checkers = createCheckers({ system, view, users, report })
+  const checkers = createCheckers({
+    system,
+    view,
+    users,
+    report,
+    checksReservations: plan.workload === 'scheduling',
+  })
   around = checkers.aroundClient
   const operations: Record<string, number> = {}
   system.onEnd((process, error) => {
