@@ -14,15 +14,15 @@ let server: ServerFixture
 let controller: EphemeralController
 let registry: Registry
 let stop: () => Promise<void>
-const recorded: string[] = []
+const recordedEvents: string[] = []
 
 beforeEach(async () => {
   server = await createServerFixture()
-  recorded.length = 0
+  recordedEvents.length = 0
   registry = new Registry()
   const events: EventRecorder = {
     record: (_kind, { metadata }, { type, reason, message }) =>
-      void recorded.push(`${metadata.name} ${type} ${reason}: ${message}`),
+      void recordedEvents.push(`${metadata.name} ${type} ${reason}: ${message}`),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
@@ -50,7 +50,7 @@ afterEach(async () => {
 })
 
 async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 2_000; turn++) {
+  for (let attempt = 0; attempt < 2_000; attempt++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
   }
@@ -67,31 +67,31 @@ const aPod = async (name: string, template: object = { spec }) => {
   return (await server.post(PODS, body)).json
 }
 
-describe('generic ephemeral volumes', () => {
-  it('CAP-14 creates a claim from the template, owned by the pod', async () => {
+describe('createEphemeralController', () => {
+  it('CAP-14 creates a claim from the template and makes the pod its owner', async () => {
     const pod = await aPod('web', { metadata: { labels: { a: '1' }, annotations: { b: '2' } }, spec })
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    const { metadata, spec: created } = (await server.get(`${CLAIMS}/web-v`)).json
+    const { metadata, spec: createdSpec } = (await server.get(`${CLAIMS}/web-v`)).json
     expect(metadata.labels).toEqual({ a: '1' })
     expect(metadata.annotations).toEqual({ b: '2' })
     expect(metadata.ownerReferences).toEqual([
       { apiVersion: 'v1', kind: 'Pod', name: 'web', uid: pod.metadata.uid, controller: true, blockOwnerDeletion: true },
     ])
-    expect(created).toMatchObject(spec)
+    expect(createdSpec).toMatchObject(spec)
     expect(await registry.getSingleMetricAsString('ephemeral_volume_controller_create_total')).toMatch(
       /create_total 1$/m,
     )
   })
 
-  it('CAP-14 keeps a claim that the pod does not own, with an event', async () => {
-    await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { mine: 'yes' } }, spec })
+  it('CAP-14 does not change a claim that the pod does not own, and records an event', async () => {
+    await server.post(CLAIMS, { metadata: { name: 'web-v', annotations: { user: 'alice' } }, spec })
     await aPod('web')
-    await until(() => recorded.length > 0, 'the event')
-    expect(recorded).toEqual([
+    await until(() => recordedEvents.length > 0, 'the event')
+    expect(recordedEvents).toEqual([
       'web Warning FailedBinding: ephemeral volume v: PVC default/web-v was not created for pod default/web (pod is not owner)',
     ])
     const { metadata } = (await server.get(`${CLAIMS}/web-v`)).json
-    expect([metadata.annotations, metadata.ownerReferences]).toEqual([{ mine: 'yes' }, undefined])
+    expect([metadata.annotations, metadata.ownerReferences]).toEqual([{ user: 'alice' }, undefined])
     expect(controller.queues[0]?.standing('default/web')).toMatchObject({ is: 'stuck' })
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
     await server.delete(`${CLAIMS}/web-v`)
@@ -106,7 +106,7 @@ describe('generic ephemeral volumes', () => {
     await server.post('/api/v1/namespaces/other/persistentvolumeclaims', { metadata: { name: 'web-v' }, spec })
     await aPod('web')
     await until(exists(`${CLAIMS}/web-v`), 'the claim')
-    expect(recorded).toEqual([])
+    expect(recordedEvents).toEqual([])
   })
 
   it('CAP-14 recreates a deleted claim while the pod exists', async () => {
@@ -115,24 +115,24 @@ describe('generic ephemeral volumes', () => {
     const { uid } = (await server.get(`${CLAIMS}/web-v`)).json.metadata
     await server.patch(`${CLAIMS}/web-v`, { metadata: { finalizers: null } }, 'merge')
     await server.delete(`${CLAIMS}/web-v`)
-    const now = async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.uid
-    await until(async () => ![undefined, uid].includes(await now()), 'another claim')
+    const currentUid = async () => (await server.get(`${CLAIMS}/web-v`)).json.metadata?.uid
+    await until(async () => ![undefined, uid].includes(await currentUid()), 'another claim')
   })
 
-  it('SYS-4 records an event if a quota rejects the claim, and creates it once it fits', async () => {
+  it('SYS-4 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await aPod('p')
-    await until(() => recorded.length > 0, 'the event')
-    expect(recorded[0]).toBe(
+    await until(() => recordedEvents.length > 0, 'the event')
+    expect(recordedEvents[0]).toBe(
       'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
         'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
     )
     await server.patch(`${quotas}/team`, { spec: { hard: { persistentvolumeclaims: '1' } } }, 'merge')
-    const isThere = exists(`${CLAIMS}/p-v`)
+    const isCreated = exists(`${CLAIMS}/p-v`)
     await until(async () => {
       await server.clock.advance(1_000)
-      return isThere()
+      return isCreated()
     }, 'the claim')
   })
 })

@@ -1,6 +1,6 @@
-// Creates the claims of generic ephemeral volumes (claim-from-template.ts). A claim of that name that the pod does not own
-// is left alone, with an event on the pod. Woken by the pod and by the creation or deletion of such a claim.
-import { Counter, type Registry } from 'prom-client'
+// Creates the claims of generic ephemeral volumes (claim-from-template.ts). If a claim of the same name exists that the
+// pod does not own, the controller does not change it and records an event on the pod.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -20,9 +20,10 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { claimFromTemplate, claimNameFor, isOwnedBy, notOwnedMessage } from './claim-from-template.ts'
+import type { EphemeralMetrics } from './metrics.ts'
 
 export interface EphemeralOptions extends ControllerDeps {
-  /** Default: the controller's own, with component `ephemeral_volume`. */
+  /** Default: a recorder of the component `ephemeral_volume`, which the controller runs itself. */
   readonly events?: EventRecorder
   readonly ephemeralMetrics?: EphemeralMetrics
 }
@@ -58,7 +59,7 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
       source({
         cache: pods,
         keysOf: (pod) => (ephemeralVolumes(pod).length > 0 ? [keyOfObject(pod)] : []),
-        matters: () => false, // volumes of a pod are immutable
+        matters: () => false, // the volumes of a pod are immutable
       }),
       source({
         cache: claims,
@@ -84,25 +85,6 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
   }
 }
 
-export interface EphemeralMetrics {
-  readonly created: Counter
-  readonly failed: Counter
-}
-
-/** One per process. */
-export const createEphemeralMetrics = (registry: Registry): EphemeralMetrics => ({
-  created: new Counter({
-    name: 'ephemeral_volume_controller_create_total',
-    help: 'Creation requests for claims of ephemeral volumes.',
-    registers: [registry],
-  }),
-  failed: new Counter({
-    name: 'ephemeral_volume_controller_create_failures_total',
-    help: 'Failed creation requests for claims of ephemeral volumes.',
-    registers: [registry],
-  }),
-})
-
 interface EphemeralDeps {
   readonly client: Client
   readonly pods: Cache<Pod>
@@ -126,7 +108,7 @@ async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcom
   return conflict === undefined ? done : stuck(conflict)
 }
 
-/** Records an event if the claim cannot be created, for example because of a quota. */
+/** Creates the claim, or records an event and throws if it cannot be created, for example because of a quota. */
 async function createOrReport(
   claim: PersistentVolumeClaim,
   volumeName: string,
@@ -142,18 +124,18 @@ async function createOrReport(
   }
 }
 
-/** Returns the existing claim of that name if the cache did not have it yet. */
+/** Creates the claim. Returns a claim of the same name if one exists that the cache does not contain yet. */
 async function createClaim(
   claim: PersistentVolumeClaim,
   { client, counters }: EphemeralDeps,
 ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
   const { namespace = '', name = '' } = claim.metadata
-  counters?.created.inc()
+  counters?.creations.inc()
   try {
     await client.create(persistentVolumeClaimKind, claim)
     return undefined
   } catch (error) {
-    counters?.failed.inc()
+    counters?.failures.inc()
     if (!isAlreadyExists(error)) throw error
     return client.get(persistentVolumeClaimKind, { namespace, name })
   }

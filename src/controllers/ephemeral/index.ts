@@ -1,8 +1,3 @@
 // Entry point of the controller of generic ephemeral volumes, which creates their claims.
-export {
-  createEphemeralController,
-  createEphemeralMetrics,
-  type EphemeralController,
-  type EphemeralMetrics,
-  type EphemeralOptions,
-} from './ephemeral-controller.ts'
+export { createEphemeralController, type EphemeralController } from './ephemeral-controller.ts'
+export { createEphemeralMetrics } from './metrics.ts'

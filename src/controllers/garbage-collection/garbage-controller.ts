@@ -1,5 +1,5 @@
 // The garbage collector: deletes objects whose owners no longer exist, and performs foreground deletion (dependents
-// first) and orphan deletion (dependents stay). Reads owner-graph.ts, plans in plan-garbage.ts, applies here.
+// first) and orphan deletion (dependents stay). It applies the actions that plan-garbage.ts plans from owner-graph.ts.
 // An owner of a kind that is not served counts as existing.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
@@ -16,7 +16,7 @@ import {
   done,
   type Outcome,
 } from '../../runtime/index.ts'
-import { createOwnerGraph, type Node, nodeKey, type OwnerGraph } from './owner-graph.ts'
+import { createOwnerGraph, type GraphNode, nodeKey, type OwnerGraph } from './owner-graph.ts'
 import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
 
 const NAME = 'garbage'
@@ -24,7 +24,7 @@ const NAME = 'garbage'
 export interface GarbageOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
-  /** Shared with other controllers and stopped by its creator. Absent: the controller creates its own. */
+  /** Shared with other controllers and stopped by its creator. Default: the controller creates and stops its own. */
   readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
@@ -63,11 +63,11 @@ export function createGarbageController(options: GarbageOptions) {
   }
 }
 
-/** Other objects need no action; their deletion wakes their dependents. */
+/** Whether the object itself may need an action. The deletion of any object enqueues its dependents regardless. */
 const isRelevant = ({ metadata }: Readonly<KubeObject>): boolean =>
   metadata.deletionTimestamp !== undefined || (metadata.ownerReferences?.length ?? 0) > 0
 
-/** A change wakes the object, its dependents, and its owners (which may wait for it). */
+/** Returns the keys of the object, of its dependents, and of its owners, whose deletion may wait for the object. */
 function affectedKeys(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
   const { uid = '', ownerReferences = [], namespace = '' } = object.metadata
   const owners = ownerReferences.flatMap((reference) => {
@@ -84,15 +84,20 @@ async function reconcileNode(key: string, graph: OwnerGraph, client: Client): Pr
   if (!node) return done
   const references = node.object.metadata.ownerReferences ?? []
   const owners = await Promise.all(
-    references.map(async (reference) => ({ reference, state: await stateOf(reference, node, graph, client) })),
+    references.map(async (reference) => ({ reference, state: await readOwnerState(reference, node, graph, client) })),
   )
   const dependents = graph.dependentsOf(node.object.metadata.uid)
   const situation = { node, owners, dependents, isInCycle: isInCycle(node, graph) }
   return applyGarbage(planGarbage(situation), node, client)
 }
 
-/** Reads the owner from the server if the cache does not have it: the cache may lag behind. */
-async function stateOf(reference: OwnerReference, node: Node, graph: OwnerGraph, client: Client): Promise<OwnerState> {
+/** Reads the owner from the server if the cache, which may lag behind, does not contain it. */
+async function readOwnerState(
+  reference: OwnerReference,
+  node: GraphNode,
+  graph: OwnerGraph,
+  client: Client,
+): Promise<OwnerState> {
   const kind = graph.kindOf(reference)
   if (!kind) return 'unknown'
   const namespace = node.object.metadata.namespace ?? ''
@@ -102,8 +107,7 @@ async function stateOf(reference: OwnerReference, node: Node, graph: OwnerGraph,
   const owner = cached?.metadata.uid === reference.uid ? cached : await findOwner(client, kind, ref)
   if (owner === 'not served') return 'unknown' // it may exist
   if (owner?.metadata.uid !== reference.uid) return 'absent'
-  const isWaiting = owner.metadata.deletionTimestamp && owner.metadata.finalizers?.includes(FOREGROUND)
-  return isWaiting && reference.blockOwnerDeletion ? 'leaving' : 'present'
+  return isInForegroundDeletion(owner) && reference.blockOwnerDeletion ? 'terminating' : 'present'
 }
 
 async function findOwner(client: Client, kind: Kind, ref: { name: string; namespace?: string }) {
@@ -115,13 +119,13 @@ async function findOwner(client: Client, kind: Kind, ref: { name: string; namesp
   }
 }
 
-async function applyGarbage(action: GarbageAction, node: Node, client: Client): Promise<Outcome> {
+async function applyGarbage(action: GarbageAction, node: GraphNode, client: Client): Promise<Outcome> {
   try {
     switch (action.do) {
       case 'nothing':
         return done
       case 'delete':
-        await client.delete(node.kind, refOf(node), { ...preconditions(node), propagation: action.propagation })
+        await client.delete(node.kind, refOf(node), { ...preconditionsOf(node), propagation: action.propagation })
         return done
       case 'remove-owners':
         await removeOwners(client, node, action.uids)
@@ -129,16 +133,19 @@ async function applyGarbage(action: GarbageAction, node: Node, client: Client): 
       case 'delete-dependents':
         for (const dependent of action.dependents) {
           await ignoreNotFound(
-            client.delete(dependent.kind, refOf(dependent), { ...preconditions(dependent), propagation: 'Foreground' }),
+            client.delete(dependent.kind, refOf(dependent), {
+              ...preconditionsOf(dependent),
+              propagation: 'Foreground',
+            }),
           )
         }
-        return done // the deletion of each dependent wakes this object
+        return done // the deletion of each dependent enqueues this object
       case 'orphan-dependents':
         for (const dependent of action.dependents)
           await ignoreNotFound(removeOwners(client, dependent, [node.object.metadata.uid]))
         return done
-      case 'unblock':
-        await unblock(client, node)
+      case 'unblock-owners':
+        await unblockOwners(client, node)
         return done
       case 'remove-finalizer':
         await removeFinalizer(client, node, action.finalizer)
@@ -151,29 +158,29 @@ async function applyGarbage(action: GarbageAction, node: Node, client: Client): 
   }
 }
 
-const refOf = ({ object: { metadata } }: Node) => ({
+const refOf = ({ object: { metadata } }: GraphNode) => ({
   name: metadata.name,
   namespace: metadata.namespace,
 })
 
-/** Delete only the object and version that the plan was based on. */
-const preconditions = ({ object: { metadata } }: Node) => ({
+/** Preconditions that restrict a deletion to the object and version for which it was planned. */
+const preconditionsOf = ({ object: { metadata } }: GraphNode) => ({
   uid: metadata.uid,
   resourceVersion: metadata.resourceVersion,
 })
 
-function removeOwners(client: Client, node: Node, uids: readonly string[]): Promise<unknown> {
+function removeOwners(client: Client, node: GraphNode, uids: readonly string[]): Promise<unknown> {
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
-  const kept = ownerReferences.filter((reference) => !uids.includes(reference.uid))
-  const body = { metadata: { uid, resourceVersion, ownerReferences: kept.length > 0 ? kept : null } }
+  const remaining = ownerReferences.filter((reference) => !uids.includes(reference.uid))
+  const body = { metadata: { uid, resourceVersion, ownerReferences: remaining.length > 0 ? remaining : null } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
 /** Whether owners in foreground deletion form a cycle through the object. */
-function isInCycle(start: Node, graph: OwnerGraph): boolean {
-  const seen = new Set<string>()
-  const next = [start]
-  for (let node = next.pop(); node; node = next.pop()) {
+function isInCycle(start: GraphNode, graph: OwnerGraph): boolean {
+  const visitedUids = new Set<string>()
+  const pending = [start]
+  for (let node = pending.pop(); node; node = pending.pop()) {
     for (const reference of node.object.metadata.ownerReferences ?? []) {
       const kind = graph.kindOf(reference)
       if (!reference.blockOwnerDeletion || !kind) continue
@@ -181,36 +188,36 @@ function isInCycle(start: Node, graph: OwnerGraph): boolean {
       const owner = graph.find(
         nodeKey(kind, { metadata: { name: reference.name, ...(kind.namespaced ? { namespace } : {}) } }),
       )
-      if (owner?.object.metadata.uid !== reference.uid || !isWaiting(owner)) continue
+      if (owner?.object.metadata.uid !== reference.uid || !isInForegroundDeletion(owner.object)) continue
       if (reference.uid === start.object.metadata.uid) return true
-      if (seen.has(reference.uid)) continue
-      seen.add(reference.uid)
-      next.push(owner)
+      if (visitedUids.has(reference.uid)) continue
+      visitedUids.add(reference.uid)
+      pending.push(owner)
     }
   }
   return false
 }
 
-const isWaiting = ({ object: { metadata } }: Node): boolean =>
+const isInForegroundDeletion = ({ metadata }: Readonly<KubeObject>): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(FOREGROUND) ?? false)
 
-function unblock(client: Client, node: Node): Promise<unknown> {
+function unblockOwners(client: Client, node: GraphNode): Promise<unknown> {
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
   const unblocked = ownerReferences.map((reference) => ({ ...reference, blockOwnerDeletion: false }))
   const body = { metadata: { uid, resourceVersion, ownerReferences: unblocked } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
-function removeFinalizer(client: Client, node: Node, finalizer: string): Promise<unknown> {
+function removeFinalizer(client: Client, node: GraphNode, finalizer: string): Promise<unknown> {
   const { uid, resourceVersion, finalizers = [] } = node.object.metadata
-  const kept = finalizers.filter((name) => name !== finalizer)
-  const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
+  const remaining = finalizers.filter((name) => name !== finalizer)
+  const body = { metadata: { uid, resourceVersion, finalizers: remaining.length > 0 ? remaining : null } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 
-async function ignoreNotFound(work: Promise<unknown>): Promise<void> {
+async function ignoreNotFound(request: Promise<unknown>): Promise<void> {
   try {
-    await work
+    await request
   } catch (error) {
     if (!isNotFound(error)) throw error
   }

@@ -1,27 +1,27 @@
-// The owner graph: metadata of every object (identity, owners, finalizers), indexed by owner.
-// Plans are plan-garbage.ts, writes garbage-controller.ts.
+// The owner graph: the metadata of every object, indexed by owner. plan-garbage.ts plans from it;
+// garbage-controller.ts writes.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Cache, CacheSet } from '../../runtime/index.ts'
 
 /** An object of any kind in the graph. */
-export interface Node {
+export interface GraphNode {
   readonly kind: Kind
   readonly object: Readonly<Stored>
 }
 
 export interface OwnerGraph {
   readonly caches: readonly Cache<KubeObject>[]
-  find(key: string): Node | undefined
-  /** Objects that name this uid among their owners. */
-  dependentsOf(uid: string): Node[]
-  /** The kind of an owner reference; undefined if it is not served. */
+  find(key: string): GraphNode | undefined
+  /** Returns the objects with an owner reference to this uid. */
+  dependentsOf(uid: string): GraphNode[]
+  /** Returns the kind of the owner, or undefined if it is not served. */
   kindOf(owner: OwnerReference): Kind | undefined
 }
 
 const BY_OWNER = 'garbage owner'
 
-/** `GROUP/PLURAL NAMESPACE/NAME`: one work queue serves all kinds. */
+/** Returns `GROUP/PLURAL NAMESPACE/NAME`, a key that is unique among the objects of all kinds. */
 export const nodeKey = (
   { group, plural }: Kind,
   { metadata: { namespace = '', name = '' } }: Readonly<KubeObject>,
@@ -41,7 +41,7 @@ export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 
       kind.versions.map((version) => [`${kind.group ? `${kind.group}/` : ''}${version} ${kind.kind}`, kind]),
     ),
   )
-  // Events are served in two groups.
+  // Some kinds, such as Event, are served in a second API group.
   for (const kind of kinds)
     if (kind.viewOf)
       for (const version of kind.versions) byKind.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)
@@ -49,11 +49,11 @@ export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 
   return {
     caches: [...caches.values()].map(({ cache }) => cache),
     find(key) {
-      const at = key.indexOf(' ')
-      const found = caches.get(key.slice(0, at))
-      const [namespace = '', name = ''] = key.slice(at + 1).split('/')
-      const object = found?.cache.get({ namespace, name })
-      return found && object && { kind: found.kind, object }
+      const [kindKey = '', objectKey = ''] = key.split(' ')
+      const entry = caches.get(kindKey)
+      const [namespace = '', name = ''] = objectKey.split('/')
+      const object = entry?.cache.get({ namespace, name })
+      return entry && object && { kind: entry.kind, object }
     },
     dependentsOf: (uid) =>
       [...caches.values()].flatMap(({ kind, cache }) =>

@@ -1,12 +1,15 @@
-// Plans garbage collection of one object. Pure: the object, the state of its owners and its dependents in, one action out.
+// Plans the garbage collection of one object from its metadata, the states of its owners and its dependents. Pure.
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
-import type { Node } from './owner-graph.ts'
+import type { GraphNode } from './owner-graph.ts'
 
 export const FOREGROUND = 'foregroundDeletion'
-export const ORPHAN = 'orphan'
+const ORPHAN = 'orphan'
 
-/** `leaving`: in foreground deletion, waiting for this object. `unknown`: its kind is not served. */
-export type OwnerState = 'present' | 'leaving' | 'absent' | 'unknown'
+/**
+ * The state of an owner. A `terminating` owner is in foreground deletion and waits for this object. The kind of an
+ * `unknown` owner is not served.
+ */
+export type OwnerState = 'present' | 'terminating' | 'absent' | 'unknown'
 
 export type GarbageAction =
   | { readonly do: 'nothing' }
@@ -14,20 +17,20 @@ export type GarbageAction =
   | { readonly do: 'delete'; readonly propagation: 'Background' | 'Foreground' | 'Orphan' }
   /** Some owners no longer exist. */
   | { readonly do: 'remove-owners'; readonly uids: readonly string[] }
-  /** Foreground deletion: delete the dependents first. */
-  | { readonly do: 'delete-dependents'; readonly dependents: readonly Node[] }
-  /** Orphan deletion: remove the object from its dependents' owners. */
-  | { readonly do: 'orphan-dependents'; readonly dependents: readonly Node[] }
-  /** The object is in a cycle of owners that wait for each other: stop blocking its owners. */
-  | { readonly do: 'unblock' }
-  /** Nothing blocks the deletion. */
+  /** The object is in foreground deletion, and its dependents must be deleted first. */
+  | { readonly do: 'delete-dependents'; readonly dependents: readonly GraphNode[] }
+  /** The object is in orphan deletion, and must be removed from its dependents' owner references. */
+  | { readonly do: 'orphan-dependents'; readonly dependents: readonly GraphNode[] }
+  /** The object is in a cycle of owners that wait for each other, and must stop blocking its owners. */
+  | { readonly do: 'unblock-owners' }
+  /** No dependent blocks the deletion. */
   | { readonly do: 'remove-finalizer'; readonly finalizer: string }
 
 export interface Situation {
-  readonly node: Node
+  readonly node: GraphNode
   readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[]
-  readonly dependents: readonly Node[]
-  /** Owners in foreground deletion form a cycle through the object. */
+  readonly dependents: readonly GraphNode[]
+  /** Whether owners in foreground deletion form a cycle through the object. */
   readonly isInCycle?: boolean
 }
 
@@ -41,11 +44,11 @@ export function planGarbage({ node, owners, dependents, isInCycle }: Situation):
         : { do: 'remove-finalizer', finalizer: ORPHAN }
     }
     if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // background deletion
-    const blocking = dependents.filter((dependent) => blocks(dependent, metadata.uid))
-    if (isInCycle) return { do: 'unblock' }
+    if (isInCycle) return { do: 'unblock-owners' }
+    const blocking = dependents.filter((dependent) => blocksOwner(dependent, metadata.uid))
     if (blocking.length === 0) return { do: 'remove-finalizer', finalizer: FOREGROUND }
-    const staying = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
-    return staying.length > 0 ? { do: 'delete-dependents', dependents: staying } : { do: 'nothing' }
+    const undeleted = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
+    return undeleted.length > 0 ? { do: 'delete-dependents', dependents: undeleted } : { do: 'nothing' }
   }
   if (owners.length === 0) return { do: 'nothing' }
   const remaining = owners.filter(({ state }) => state === 'present' || state === 'unknown')
@@ -55,12 +58,12 @@ export function planGarbage({ node, owners, dependents, isInCycle }: Situation):
       ? { do: 'remove-owners', uids: absent.map(({ reference }) => reference.uid) }
       : { do: 'nothing' }
   }
-  if (owners.some(({ state }) => state === 'leaving'))
+  if (owners.some(({ state }) => state === 'terminating'))
     return { do: 'delete', propagation: dependents.length > 0 ? 'Foreground' : 'Background' }
   if (finalizers.includes(ORPHAN)) return { do: 'delete', propagation: 'Orphan' }
   return { do: 'delete', propagation: finalizers.includes(FOREGROUND) ? 'Foreground' : 'Background' }
 }
 
-const blocks = ({ object }: Node, ownerUid: string): boolean =>
+const blocksOwner = ({ object }: GraphNode, ownerUid: string): boolean =>
   object.metadata.ownerReferences?.some(({ uid, blockOwnerDeletion }) => uid === ownerUid && blockOwnerDeletion) ??
   false

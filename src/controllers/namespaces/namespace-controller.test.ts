@@ -32,31 +32,31 @@ afterEach(async () => {
   await server.store.close()
 })
 
-/** Waits until the namespace satisfies the predicate; undefined once it is deleted. */
-async function until(wanted: (namespace: any) => boolean): Promise<any> {
-  for (let turn = 0; turn < 1_000; turn++) {
+/** Waits until the namespace satisfies the predicate and returns it. A deleted namespace is undefined. */
+async function until(predicate: (namespace: any) => boolean): Promise<any> {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
     const { status, json } = await server.get(SHOP)
     const namespace = status === 404 ? undefined : json
-    if (wanted(namespace)) return namespace
+    if (predicate(namespace)) return namespace
     await new Promise((resolve) => setImmediate(resolve))
   }
-  throw new Error(`the namespace stayed ${(await server.get(SHOP)).text}`)
+  throw new Error(`the namespace is still ${(await server.get(SHOP)).text}`)
 }
-const isGone = (namespace: any) => namespace === undefined
-const remaining = (namespace: any) =>
+const isDeleted = (namespace: any) => namespace === undefined
+const contentRemaining = (namespace: any) =>
   namespace?.status.conditions?.find(({ type }: any) => type === 'NamespaceContentRemaining')
 
-describe('deleting a namespace', () => {
-  it('SYS-4 removes an empty namespace at once', async () => {
+describe('createNamespaceController', () => {
+  it('SYS-4 removes an empty namespace immediately', async () => {
     const { json } = await server.delete(SHOP)
     expect(json).toMatchObject({
       metadata: { deletionTimestamp: expect.any(String) },
       status: { phase: 'Terminating' },
     })
-    await until(isGone)
+    await until(isDeleted)
   })
 
-  it('SYS-4 deletes all objects of every kind in it, and no others', async () => {
+  it('SYS-4 deletes all objects of every kind in a deleted namespace, and no others', async () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })
     await server.post(`${SHOP}/secrets`, { metadata: { name: 'a' } })
     await server.post('/apis/coordination.k8s.io/v1/namespaces/shop/leases', { metadata: { name: 'a' }, spec: {} })
@@ -66,20 +66,20 @@ describe('deleting a namespace', () => {
     })
     await server.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
     await server.delete(SHOP)
-    await until(isGone)
+    await until(isDeleted)
     for (const url of [`${SHOP}/configmaps`, `${SHOP}/secrets`, '/apis/coordination.k8s.io/v1/leases']) {
       expect((await server.get(url)).json.items).toEqual([])
     }
     expect((await server.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
   })
 
-  it('SYS-4 waits for finalizers and reports them', async () => {
+  it('SYS-4 waits for finalizers of objects and reports them', async () => {
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'held', finalizers: ['example.com/hold'] } })
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'free' } })
     await server.delete(SHOP)
-    const waiting = await until(remaining)
-    expect(waiting.status.phase).toBe('Terminating')
-    expect(remaining(waiting)).toMatchObject({
+    const terminating = await until(contentRemaining)
+    expect(terminating.status.phase).toBe('Terminating')
+    expect(contentRemaining(terminating)).toMatchObject({
       status: 'True',
       reason: 'SomeResourcesRemain',
       message: '1 object(s) left: configmaps/held (waits for example.com/hold)',
@@ -87,21 +87,21 @@ describe('deleting a namespace', () => {
     expect((await server.get(`${SHOP}/configmaps/held`)).json.metadata.deletionTimestamp).toBeTruthy()
     expect((await server.get(`${SHOP}/configmaps/free`)).status).toBe(404)
     await server.patch(`${SHOP}/configmaps/held`, { metadata: { finalizers: null } }, 'merge')
-    await until(isGone)
+    await until(isDeleted)
   })
 
-  it('SYS-4 resumes after a restart', async () => {
+  it('SYS-4 resumes the deletion of a namespace after a restart', async () => {
     await stop()
     await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })
     await server.delete(SHOP)
     expect((await server.get(SHOP)).json.status.phase).toBe('Terminating')
     stop = startController()
-    await until(isGone)
+    await until(isDeleted)
   })
 
-  it('recreates a deleted namespace with the same name', async () => {
+  it('allows a deleted namespace to be recreated with the same name', async () => {
     await server.delete(SHOP)
-    await until(isGone)
+    await until(isDeleted)
     expect((await server.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).status).toBe(201)
     expect((await server.post(`${SHOP}/configmaps`, { metadata: { name: 'a' } })).status).toBe(201)
   })

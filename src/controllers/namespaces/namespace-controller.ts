@@ -1,5 +1,5 @@
-// Deletes the contents of namespaces that are being deleted, then removes their finalizer. Woken by the namespace and by
-// the deletion of any object in it; remaining objects are reported in the namespace's status.
+// Deletes the contents of namespaces that are being deleted, then removes their finalizer, and reports the remaining
+// objects in the namespace's status. Changes of the namespace and of objects in it trigger a reconcile.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
@@ -22,7 +22,7 @@ import {
 export interface NamespaceControllerOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
-  /** Shared with other controllers and stopped by its creator. Absent: the controller creates its own. */
+  /** Shared with other controllers and stopped by its creator. Default: the controller creates and stops its own. */
   readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
@@ -38,8 +38,8 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
   const { client, kinds, clock, random, log, metrics } = options
   const caches = options.caches ?? createCacheSet(options)
   const namespaces = caches.of(namespaceKind)
-  const contents = kinds.filter((kind) => kind.namespaced && !kind.viewOf && !kind.isReview && !kind.isForeign)
-  const contentCaches = contents.map((kind) => caches.metadataOf(kind))
+  const contentKinds = kinds.filter((kind) => kind.namespaced && !kind.viewOf && !kind.isReview && !kind.isForeign)
+  const contentCaches = contentKinds.map((kind) => caches.metadataOf(kind))
   const controller = createController({
     name: NAME,
     clock,
@@ -56,7 +56,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
         }),
       ),
     ],
-    reconcile: (name) => reconcileNamespace(name, { client, namespaces, contents, clock }),
+    reconcile: (name) => reconcileNamespace(name, { client, namespaces, contentKinds, clock }),
   })
   metrics?.queues.add(controller.queue)
   return {
@@ -74,48 +74,48 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
 const isBeingDeleted = (namespaces: Cache<Namespace>, name = ''): boolean =>
   namespaces.get({ name })?.metadata.deletionTimestamp !== undefined
 
-interface Deps {
+interface NamespaceDeps {
   readonly client: Client
   readonly namespaces: Cache<Namespace>
-  readonly contents: readonly Kind[]
+  readonly contentKinds: readonly Kind[]
   readonly clock: Clock
 }
 
-async function reconcileNamespace(name: string, deps: Deps): Promise<Outcome> {
+async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Outcome> {
   const namespace = deps.namespaces.get({ name })
-  if (!namespace?.metadata.deletionTimestamp) return done // not being deleted, or deleted already
-  const left = await deleteContents(name, deps)
-  if (left.length > 0) return reportRemaining(namespace, left, deps)
+  if (!namespace?.metadata.deletionTimestamp) return done // active, or already removed
+  const remaining = await deleteContents(name, deps)
+  if (remaining.length > 0) return reportRemaining(namespace, remaining, deps)
   if (!namespace.spec?.finalizers?.includes(CONTENT_FINALIZER)) return done // another controller's finalizer remains
   const finalizers = namespace.spec.finalizers.filter((finalizer) => finalizer !== CONTENT_FINALIZER)
   const { resourceVersion: _, ...metadata } = namespace.metadata
-  await unlessNotFound(
+  await undefinedIfNotFound(
     deps.client.update(namespaceKind, { ...namespace, metadata, spec: { finalizers } }, { subresource: 'finalize' }),
   )
   return done
 }
 
-/** Deletes everything in the namespace; returns the objects that remain until finalizers or a grace period end. */
-async function deleteContents(namespace: string, { client, contents }: Deps): Promise<string[]> {
-  const left: string[] = []
-  for (const kind of contents) {
+/** Deletes all objects in the namespace. Returns a description of each one that a finalizer or grace period retains. */
+async function deleteContents(namespace: string, { client, contentKinds }: NamespaceDeps): Promise<string[]> {
+  const remaining: string[] = []
+  for (const kind of contentKinds) {
     const items = await listIfServed(client, kind, namespace)
     const outcomes = await Promise.all(
       items.map(async ({ metadata: { name, uid, deletionTimestamp, finalizers = [] } }) => {
-        const waits = `${kind.plural}/${name}${finalizers.length > 0 ? ` (waits for ${finalizers.join(', ')})` : ''}`
-        if (deletionTimestamp) return waits
-        const remains = await unlessNotFound(
+        const description = `${kind.plural}/${name}${finalizers.length > 0 ? ` (waits for ${finalizers.join(', ')})` : ''}`
+        if (deletionTimestamp) return description
+        const deleted = await undefinedIfNotFound(
           client.delete(kind, { namespace, name }, { propagation: 'Background', uid }),
         )
-        return remains?.metadata.deletionTimestamp && isHeld(remains) ? waits : undefined
+        return deleted?.metadata.deletionTimestamp && isStillStored(deleted) ? description : undefined
       }),
     )
-    left.push(...outcomes.filter((outcome) => outcome !== undefined))
+    remaining.push(...outcomes.filter((outcome) => outcome !== undefined))
   }
-  return left
+  return remaining
 }
 
-/** A kind that is no longer served must not block the namespace. */
+/** Returns no objects of a kind that is no longer served, so that it does not block the deletion of the namespace. */
 async function listIfServed(client: Client, kind: Kind, namespace: string): Promise<readonly Readonly<Stored>[]> {
   try {
     return (await client.list<KubeObject>(kind, { namespace })).items
@@ -125,31 +125,31 @@ async function listIfServed(client: Client, kind: Kind, namespace: string): Prom
   }
 }
 
-/** Being deleted, but not removed yet. */
-const isHeld = ({ metadata }: Readonly<KubeObject>): boolean =>
+/** Whether finalizers or a grace period keep the deleted object in the store. */
+const isStillStored = ({ metadata }: Readonly<KubeObject>): boolean =>
   (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
 
-const SHOWN_MAX = 5
+const REPORTED_OBJECTS_MAX = 5
 
 async function reportRemaining(
   namespace: Readonly<Stored<Namespace>>,
-  left: readonly string[],
-  { client, clock }: Deps,
+  remaining: readonly string[],
+  { client, clock }: NamespaceDeps,
 ): Promise<Outcome> {
-  const shown = left.slice(0, SHOWN_MAX).join(', ')
-  const message = `${left.length} object(s) left: ${shown}${left.length > SHOWN_MAX ? ', …' : ''}`
-  const before = namespace.status?.conditions?.find(({ type }) => type === CONTENT_REMAINS)
-  if (before?.message !== message) {
+  const listed = remaining.slice(0, REPORTED_OBJECTS_MAX).join(', ')
+  const message = `${remaining.length} object(s) left: ${listed}${remaining.length > REPORTED_OBJECTS_MAX ? ', …' : ''}`
+  const existing = namespace.status?.conditions?.find(({ type }) => type === CONTENT_REMAINS)
+  if (existing?.message !== message) {
     const now = `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
     const condition = {
       type: CONTENT_REMAINS,
       status: 'True',
-      lastTransitionTime: before?.lastTransitionTime ?? now,
+      lastTransitionTime: existing?.lastTransitionTime ?? now,
       reason: 'SomeResourcesRemain',
       message,
     }
     const body = { status: { conditions: [condition] } }
-    await unlessNotFound(
+    await undefinedIfNotFound(
       client.patch(
         namespaceKind,
         { name: namespace.metadata.name },
@@ -161,9 +161,9 @@ async function reportRemaining(
   return stuck(message)
 }
 
-async function unlessNotFound<T>(work: Promise<T>): Promise<T | undefined> {
+async function undefinedIfNotFound<T>(request: Promise<T>): Promise<T | undefined> {
   try {
-    return await work
+    return await request
   } catch (error) {
     if (isNotFound(error) || isNotServed(error)) return undefined
     throw error

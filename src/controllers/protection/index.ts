@@ -1,2 +1,2 @@
-// The public names of protection.
+// Entry point of the protection controllers, which delay the deletion of claims, volumes and attributes classes in use.
 export { createProtectionControllers } from './protection-controller.ts'

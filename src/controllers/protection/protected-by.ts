@@ -1,15 +1,18 @@
-// Which claims a pod protects, and which attributes classes a claim uses. Pure.
+// Determines which claims a pod protects and which attributes classes a claim protects from deletion. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
-/** The claims a pod may protect: none before it is assigned, as no node starts a pod whose claim is being deleted. */
+/**
+ * Returns the keys of the claims that a pod may protect. An unassigned pod protects none, because no node starts a pod
+ * whose claim is being deleted.
+ */
 export const claimsProtectedBy = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
 
 /**
- * Whether a pod on a node protects a claim. A terminated pod does until it is deleted: its volumes may still be mounted.
- * The claim of an ephemeral volume is protected only by its owner, and no longer once the node has shut the pod down,
- * because the pod may itself wait for the claim's deletion.
+ * Whether a pod on a node protects a claim. A terminated pod protects its claims until it is deleted, because its volumes
+ * may still be mounted. Only the owner protects the claim of an ephemeral volume, and only until the node has shut the
+ * pod down, because the pod's own deletion may wait for the deletion of the claim.
  */
 export function protectsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<PersistentVolumeClaim>): boolean {
   if (!spec?.nodeName || metadata.namespace !== claim.metadata.namespace) return false
@@ -21,7 +24,7 @@ export function protectsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly
   })
 }
 
-/** The requested class, the current one, and the target of a modification in progress. */
+/** Returns the requested class, the current class and the target class of a modification in progress. */
 export function attributesClassesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {
   const names = [
     spec?.volumeAttributesClassName,

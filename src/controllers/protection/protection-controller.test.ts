@@ -15,7 +15,7 @@ const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
 let server: ServerFixture
 let stop: () => Promise<void>
-let standings: () => string[]
+let stuckReasons: () => string[]
 let isBusy: () => boolean
 
 beforeEach(async () => {
@@ -23,18 +23,18 @@ beforeEach(async () => {
   start()
 })
 
-const asItIs = (client: Client) => client
+const unchanged = (client: Client) => client
 
-function start(seenBy = asItIs, writtenBy = asItIs, gates: FeatureGates = allGatesOn): void {
+function start(wrapCacheClient = unchanged, wrapClient = unchanged, gates: FeatureGates = allGatesOn): void {
   const abort = new AbortController()
-  const real = inProcessClient(server.server.objects, SYSTEM_USER)
-  const client = writtenBy(real)
+  const directClient = inProcessClient(server.server.objects, SYSTEM_USER)
+  const client = wrapClient(directClient)
   const common = { clock: server.clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet({ ...common, client: seenBy(real) })
+  const caches = createCacheSet({ ...common, client: wrapCacheClient(directClient) })
   const controllers = createProtectionControllers({ ...common, client, caches, gates })
   const running = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
-  standings = () => controllers.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? ''))
+  stuckReasons = () => controllers.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? ''))
   stop = () => {
     abort.abort()
     return running.then(() => caches.stop())
@@ -44,10 +44,10 @@ function start(seenBy = asItIs, writtenBy = asItIs, gates: FeatureGates = allGat
 /** A client whose watches return no pods. */
 const withoutPodEvents = (client: Client): Client => ({
   ...client,
-  watch: (kind, request) => (kind.kind === 'Pod' ? nothing(request.signal) : client.watch(kind, request)),
+  watch: (kind, request) => (kind.kind === 'Pod' ? watchNothing(request.signal) : client.watch(kind, request)),
 })
 
-async function* nothing(signal: AbortSignal): AsyncGenerator<Extract<WatchEvent<never>, { type: 'bookmark' }>> {
+async function* watchNothing(signal: AbortSignal): AsyncGenerator<Extract<WatchEvent<never>, { type: 'bookmark' }>> {
   yield { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true }
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
@@ -58,15 +58,15 @@ afterEach(async () => {
 })
 
 const until: ServerFixture['until'] = (condition, what) => server.until(condition, what)
-/** The work queues are empty. */
+/** Waits until the work queues stay empty. */
 async function untilQuiet(): Promise<void> {
-  for (let turns = 0; turns < 20; turns++) {
+  for (let idleTurns = 0; idleTurns < 20; idleTurns++) {
     await new Promise((resolve) => setImmediate(resolve))
-    if (isBusy()) turns = 0
+    if (isBusy()) idleTurns = 0
   }
 }
-const isGone = (path: string) => async () => (await server.get(path)).status === 404
-const says = (text: string) => () => standings().some((because) => because.includes(text))
+const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
+const reports = (text: string) => () => stuckReasons().some((because) => because.includes(text))
 
 const aClaim = (name: string, extra: object = {}, metadata: object = {}) =>
   server.post(CLAIMS, {
@@ -83,25 +83,25 @@ const aPod = (name: string, claimName: string, nodeName?: string) =>
     },
   })
 
-describe('protection', () => {
-  it('PROV-18 deletes an unused claim at once', async () => {
+describe('createProtectionControllers', () => {
+  it('PROV-18 deletes an unused claim immediately', async () => {
     await aClaim('free')
     await server.delete(`${CLAIMS}/free`)
-    await until(isGone(`${CLAIMS}/free`), 'the claim to be deleted')
+    await until(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
   })
 
-  it('PROV-18 keeps a claim while a pod on a node names it, including a terminated one', async () => {
+  it('PROV-18 keeps a claim while a running or terminated pod on a node refers to it', async () => {
     await aClaim('used')
     await aPod('user', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await until(says('used by the pod default/user'), 'the reason')
+    await until(reports('used by the pod default/user'), 'the reason')
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.patch(`${PODS}/user/status`, { status: { phase: 'Succeeded' } }, 'merge')
-    await server.patch(`${CLAIMS}/used`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await server.patch(`${CLAIMS}/used`, { metadata: { labels: { trigger: 'reconcile' } } }, 'merge')
     await untilQuiet()
     expect((await server.get(`${CLAIMS}/used`)).json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     await server.delete(`${PODS}/user`, { gracePeriodSeconds: 0 })
-    await until(isGone(`${CLAIMS}/used`), 'the claim to be deleted')
+    await until(isDeleted(`${CLAIMS}/used`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps an ephemeral claim only for the pod that owns it', async () => {
@@ -124,11 +124,11 @@ describe('protection', () => {
     await aClaim('p-other', {}, { ownerReferences: [{ ...owner, uid: 'another' }] })
     await server.delete(`${CLAIMS}/p-own`)
     await server.delete(`${CLAIMS}/p-other`)
-    await until(isGone(`${CLAIMS}/p-other`), 'the claim that is not the pod’s to be deleted')
-    await until(says('used by the pod default/p'), 'the reason')
-    // Shut down, but kept by a finalizer that may wait for the claim.
+    await until(isDeleted(`${CLAIMS}/p-other`), 'the claim of another pod to be deleted')
+    await until(reports('used by the pod default/p'), 'the reason')
+    // The pod is shut down, but a finalizer that may wait for the claim keeps it in the store.
     await server.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })
-    await until(isGone(`${CLAIMS}/p-own`), 'the claim of the pod that was shut down to be deleted')
+    await until(isDeleted(`${CLAIMS}/p-own`), 'the claim of the pod that was shut down to be deleted')
     expect((await server.get(`${PODS}/p`)).status).toBe(200)
   })
 
@@ -138,7 +138,7 @@ describe('protection', () => {
     await aClaim('used')
     await aPod('late', 'used', 'node-1')
     await server.delete(`${CLAIMS}/used`)
-    await until(says('used by the pod default/late'), 'the reason')
+    await until(reports('used by the pod default/late'), 'the reason')
     expect((await server.get(`${CLAIMS}/used`)).status).toBe(200)
   })
 
@@ -164,7 +164,7 @@ describe('protection', () => {
     await aClaim('wanted')
     await aPod('waiting', 'wanted')
     await server.delete(`${CLAIMS}/wanted`)
-    await until(isGone(`${CLAIMS}/wanted`), 'the claim to be deleted')
+    await until(isDeleted(`${CLAIMS}/wanted`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps a volume while it is bound', async () => {
@@ -179,22 +179,23 @@ describe('protection', () => {
     })
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Bound' } }, 'merge')
     await server.delete(`${VOLUMES}/pv`)
-    await until(says('bound to the claim default/c'), 'the reason')
+    await until(reports('bound to the claim default/c'), 'the reason')
     await server.patch(`${VOLUMES}/pv/status`, { status: { phase: 'Released' } }, 'merge')
-    await until(isGone(`${VOLUMES}/pv`), 'the volume to be deleted')
+    await until(isDeleted(`${VOLUMES}/pv`), 'the volume to be deleted')
   })
 
   const aClass = (name: string) =>
     server.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
   const finalizersOf = async (path: string) => (await server.get(path)).json.metadata.finalizers
 
-  it('VAC-9 (62) adds the finalizer to an existing class, with retries', async () => {
+  it('VAC-9 (62) retries adding the finalizer to an existing class and removing it', async () => {
     await stop()
     let failures = 2
     start(undefined, (client) => ({
       ...client,
       patch: (...args) => {
-        if (args[0].kind === 'VolumeAttributesClass' && failures-- > 0) throw new ApiError(500, 'InternalError', 'no')
+        if (args[0].kind === 'VolumeAttributesClass' && failures-- > 0)
+          throw new ApiError(500, 'InternalError', 'injected')
         return client.patch(...args)
       },
     }))
@@ -205,11 +206,11 @@ describe('protection', () => {
     expect(failures).toBe(-1)
     failures = 2
     await server.delete(`${CLASSES}/gold`)
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect(failures).toBe(-1)
   })
 
-  it('VAC-9 (59) adds no finalizer with the gate off', async () => {
+  it('VAC-9 (59) adds no finalizer to a class if the feature gate is off', async () => {
     await stop()
     start(undefined, undefined, parseFeatureGates('VolumeAttributesClass=false'))
     await aClass('gold')
@@ -228,23 +229,23 @@ describe('protection', () => {
     await server.patch(`${CLAIMS}/moves/status`, { status: { modifyVolumeStatus } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
     for (const name of ['asks', 'had', 'moves']) {
-      await until(says(`used by the claim default/${name}`), `the reason ${name}`)
+      await until(reports(`used by the claim default/${name}`), `the reason to name ${name}`)
       await server.delete(`${CLAIMS}/${name}`)
     }
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (64) deletes a class after its claim has changed to another', async () => {
+  it('VAC-9 (64) deletes a class after its claim has changed to another class', async () => {
     await aClass('gold')
     await aClaim('had')
     await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     await server.delete(`${CLASSES}/gold`)
-    await until(says('used by the claim default/had'), 'the reason')
+    await until(reports('used by the claim default/had'), 'the reason')
     await server.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'silver' } }, 'merge')
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (63, 64) deletes a class after its volume has changed to another', async () => {
+  it('VAC-9 (63, 64) deletes a class after its volume has changed to another class', async () => {
     await aClass('gold')
     await server.post(VOLUMES, {
       metadata: { name: 'pv' },
@@ -256,12 +257,12 @@ describe('protection', () => {
       },
     })
     await server.delete(`${CLASSES}/gold`)
-    await until(says('used by the volume pv'), 'the reason')
+    await until(reports('used by the volume pv'), 'the reason')
     await server.patch(`${VOLUMES}/pv`, { spec: { volumeAttributesClassName: 'silver' } }, 'merge')
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (65) keeps a class for a retained volume after its claim was deleted', async () => {
+  it('VAC-9 (65) keeps the class of a retained volume after the claim was deleted', async () => {
     await aClass('gold')
     expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
     const csi = { driver: 'd.example.com', volumeHandle: 'h' }
@@ -274,21 +275,21 @@ describe('protection', () => {
     await server.post(VOLUMES, { metadata: { name: 'pv' }, spec })
     await aClaim('asks', { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await until(says('used by the claim default/asks'), 'the reason')
+    await until(reports('used by the claim default/asks'), 'the reason')
     await server.delete(`${CLAIMS}/asks`)
-    await until(says('used by the volume pv'), 'the other reason')
+    await until(reports('used by the volume pv'), 'the reason to change')
     expect((await aClass('gold')).status).toBe(409)
     await server.delete(`${VOLUMES}/pv`)
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect((await aClass('gold')).status).toBe(201)
   })
 
   it('VAC-1 VAC-9 (67) creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
-    const made = await aClass('gold')
-    expect(made.status).toBe(201)
-    expect((await server.get(`${CLASSES}/gold`)).json).toEqual(made.json)
-    const labelled = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
-    expect(labelled.json.metadata.labels).toEqual({ patched: 'true' })
+    const created = await aClass('gold')
+    expect(created.status).toBe(201)
+    expect((await server.get(`${CLASSES}/gold`)).json).toEqual(created.json)
+    const labeled = await server.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
+    expect(labeled.json.metadata.labels).toEqual({ patched: 'true' })
     await server.delete(`${CLASSES}/gold`)
     await until(async () => (await server.get(CLASSES)).json.items.length === 0, 'the classes to be deleted')
     await aClass('gold')
@@ -297,11 +298,11 @@ describe('protection', () => {
     expect((await server.put(`${CLASSES}/gold`, json)).json.metadata.labels).toEqual({ updated: 'true' })
     await aClass('silver')
     expect((await server.delete(`${CLASSES}?labelSelector=updated%3Dtrue`)).status).toBe(200)
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
     expect((await server.get(`${CLASSES}/silver`)).status).toBe(200)
   })
 
-  it('VAC-9 keeps a class until the last of 500 claims is deleted, without lists', async () => {
+  it('VAC-9 keeps a class until the last of 500 claims is deleted, without listing claims', async () => {
     await stop()
     const listed: string[] = []
     start(undefined, (client) => ({
@@ -315,13 +316,13 @@ describe('protection', () => {
     const names = Array.from({ length: 500 }, (_, index) => `claim-${index}`)
     for (const name of names) await aClaim(name, { volumeAttributesClassName: 'gold' })
     await server.delete(`${CLASSES}/gold`)
-    await until(says('used by the claim default/claim-0 and 499 more'), 'the reason')
+    await until(reports('used by the claim default/claim-0 and 499 more'), 'the reason')
     for (const name of names.slice(1)) await server.delete(`${CLAIMS}/${name}`)
-    await until(isGone(`${CLAIMS}/claim-499`), 'all claims but one to be deleted')
+    await until(isDeleted(`${CLAIMS}/claim-499`), 'all claims but one to be deleted')
     await untilQuiet()
     expect((await server.get(`${CLASSES}/gold`)).status).toBe(200)
     await server.delete(`${CLAIMS}/claim-0`)
-    await until(isGone(`${CLASSES}/gold`), 'the class to be deleted')
-    expect(new Set(listed)).toEqual(new Set(['Pod'])) // for claims: a pod may have been created a moment ago
+    await until(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
+    expect(new Set(listed)).toEqual(new Set(['Pod'])) // claim protection lists pods
   })
 })

@@ -1,8 +1,8 @@
-// Removes the protection finalizers of claims, volumes and attributes classes that are being deleted, once nothing uses
-// them. Woken by the object and by its users. Also adds the finalizer to objects that admission did not give one.
-//   a claim    is used by pods on a node that name it, including terminated ones
-//   a volume   is used while it is bound
-//   a class    is used by claims and volumes that request it or have it
+// Removes the protection finalizers of claims, volumes and attributes classes that are being deleted and not in use, and
+// adds missing finalizers to existing objects.
+//   A claim is in use by every pod on a node that refers to it, including terminated pods.
+//   A volume is in use while it is bound.
+//   A class is in use by every claim and volume that requests it or has it.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
@@ -25,7 +25,7 @@ const BY_CLAIM = 'protection/claim'
 const BY_CLASS = 'protection/attributes class'
 
 export interface ProtectionDeps extends ControllerDeps {
-  /** Default: all on. */
+  /** Default: all gates are on. */
   readonly gates?: FeatureGates
 }
 
@@ -45,7 +45,11 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'claim-protection',
       sources: [
-        source({ cache: claims, keysOf: keyOf, concerns: (claim) => needsWork(claim, CLAIM_PROTECTION_FINALIZER) }),
+        source({
+          cache: claims,
+          keysOf: keyOf,
+          concerns: (claim) => needsReconcile(claim, CLAIM_PROTECTION_FINALIZER),
+        }),
         source({ cache: pods, keysOf: claimsOfPod }),
       ],
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
@@ -54,7 +58,11 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       ...common,
       name: 'volume-protection',
       sources: [
-        source({ cache: volumes, keysOf: keyOf, concerns: (volume) => needsWork(volume, VOLUME_PROTECTION_FINALIZER) }),
+        source({
+          cache: volumes,
+          keysOf: keyOf,
+          concerns: (volume) => needsReconcile(volume, VOLUME_PROTECTION_FINALIZER),
+        }),
       ],
       reconcile: (key) => reconcileVolume(key, { client, volumes }),
     }),
@@ -63,7 +71,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
       name: 'attributes-class-protection',
       sources: [
         source({ cache: classes, keysOf: (object) => keyOf(object) }),
-        // A new user of a class does not matter; only the end of a use can complete its deletion.
+        // Enqueue the class only when a user stops using it: only that can complete the deletion of the class.
         source({ cache: claims, keysOf: attributesClassesOf, concerns: () => false }),
         source({ cache: volumes, keysOf: attributesClassOfVolume, concerns: () => false }),
       ],
@@ -73,7 +81,8 @@ export function createProtectionControllers(deps: ProtectionDeps) {
   for (const { queue } of controllers) metrics?.queues.add(queue)
   return {
     queues: controllers.map(({ queue }) => queue),
-    run: async (signal: AbortSignal) => void (await Promise.all(controllers.map((one) => one.run(signal)))),
+    run: async (signal: AbortSignal) =>
+      void (await Promise.all(controllers.map((controller) => controller.run(signal)))),
   }
 }
 
@@ -88,16 +97,16 @@ async function reconcileClaim(
 ): Promise<Outcome> {
   const claim = claims.get(key)
   if (!claim) return done
-  if (lacks(claim, CLAIM_PROTECTION_FINALIZER)) {
+  if (lacksFinalizer(claim, CLAIM_PROTECTION_FINALIZER)) {
     return addFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
   }
   if (!isPendingDeletion(claim, CLAIM_PROTECTION_FINALIZER)) return done
   const users = pods.byIndex(BY_CLAIM, key).filter((pod) => protectsClaim(pod, claim))
-  if (users.length > 0) return inUse('pod', users)
-  // The cache may lag behind: check for a pod that was created a moment ago.
+  if (users.length > 0) return reportUsers('pod', users)
+  // The cache may lag behind: check for pods that were created recently.
   const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
-  const late = items.filter((pod) => protectsClaim(pod, claim))
-  if (late.length > 0) return inUse('pod', late)
+  const uncachedUsers = items.filter((pod) => protectsClaim(pod, claim))
+  if (uncachedUsers.length > 0) return reportUsers('pod', uncachedUsers)
   return removeFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
 }
 
@@ -107,7 +116,7 @@ async function reconcileVolume(
 ): Promise<Outcome> {
   const volume = volumes.get(key)
   if (!volume) return done
-  if (lacks(volume, VOLUME_PROTECTION_FINALIZER)) {
+  if (lacksFinalizer(volume, VOLUME_PROTECTION_FINALIZER)) {
     return addFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
   }
   if (!isPendingDeletion(volume, VOLUME_PROTECTION_FINALIZER)) return done
@@ -128,14 +137,14 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   const { client, classes, claims, volumes, gates } = deps
   const attributesClass = classes.get(key)
   if (!attributesClass) return done
-  if (lacks(attributesClass, CLASS_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
+  if (lacksFinalizer(attributesClass, CLASS_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
     return addFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
   }
   if (!isPendingDeletion(attributesClass, CLASS_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
-  if (users.length > 0) return inUse('claim', users)
-  const provided = volumes.byIndex(BY_CLASS, key)
-  if (provided.length > 0) return inUse('volume', provided)
+  if (users.length > 0) return reportUsers('claim', users)
+  const volumeUsers = volumes.byIndex(BY_CLASS, key)
+  if (volumeUsers.length > 0) return reportUsers('volume', volumeUsers)
   return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
 }
 
@@ -144,25 +153,25 @@ const CLASS_FINALIZER = 'kubernetes.io/vac-protection'
 const isPendingDeletion = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
 
-const lacks = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
+const lacksFinalizer = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp === undefined && !metadata.finalizers?.includes(finalizer)
 
-const needsWork = (object: Readonly<KubeObject>, finalizer: string): boolean =>
-  lacks(object, finalizer) || isPendingDeletion(object, finalizer)
+const needsReconcile = (object: Readonly<KubeObject>, finalizer: string): boolean =>
+  lacksFinalizer(object, finalizer) || isPendingDeletion(object, finalizer)
 
-const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome => {
+const reportUsers = (kind: string, users: readonly Readonly<KubeObject>[]): Outcome => {
   const [first] = users
-  const others = users.length > 1 ? ` and ${users.length - 1} more` : ''
-  return stuck(`it is used by the ${what} ${keyOfObject(first!)}${others}`)
+  const suffix = users.length > 1 ? ` and ${users.length - 1} more` : ''
+  return stuck(`it is used by the ${kind} ${keyOfObject(first!)}${suffix}`)
 }
 
-/** Conditional on resourceVersion: a new user has changed the object, or is rejected because it is being deleted. */
+/** Conditional on resourceVersion: a change since the object was read, such as a new user, rejects the removal. */
 const removeFinalizer = <T extends KubeObject>(
   client: Client,
   kind: Kind<T>,
   object: Readonly<Stored<T>>,
   finalizer: string,
-) => setFinalizers(client, kind, object, object.metadata.finalizers?.filter((one) => one !== finalizer) ?? [])
+) => setFinalizers(client, kind, object, object.metadata.finalizers?.filter((name) => name !== finalizer) ?? [])
 
 const addFinalizer = <T extends KubeObject>(
   client: Client,
@@ -175,10 +184,10 @@ async function setFinalizers<T extends KubeObject>(
   client: Client,
   kind: Kind<T>,
   object: Readonly<Stored<T>>,
-  kept: readonly string[],
+  finalizers: readonly string[],
 ): Promise<Outcome> {
   const { name, namespace, uid, resourceVersion } = object.metadata
-  const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
+  const body = { metadata: { uid, resourceVersion, finalizers: finalizers.length > 0 ? finalizers : null } }
   try {
     await client.patch(kind, { name, namespace }, { type: 'merge', body })
     return done

@@ -9,18 +9,18 @@ export interface ContentsDeps {
   readonly kinds: readonly Kind[]
 }
 
-/** Reads from the server, not from a cache: the count must not be older than the quota. */
+/** Lists the objects from the server and not from a cache, because the count must not be older than the quota. */
 export async function readContents(
   namespace: string,
   quotas: readonly Readonly<ResourceQuota>[],
   { client, kinds }: ContentsDeps,
 ): Promise<Contents> {
   const keys = quotas.flatMap(({ spec }) => Object.keys(spec?.hard ?? {}))
-  const found = new Map<string, readonly Readonly<KubeObject>[]>()
+  const objects = new Map<string, readonly Readonly<KubeObject>[]>()
   for (const { group, plural } of kindsOfKeys(keys)) {
-    const kind = kinds.find((one) => one.group === group && one.plural === plural)
+    const kind = kinds.find((candidate) => candidate.group === group && candidate.plural === plural)
     if (!kind?.namespaced || kind.isForeign || kind.isReview) continue // not stored in a namespace
-    found.set(`${plural}.${group}`, (await client.list<KubeObject>(kind, { namespace })).items)
+    objects.set(`${plural}.${group}`, (await client.list<KubeObject>(kind, { namespace })).items)
   }
-  return ({ group, plural }) => found.get(`${plural}.${group}`) ?? []
+  return ({ group, plural }) => objects.get(`${plural}.${group}`) ?? []
 }

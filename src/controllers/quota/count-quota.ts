@@ -1,5 +1,5 @@
-// Computes the initial usage of a quota that was created or changed. The API server charges every later write; a write
-// that arrives first computes the usage itself. Also restores status.hard if a user has edited it.
+// Computes the initial usage of a quota that was created or changed, and restores an edited status. The API server
+// charges every later write; a write that precedes the count computes the initial usage itself.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
@@ -15,33 +15,33 @@ export async function countQuota(key: string, deps: ContentsDeps): Promise<Outco
   const ref = refOfKey(key)
   const quota = await find(client, resourceQuotaKind, ref)
   if (!quota || isComplete(quota)) return done
-  return writeUse(client, quota, { ...knownUse(quota), ...(await newlyCounted(quota, deps)) })
+  return writeUsage(client, quota, { ...recordedUsage(quota), ...(await countMissingKeys(quota, deps)) })
 }
 
-async function newlyCounted(quota: Readonly<ResourceQuota>, deps: ContentsDeps): Promise<Record<string, string>> {
+async function countMissingKeys(quota: Readonly<ResourceQuota>, deps: ContentsDeps): Promise<Record<string, string>> {
   const keys = uncountedKeys(quota)
   if (keys.length === 0) return {}
   const contents = await readContents(quota.metadata.namespace ?? '', [quota], deps)
   return textOf(tally(quota.spec, keys, contents))
 }
 
-/** Whether the status has hard and used of exactly the spec's keys. */
+/** Whether status.hard equals spec.hard and status.used has exactly the keys of spec.hard. */
 export function isComplete(quota: Readonly<ResourceQuota>): boolean {
   const { spec, status } = quota
-  const isSameBound = jsonEquals((spec?.hard ?? {}) as JsonValue, (status?.hard ?? {}) as JsonValue)
-  const usedKeys = Object.keys(status?.used ?? {}).length
-  return isSameBound && uncountedKeys(quota).length === 0 && usedKeys === Object.keys(spec?.hard ?? {}).length
+  const isHardCurrent = jsonEquals((spec?.hard ?? {}) as JsonValue, (status?.hard ?? {}) as JsonValue)
+  const usedKeyCount = Object.keys(status?.used ?? {}).length
+  return isHardCurrent && uncountedKeys(quota).length === 0 && usedKeyCount === Object.keys(spec?.hard ?? {}).length
 }
 
-const knownUse = ({ spec, status }: Readonly<ResourceQuota>): Record<string, string> =>
+const recordedUsage = ({ spec, status }: Readonly<ResourceQuota>): Record<string, string> =>
   Object.fromEntries(Object.entries(status?.used ?? {}).filter(([key]) => Object.hasOwn(spec?.hard ?? {}, key)))
 
-/** Keys without usage in the status. */
+/** Returns the keys of spec.hard that are missing in status.used. */
 export const uncountedKeys = ({ spec, status }: Readonly<ResourceQuota>): string[] =>
   Object.keys(spec?.hard ?? {}).filter((key) => !Object.hasOwn(status?.used ?? {}, key))
 
-/** Conditional on the version that was counted: every charge changes the quota. */
-export async function writeUse(
+/** Writes the status, conditional on the resourceVersion that was counted, because every charge changes the quota. */
+export async function writeUsage(
   client: Client,
   quota: Readonly<ResourceQuota>,
   used: Record<string, string>,

@@ -1,3 +1,3 @@
 // Entry point of the quota controller, which computes and verifies the usage of ResourceQuotas.
-export { createQuotaMetrics, type QuotaMetrics } from './metrics.ts'
-export { createQuotaController, type QuotaControllerOptions } from './quota-controller.ts'
+export { createQuotaMetrics } from './metrics.ts'
+export { createQuotaController } from './quota-controller.ts'

@@ -1,14 +1,14 @@
-// The metrics of the quota controller. A difference is a bug: alert on any.
+// The metrics of the quota controller. Operators should alert on any difference, because it indicates a bug.
 import { Counter, type Registry } from 'prom-client'
 
 export interface QuotaMetrics {
-  verified(quotas: number): void
-  foundDifference(): void
+  countVerifications(quotas: number): void
+  countDifference(): void
 }
 
 export function createQuotaMetrics(registry: Registry): QuotaMetrics {
   const registers = [registry]
-  const verified = new Counter({
+  const verifications = new Counter({
     name: 'stowage_quota_verifications_total',
     help: 'Quotas whose usage was recomputed and compared.',
     registers,
@@ -18,5 +18,5 @@ export function createQuotaMetrics(registry: Registry): QuotaMetrics {
     help: 'Quotas whose usage differed from the sum over their objects and was repaired. Should stay 0.',
     registers,
   })
-  return { verified: (quotas) => verified.inc(quotas), foundDifference: () => differences.inc() }
+  return { countVerifications: (quotas) => verifications.inc(quotas), countDifference: () => differences.inc() }
 }

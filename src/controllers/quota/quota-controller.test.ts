@@ -31,10 +31,10 @@ afterEach(async () => {
   await server.store.close()
 })
 
-function start(seenBy: (client: Client) => Client = (same) => same): void {
+function start(wrapClient: (client: Client) => Client = (client) => client): void {
   registry = new Registry()
   const abort = new AbortController()
-  const common = { clock: server.clock, random: () => 0.5, log, client: seenBy(client) }
+  const common = { clock: server.clock, random: () => 0.5, log, client: wrapClient(client) }
   const caches = createCacheSet(common)
   const quotaMetrics = createQuotaMetrics(registry)
   const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
@@ -54,13 +54,13 @@ const aClaim = async (name: string, storage: string) => {
   expect((await server.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
 }
 const statusOf = async (name: string) => (await server.get(`${QUOTAS}/${name}`)).json.status
-const differences = async () =>
+const differencesTotal = async () =>
   (await registry.getSingleMetric('stowage_quota_differences_total')?.get())?.values[0]?.value
-const verifications = async () =>
+const verificationsTotal = async () =>
   (await registry.getSingleMetric('stowage_quota_verifications_total')?.get())?.values[0]?.value ?? 0
 
-describe('the quota controller', () => {
-  it('REX-4 computes the usage of a quota created over existing objects', async () => {
+describe('createQuotaController', () => {
+  it('REX-4 computes the usage of a quota that is created after the objects', async () => {
     await aClaim('a', '1Gi')
     await aClaim('b', '3Gi')
     start()
@@ -73,13 +73,13 @@ describe('the quota controller', () => {
     })
   })
 
-  it('REX-4 computes only the keys that an edit adds', async () => {
+  it('REX-4 computes the usage of keys that are added to a quota', async () => {
     start()
     await aClaim('a', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '10' })
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
-    await until(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of what is new')
+    await until(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of the new key')
     await server.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
     expect(await statusOf('team')).toEqual({
       hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
@@ -101,7 +101,7 @@ describe('the quota controller', () => {
     await aQuota('team', { persistentvolumeclaims: '10' })
     await until(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the count')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
-    await until(() => standings().length === 0, 'rest')
+    await until(() => standings().length === 0, 'the queue to be empty')
     expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
   })
 
@@ -109,8 +109,8 @@ describe('the quota controller', () => {
     start()
     await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await aClaim('a', '1Gi')
-    await until(async () => (await verifications()) >= 2, 'two rounds of verification')
-    expect(await differences()).toBe(0)
+    await until(async () => (await verificationsTotal()) >= 2, 'two rounds of verification')
+    expect(await differencesTotal()).toBe(0)
     expect(errors).toEqual([])
   })
 
@@ -121,25 +121,25 @@ describe('the quota controller', () => {
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
     await until(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
-    expect(await differences()).toBe(1)
+    expect(await differencesTotal()).toBe(1)
     expect(errors).toEqual([
       'Quota "default/team" has a wrong usage (persistentvolumeclaims: recorded 7, counted 1). ' +
         'It is being repaired; please report this bug.',
     ])
   })
 
-  it('SYS-4 restores an edited status at once', async () => {
+  it('SYS-4 restores an edited status', async () => {
     start()
     await aClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
     await aQuota('team', hard)
     await until(async () => (await statusOf('team')) !== undefined, 'the count')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
-    await until(async () => (await statusOf('team')).hard.persistentvolumeclaims === '10', 'the bound')
+    await until(async () => (await statusOf('team')).hard.persistentvolumeclaims === '10', 'status.hard to be restored')
     await server.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
-    await until(async () => (await statusOf('team')).used.pods === undefined, 'the keys')
+    await until(async () => (await statusOf('team')).used.pods === undefined, 'status.used to be restored')
     expect(await statusOf('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
-    expect(await differences()).toBe(0)
+    expect(await differencesTotal()).toBe(0)
   })
 
   it('SYS-4 skips a quota that changes during verification', async () => {
@@ -154,12 +154,12 @@ describe('the quota controller', () => {
     }))
     await aClaim('first', '1Gi')
     await aQuota('team', { persistentvolumeclaims: '1000' })
-    await until(() => reads >= 5, 'some rounds of verification')
-    expect(await differences()).toBe(0)
+    await until(() => reads >= 5, 'several rounds of verification')
+    expect(await differencesTotal()).toBe(0)
     expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
   })
 
-  it('SYS-4 leaves quotas alone on a server that maintains them itself', async () => {
+  it('SYS-4 does not change quotas on a server that maintains them itself', async () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
     await aQuota('team', { persistentvolumeclaims: '10' })
     await until(

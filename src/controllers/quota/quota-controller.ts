@@ -15,10 +15,10 @@ const NAME = 'resourcequota'
 const VERIFY_EVERY_MS = 5 * 60_000
 
 export interface QuotaControllerOptions extends ControllerDeps {
-  /** All served kinds: any of them can be counted. */
+  /** All served kinds, because a quota can count objects of any kind. */
   readonly kinds: readonly Kind[]
   readonly quotaMetrics?: QuotaMetrics
-  /** Default 5 minutes. */
+  /** Default: 5 minutes. */
   readonly verifyEveryMs?: number
 }
 
@@ -47,14 +47,14 @@ export function createQuotaController(options: QuotaControllerOptions) {
   }
 }
 
-/** One namespace at a time, to limit the load. */
+/** Verifies one namespace at a time to limit the load. */
 async function verifyPeriodically(
   quotas: Cache<ResourceQuota>,
   options: QuotaControllerOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { client, clock, log, verifyEveryMs = VERIFY_EVERY_MS } = options
-  while (await sleptThrough(clock.sleep(verifyEveryMs, signal), signal)) {
+  while (await completesSleep(clock.sleep(verifyEveryMs, signal), signal)) {
     const namespaces = new Set(quotas.list().map(({ metadata }) => metadata.namespace ?? ''))
     for (const namespace of namespaces) {
       if (signal.aborted) return
@@ -70,8 +70,8 @@ async function verifyPeriodically(
   }
 }
 
-/** False if the signal ended the sleep. */
-async function sleptThrough(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {
+/** Returns false if the signal aborted the sleep. */
+async function completesSleep(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep
     return true

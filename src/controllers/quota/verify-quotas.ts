@@ -1,5 +1,5 @@
-// Compares the usage in the quotas of a namespace with the sum over its objects. Both change in the same transaction, so a
-// difference is a bug: it is logged, counted and repaired.
+// Compares the recorded usage of a namespace's quotas with the sum over its objects. Both change in the same transaction,
+// so a difference is a bug. It is logged, counted and repaired.
 
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
@@ -7,7 +7,7 @@ import { compareQuantities } from '../../api/quantity.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
 import type { Logger } from '../../base/log.ts'
 import { type ContentsDeps, readContents } from './contents.ts'
-import { uncountedKeys, writeUse } from './count-quota.ts'
+import { uncountedKeys, writeUsage } from './count-quota.ts'
 import type { QuotaMetrics } from './metrics.ts'
 
 export interface VerifyDeps extends ContentsDeps {
@@ -15,36 +15,38 @@ export interface VerifyDeps extends ContentsDeps {
   readonly quotaMetrics?: QuotaMetrics
 }
 
-/** Compares only quotas that did not change during the reads; the others are verified next time. */
+/** Verifies only the quotas that did not change during the reads. The others are verified in a later round. */
 export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise<void> {
-  const before = await listQuotas()
-  if (before.length === 0) return
-  const contents = await readContents(namespace, before, deps)
+  const quotas = await listQuotas()
+  if (quotas.length === 0) return
+  const contents = await readContents(namespace, quotas, deps)
   const versions = new Set((await listQuotas()).map(versionOf))
-  const unchanged = before.filter((quota) => versions.has(versionOf(quota)))
+  const unchanged = quotas.filter((quota) => versions.has(versionOf(quota)))
   for (const quota of unchanged) {
     const keys = Object.keys(quota.spec?.hard ?? {})
     const counted = textOf(tally(quota.spec, keys, contents))
-    const wrong = keys.filter((key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0)
-    if (wrong.length > 0) await repair(quota, wrong, counted)
+    const wrongKeys = keys.filter(
+      (key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0,
+    )
+    if (wrongKeys.length > 0) await repair(quota, wrongKeys, counted)
   }
-  deps.quotaMetrics?.verified(unchanged.length)
+  deps.quotaMetrics?.countVerifications(unchanged.length)
 
   async function listQuotas(): Promise<Readonly<ResourceQuota>[]> {
     const { items } = await deps.client.list(resourceQuotaKind, { namespace })
     return items.filter((quota) => uncountedKeys(quota).length === 0)
   }
 
-  async function repair(quota: Readonly<ResourceQuota>, wrong: readonly string[], counted: Record<string, string>) {
-    const shown = wrong
+  async function repair(quota: Readonly<ResourceQuota>, wrongKeys: readonly string[], counted: Record<string, string>) {
+    const differences = wrongKeys
       .map((key) => `${key}: recorded ${quota.status?.used?.[key]}, counted ${counted[key]}`)
       .join('; ')
     deps.log.error(
-      { namespace, quota: quota.metadata.name, wrong },
-      `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${shown}). It is being repaired; please report this bug.`,
+      { namespace, quota: quota.metadata.name, wrongKeys },
+      `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${differences}). It is being repaired; please report this bug.`,
     )
-    deps.quotaMetrics?.foundDifference()
-    await writeUse(deps.client, quota, counted)
+    deps.quotaMetrics?.countDifference()
+    await writeUsage(deps.client, quota, counted)
   }
 }
 
