@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
-import { defineProvisioner, type ExistingVolume, Infeasible, type MadeVolume, parameter } from './provisioner.ts'
+import {
+  defineProvisioner,
+  type ExistingVolume,
+  InfeasibleError,
+  type ProvisionedVolume,
+  parameter,
+} from './provisioner.ts'
 import { startTestCluster, testProvisioner } from './testing.ts'
 
 /** A plugin that keeps its volumes in a map. */
@@ -16,7 +22,7 @@ function memoryPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
     labels: { tier: ['fast', 'slow'] },
     async provision({ volumeName, sizeBytes, parameters, labels }) {
       const tier = assets.get(volumeName) ?? parameters.tier
-      if (!labels.tier.some((accepted) => accepted === tier)) throw new Infeasible(`the class is ${tier}`)
+      if (!labels.tier.some((accepted) => accepted === tier)) throw new InfeasibleError(`the class is ${tier}`)
       assets.set(volumeName, tier)
       return { sizeBytes, source: { nfs: { server: tier, path: `/${volumeName}` } }, labels: { tier } }
     },
@@ -101,7 +107,7 @@ describe('testProvisioner', () => {
       'denies the earlier volume for another class',
       {
         async provision({ volumeName, sizeBytes, parameters }) {
-          if (parameters.tier === 'fast') throw new Infeasible('not here')
+          if (parameters.tier === 'fast') throw new InfeasibleError('not here')
           return { sizeBytes, source: { nfs: { server: 's', path: `/${volumeName}` } } }
         },
       },
@@ -134,7 +140,7 @@ describe('testProvisioner', () => {
 
 describe('volume sources', () => {
   const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
-  const MADE: Partial<MadeVolume>[] = [
+  const MADE: Partial<ProvisionedVolume>[] = [
     { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
     local,
     { source: { nfs: { server: 'filer', path: '/x', readOnly: true } } },
@@ -150,7 +156,7 @@ describe('volume sources', () => {
       const deleted: ExistingVolume[] = []
       const cluster = await startTestCluster({
         name: 'example.com/one',
-        provision: async ({ sizeBytes }) => ({ sizeBytes, ...made }) as MadeVolume,
+        provision: async ({ sizeBytes }) => ({ sizeBytes, ...made }) as ProvisionedVolume,
         delete: async (volume) => void deleted.push(volume),
       })
       try {

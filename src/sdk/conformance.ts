@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type {
   AnyProvisionerPlugin,
   Call,
-  MadeVolume,
+  ProvisionedVolume,
   VolumeSources,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { type Meaning, meaningOf } from '../controllers/provisioning/plugin/failures.ts'
@@ -26,7 +26,7 @@ export async function testProvisioner(
   plugin: AnyProvisionerPlugin,
   { claim = {}, otherParameters }: ConformanceOptions = {},
 ): Promise<void> {
-  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; made: MadeVolume }[] = []
+  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; made: ProvisionedVolume }[] = []
   const watched: AnyProvisionerPlugin = {
     ...bound(plugin),
     async provision(request, call) {
@@ -107,7 +107,7 @@ function otherClasses(
 /** The outcome is unknown: the caller repeats the request. */
 const UNDECIDED = Symbol('undecided')
 
-async function madeBy(provisioning: Promise<MadeVolume>): Promise<unknown> {
+async function madeBy(provisioning: Promise<ProvisionedVolume>): Promise<unknown> {
   try {
     return (await provisioning)?.source
   } catch (error) {

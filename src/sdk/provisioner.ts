@@ -7,7 +7,7 @@ export type {
   Call,
   ExistingVolume,
   LabelDeclarations,
-  MadeVolume,
+  ProvisionedVolume,
   ProvisionerPlugin,
   ProvisionRequest,
   VolumeMode,
@@ -15,11 +15,11 @@ export type {
   VolumeSources,
 } from '../controllers/provisioning/plugin/contract.ts'
 export {
-  Infeasible,
-  NothingMade,
-  NotMine,
-  NotReached,
-  TryAnotherNode,
+  IgnoredError,
+  InfeasibleError,
+  NotCreatedError,
+  RescheduleError,
+  UnreachableError,
 } from '../controllers/provisioning/plugin/failures.ts'
 export {
   type Parameter,

@@ -17,16 +17,16 @@ export const isAttachmentName = (name: string): boolean => /^csi-[0-9a-f]{64}$/.
 
 /** A volume in the volumesInUse and volumesAttached of a node's status. */
 export const attachedVolumeNameOf = ({ driver, handle }: Pick<VolumeOnNode, 'driver' | 'handle'>): string =>
-  `${CSI_VOLUME}${driver}^${handle}`
+  `${CSI_VOLUME_PREFIX}${driver}^${handle}`
 
 /** The inverse of attachedVolumeNameOf; undefined for volumes of other plugins. */
 export function parseAttachedVolumeName(name: string): Pick<VolumeOnNode, 'driver' | 'handle'> | undefined {
   const at = name.indexOf('^')
-  if (!name.startsWith(CSI_VOLUME) || at < 0) return undefined
-  return { driver: name.slice(CSI_VOLUME.length, at), handle: name.slice(at + 1) }
+  if (!name.startsWith(CSI_VOLUME_PREFIX) || at < 0) return undefined
+  return { driver: name.slice(CSI_VOLUME_PREFIX.length, at), handle: name.slice(at + 1) }
 }
 
-const CSI_VOLUME = 'kubernetes.io/csi/'
+const CSI_VOLUME_PREFIX = 'kubernetes.io/csi/'
 
 /** The value of the `volume_plugin` label of metrics. */
 export const pluginNameOf = (driver: string): string => `kubernetes.io/csi:${driver}`
@@ -38,7 +38,7 @@ export function attacherFinalizerOf(driver: string): string {
 }
 
 /** On attachments: the driver's id of the node, for detaching after the CSINode was deleted. */
-export const NODE_ID = 'csi.alpha.kubernetes.io/node-id'
+export const NODE_ID_ANNOTATION = 'csi.alpha.kubernetes.io/node-id'
 
 /** Set by an operator who guarantees that nothing runs on the node any more. */
 export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'

@@ -5,7 +5,7 @@ import { labelSelectorFromObject, matchesLabels } from '../api/selectors.ts'
 import { createVolumeIndex } from '../controllers/binding/volume-index.ts'
 import { type ChooseOptions, chooseVolume } from './choose-volume.ts'
 import { aClaim, aVolume, type ClaimSample, fakeVolumeCache, type VolumeSample } from './claims-and-volumes.fixture.ts'
-import { DELETION_REQUESTED } from './deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION } from './deletion-requested.ts'
 import { type Claim, requirementsOf, type Volume } from './matching.ts'
 
 function chosen(claim: ClaimSample, volumes: readonly VolumeSample[], options: ChooseOptions = {}): string | undefined {
@@ -119,7 +119,7 @@ describe('chooseVolume', () => {
   })
 
   it('PROV-14 never chooses a volume whose deletion was requested, not even a reserved one', () => {
-    const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
+    const annotations = { [DELETION_REQUESTED_ANNOTATION]: '2026-01-01T00:00:00Z' }
     expect(chosen({}, [{ annotations }])).toBeUndefined()
     expect(chosen({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(

@@ -17,7 +17,7 @@ import {
   type VolumeCandidate,
 } from './matching.ts'
 import { PROVISIONED_BY } from './names.ts'
-import { isReachableFrom, type NodeFacts } from './node-affinity.ts'
+import { isReachableFrom, type NodeIdentity } from './node-affinity.ts'
 
 /** Volumes, indexed so that a choice examines few of them. */
 export interface VolumeCandidates {
@@ -36,7 +36,7 @@ export interface CandidateGroup {
 export interface ChooseOptions {
   /** The class is WaitForFirstConsumer: without a node, only a reserved volume is chosen. */
   readonly isDelayed?: boolean
-  readonly node?: NodeFacts
+  readonly node?: NodeIdentity
   /** Names of volumes that are assigned to other claims. */
   readonly excluded?: ReadonlySet<string>
 }

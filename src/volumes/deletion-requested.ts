@@ -4,7 +4,7 @@ import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
 /** On volumes, with the time. An operator who has verified that the storage exists, and keeps it, removes it. */
-export const DELETION_REQUESTED = 'provisioning.stowage.dev/deletion-asked'
+export const DELETION_REQUESTED_ANNOTATION = 'provisioning.stowage.dev/deletion-asked'
 
 export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>
-  annotationOf(volume, DELETION_REQUESTED) !== undefined
+  annotationOf(volume, DELETION_REQUESTED_ANNOTATION) !== undefined

@@ -3,19 +3,19 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
-export interface NodeFacts {
+export interface NodeIdentity {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
 }
 
-export function isReachableFrom({ spec }: Readonly<PersistentVolume>, node: NodeFacts): boolean {
+export function isReachableFrom({ spec }: Readonly<PersistentVolume>, node: NodeIdentity): boolean {
   const required = spec?.nodeAffinity?.required
   return !required || required.nodeSelectorTerms.some((term) => matchesTerm(term, node))
 }
 
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
-  { name, labels }: NodeFacts,
+  { name, labels }: NodeIdentity,
 ): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false
   return (

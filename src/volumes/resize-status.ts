@@ -44,20 +44,20 @@ export interface Failure {
 }
 
 /** Before the first call for a size. */
-export const started = (target: string, now: string): StatusPatch => ({
+export const startedPatch = (target: string, now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
     allocatedResources: { storage: target },
     allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     conditions: [
       condition('Resizing', {}, now),
-      ...without('FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'),
+      ...removedConditions('FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'),
     ],
   },
 })
 
 /** Before another call for a size that was infeasible: until it returns, the actual size is unknown. */
-export const restarted = (now: string): StatusPatch => ({
+export const restartedPatch = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
     allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
@@ -66,31 +66,31 @@ export const restarted = (now: string): StatusPatch => ({
 })
 
 /** The driver rejected the size with a final error. `target` unless the claim already has it in allocatedResources. */
-export const infeasible = (failure: Failure, now: string, target?: string): StatusPatch => ({
+export const infeasiblePatch = (failure: Failure, now: string, target?: string): StatusPatch => ({
   status: {
     ...(target === undefined ? {} : { allocatedResources: { storage: target } }),
     allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
     conditions: [
       ...(target === undefined
         ? []
-        : [condition('Resizing', {}, now), ...without('FileSystemResizePending', 'NodeResizeError')]),
+        : [condition('Resizing', {}, now), ...removedConditions('FileSystemResizePending', 'NodeResizeError')]),
       condition('ControllerResizeError', failure, now),
     ],
   },
 })
 
 /** The call failed without effect and will be repeated. */
-export const failed = (failure: Failure, now: string): StatusPatch => ({
+export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
 /** The device is expanded, the file system on it is not. */
-export const nodePending = (now: string): StatusPatch => ({
+export const nodePendingPatch = (now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
     conditions: [
       condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now),
-      ...without('ControllerResizeError'),
+      ...removedConditions('ControllerResizeError'),
     ],
   },
 })
@@ -98,38 +98,38 @@ export const nodePending = (now: string): StatusPatch => ({
 /**
  * As older resizers write it, without allocatedResources. Kubelets of every version then expand to the volume's size.
  */
-export const nodePendingWithoutState = (now: string): StatusPatch => ({
+export const nodePendingWithoutStatePatch = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
 })
 
-export const completed = (size: string): StatusPatch => ({
+export const completedPatch = (size: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: 'true' } },
   status: { capacity: { storage: size }, ...NO_RESIZE },
 })
 
-export const completedOnNode = (size: string): StatusPatch => ({
+export const completedOnNodePatch = (size: string): StatusPatch => ({
   status: { capacity: { storage: size }, ...NO_RESIZE },
 })
 
-export const cancelled = (): StatusPatch => ({ status: { allocatedResources: { storage: null }, ...NO_RESIZE } })
+export const cancelledPatch = (): StatusPatch => ({ status: { allocatedResources: { storage: null }, ...NO_RESIZE } })
 
-export const nodeStarted = (): StatusPatch => ({
+export const nodeStartedPatch = (): StatusPatch => ({
   status: { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } },
 })
 
-export const nodeInfeasible = (failure: Failure, now: string): StatusPatch => ({
+export const nodeInfeasiblePatch = (failure: Failure, now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' },
     conditions: [condition('NodeResizeError', failure, now)],
   },
 })
 
-export const nodeFailed = (failure: Failure, now: string): StatusPatch => ({
+export const nodeFailedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('NodeResizeError', failure, now)] },
 })
 
-export const failureText = (because: string): string => `failed to expand pvc with ${because}`
+export const failureMessage = (because: string): string => `failed to expand pvc with ${because}`
 
 export const resizeStateOf = ({ status }: Claim): string | undefined => status?.allocatedResourceStatuses?.storage
 
@@ -147,9 +147,9 @@ const condition = (type: ResizeCondition, { message = '', reason = '' }: Partial
   message,
 })
 
-const without = (...types: readonly ResizeCondition[]) => types.map((type) => ({ type, $patch: 'delete' }))
+const removedConditions = (...types: readonly ResizeCondition[]) => types.map((type) => ({ type, $patch: 'delete' }))
 
-const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: without(...RESIZE_CONDITIONS) }
+const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: removedConditions(...RESIZE_CONDITIONS) }
 
 /** Times on conditions have whole seconds. */
-export const timeText = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+export const formatTime = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

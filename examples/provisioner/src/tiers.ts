@@ -2,7 +2,13 @@
 // does not, a claim may choose it by its selector. Each tier has a budget of bytes, kept in a small file per volume.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { defineProvisioner, Infeasible, type MadeVolume, NothingMade, parameter } from 'stowage/provisioner'
+import {
+  defineProvisioner,
+  InfeasibleError,
+  NotCreatedError,
+  type ProvisionedVolume,
+  parameter,
+} from 'stowage/provisioner'
 
 export const TIERS = ['fast', 'slow'] as const
 export type Tier = (typeof TIERS)[number]
@@ -35,7 +41,7 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
         const accepted = labels[TIER_LABEL]
         const tier = parameters.tier ?? accepted[0]
         if (tier === undefined || !accepted.includes(tier)) {
-          throw new Infeasible(
+          throw new InfeasibleError(
             `The class makes ${tier} volumes, and the claim's selector accepts ${accepted.join(', ')} only.`,
           )
         }
@@ -43,7 +49,7 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
         const usedBytes = [...(await sizesOn(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
         const freeBytes = disk.budgetBytes - usedBytes - parameters.reserve
         if (sizeBytes > freeBytes) {
-          throw new NothingMade(
+          throw new NotCreatedError(
             `The ${tier} disk has ${freeBytes} bytes left for this class, and the claim asks for ${sizeBytes}.`,
           )
         }
@@ -76,12 +82,12 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
     return undefined
   }
 
-  async function finished(tier: Tier, volumeName: string, sizeBytes: bigint): Promise<MadeVolume> {
+  async function finished(tier: Tier, volumeName: string, sizeBytes: bigint): Promise<ProvisionedVolume> {
     await mkdir(join(disks[tier].root, volumeName), { recursive: true })
     return volumeOn(tier, volumeName, sizeBytes)
   }
 
-  function volumeOn(tier: Tier, volumeName: string, sizeBytes: bigint): MadeVolume {
+  function volumeOn(tier: Tier, volumeName: string, sizeBytes: bigint): ProvisionedVolume {
     const path = join(disks[tier].root, volumeName)
     return { sizeBytes, source: { hostPath: { path, type: 'Directory' } }, labels: { [TIER_LABEL]: tier } }
   }

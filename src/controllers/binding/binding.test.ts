@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import {
   BIND_COMPLETED,
   BOUND_BY_CONTROLLER,
@@ -238,7 +238,7 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-14 binds a volume whose deletion was requested only after the annotation is removed', async () => {
       await start()
-      const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
+      const annotations = { [DELETION_REQUESTED_ANNOTATION]: '2026-01-01T00:00:00Z' }
       await fixture.volume('pv', { annotations, ...AVAILABLE })
       await fixture.claim('any')
       await fixture.claim('named', { spec: { volumeName: 'pv' } })
@@ -251,7 +251,7 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       expect(await boundTo('any')).toBeUndefined()
       expect((await fixture.getClaim('named')).status?.phase).toBe('Pending')
-      await patchVolume('pv', { metadata: { annotations: { [DELETION_REQUESTED]: null } } })
+      await patchVolume('pv', { metadata: { annotations: { [DELETION_REQUESTED_ANNOTATION]: null } } })
       await fixture.settle()
       expect((await fixture.getClaim('named')).status?.phase).toBe('Bound')
     })

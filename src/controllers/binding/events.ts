@@ -1,6 +1,6 @@
 // Events that the binder records on claims and volumes. Reasons and wording are those of Kubernetes, which clients match.
 import type { EventDetails } from '../../runtime/index.ts'
-import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
@@ -84,7 +84,7 @@ export const deletionRequested = warning(
   'VolumeHeldBack',
   'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +
     'reclaim policy Delete its deletion continues. To keep the volume, set the policy Retain; if its data still exists, ' +
-    `remove the annotation ${DELETION_REQUESTED}`,
+    `remove the annotation ${DELETION_REQUESTED_ANNOTATION}`,
 )
 
 export const noDeleter = (volume: string): EventDetails =>

@@ -20,15 +20,15 @@ import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
-  completed,
-  failed,
-  failureText,
-  infeasible,
-  nodePending,
+  completedPatch,
+  failedPatch,
+  failureMessage,
+  formatTime,
+  infeasiblePatch,
+  nodePendingPatch,
   resizeStateOf,
-  restarted,
-  started,
-  timeText,
+  restartedPatch,
+  startedPatch,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
@@ -68,8 +68,8 @@ export async function expandVolume(
   if (delay?.isNew) events.record(persistentVolumeClaimKind, before, changeDelayed(delay))
   if (delay) return retryAfter(delay.afterMs, delay.because)
 
-  const now = timeText(clock.nowMs())
-  const start = { first: () => started(target, now), retry: () => restarted(now), resume: undefined }[attempt]
+  const now = formatTime(clock.nowMs())
+  const start = { first: () => startedPatch(target, now), retry: () => restartedPatch(now), resume: undefined }[attempt]
   const claim = (start && (await saveClaim([claimWrite(before, start())], context.saver))) ?? before
   events.record(persistentVolumeClaimKind, claim, resizing(volumeName))
   responses.calling(claim, target, attempt !== 'first')
@@ -182,8 +182,8 @@ async function saveFailure(
     return tried(target, `${because} (the driver may still be expanding the volume)`)
   }
 
-  const failure = { message: failureText(because) }
-  const now = timeText(clock.nowMs())
+  const failure = { message: failureMessage(because) }
+  const now = formatTime(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
   if (isInUse) responses.rejectedInUse(claim, target)
@@ -191,7 +191,12 @@ async function saveFailure(
   // The device has the size already: keep the status of the node's expansion.
   const isNodes = resizeStateOf(claim)?.startsWith('Node')
   await saveClaim(
-    [unconditionalClaimWrite(claim, isInfeasible && !isNodes ? infeasible(failure, now) : failed(failure, now))],
+    [
+      unconditionalClaimWrite(
+        claim,
+        isInfeasible && !isNodes ? infeasiblePatch(failure, now) : failedPatch(failure, now),
+      ),
+    ],
     context.saver,
   )
   return tried(target, because, { isSlow: isInfeasible })
@@ -209,7 +214,7 @@ async function saveExpanded({ claim, volume }: Subject, reply: ExpandResult, con
     ...context.throttle?.recordChange({ claim, volume }),
   }
   const isVolumeChanged = isLess(recorded, size) || isLess(size, recorded) || Object.keys(annotations).length > 0
-  const patch = reply.needsNode ? nodePending(timeText(clock.nowMs())) : completed(size)
+  const patch = reply.needsNode ? nodePendingPatch(formatTime(clock.nowMs())) : completedPatch(size)
   const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []

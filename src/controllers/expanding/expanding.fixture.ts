@@ -28,12 +28,12 @@ import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
-  completedOnNode,
-  nodeFailed,
-  nodeInfeasible,
-  nodeStarted,
+  completedOnNodePatch,
+  formatTime,
+  nodeFailedPatch,
+  nodeInfeasiblePatch,
+  nodeStartedPatch,
   type StatusPatch,
-  timeText,
 } from '../../volumes/resize-status.ts'
 import {
   type CrashInjector,
@@ -224,7 +224,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
   const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
   const saveAsNode = (patch: StatusPatch, name: string) =>
     patchStatus(persistentVolumeClaimKind, name, patch.status, 'strategic')
-  const now = () => timeText(server.clock.nowMs())
+  const now = () => formatTime(server.clock.nowMs())
 
   const world = {
     server,
@@ -271,10 +271,10 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
       } as never),
     setCapacity: (name: string, capacity: string) =>
       client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body: { capacity } }),
-    nodeStarts: (name = 'data') => saveAsNode(nodeStarted(), name),
-    nodeSucceeds: (size: string, name = 'data') => saveAsNode(completedOnNode(size), name),
-    nodeRefuses: (name = 'data') => saveAsNode(nodeInfeasible({ message: 'too large for the node' }, now()), name),
-    nodeFails: (name = 'data') => saveAsNode(nodeFailed({ message: 'not today' }, now()), name),
+    nodeStarts: (name = 'data') => saveAsNode(nodeStartedPatch(), name),
+    nodeSucceeds: (size: string, name = 'data') => saveAsNode(completedOnNodePatch(size), name),
+    nodeRefuses: (name = 'data') => saveAsNode(nodeInfeasiblePatch({ message: 'too large for the node' }, now()), name),
+    nodeFails: (name = 'data') => saveAsNode(nodeFailedPatch({ message: 'not today' }, now()), name),
     script: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
     /** The effect of every ControllerExpandVolume call, or of the next `times` calls. */
     driverReturns: (effect: NonNullable<FakeRule['effect']>, times?: number) =>

@@ -4,20 +4,20 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
-  cancelled,
-  completed,
-  completedOnNode,
-  failed,
-  failureText,
+  cancelledPatch,
+  completedOnNodePatch,
+  completedPatch,
+  failedPatch,
+  failureMessage,
+  formatTime,
   INSUFFICIENT_STORAGE,
-  infeasible,
-  nodeInfeasible,
-  nodePending,
-  nodeStarted,
-  restarted,
+  infeasiblePatch,
+  nodeInfeasiblePatch,
+  nodePendingPatch,
+  nodeStartedPatch,
+  restartedPatch,
   type StatusPatch,
-  started,
-  timeText,
+  startedPatch,
 } from '../../volumes/resize-status.ts'
 import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
 
@@ -46,7 +46,7 @@ function aSituation(sizes: Sizes = {}, more: Partial<Situation> = {}): Situation
     ...(state === undefined ? {} : { allocatedResourceStatuses: { storage: state } }),
     conditions: conditions.map(({ ageMs = 0, ...one }) => ({
       status: 'True',
-      lastProbeTime: timeText(NOW_MS - ageMs),
+      lastProbeTime: formatTime(NOW_MS - ageMs),
       ...one,
     })),
   }
@@ -265,7 +265,7 @@ describe('waiting', () => {
     const said = {
       type: 'ControllerResizeError',
       reason: INSUFFICIENT_STORAGE,
-      message: failureText('2Gi are missing'),
+      message: failureMessage('2Gi are missing'),
     }
     const sizes = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [said] }
     expect(plan(sizes, { shortageFor: () => '2Gi are missing' })).toEqual({ do: 'wait', because: '2Gi are missing' })
@@ -281,7 +281,7 @@ describe('waiting', () => {
     const claim = { ...situation.claim, spec: { resources: { requests: { storage: '10E' } } } }
     const because = '10E exceeds the largest size in CSI (2^63-1 bytes)'
     expect(planExpansion({ ...situation, claim })).toEqual({ do: 'refuse', target: '10E', because })
-    const message = failureText(because)
+    const message = failureMessage(because)
     const status = {
       ...claim.status,
       allocatedResources: { storage: '10E' },
@@ -349,13 +349,13 @@ class Model {
   /** Applies one step; the driver responds as given. */
   step(response: Response) {
     const plan = this.plan()
-    const now = timeText(this.nowMs)
+    const now = formatTime(this.nowMs)
     switch (plan.do) {
       case 'wait':
         this.nowMs += plan.afterMs ?? 0
         return
       case 'cancel':
-        this.write(cancelled(), plan.volumeSize)
+        this.write(cancelledPatch(), plan.volumeSize)
         expect(this.has, 'the driver has no more than the volume’s size').toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
         )
@@ -365,27 +365,27 @@ class Model {
         expect(target, 'never below the size the driver may have').toBeGreaterThanOrEqual(
           this.isNodeOnly ? this.cap : this.has,
         )
-        if (plan.attempt === 'first') this.write(started(plan.target, now))
-        if (plan.attempt === 'retry') this.write(restarted(now))
+        if (plan.attempt === 'first') this.write(startedPatch(plan.target, now))
+        if (plan.attempt === 'retry') this.write(restartedPatch(now))
         if (response === 'crash') return this.restart()
         this.rejected = undefined
-        if (this.isNodeOnly) return this.write(nodePending(now), plan.target)
+        if (this.isNodeOnly) return this.write(nodePendingPatch(now), plan.target)
         const isThere = this.has >= target
         if (response === 'refuse' && !isThere) {
           this.rejected = plan.target
           const isNodes = this.situation.claim.status?.allocatedResourceStatuses?.storage?.startsWith('Node')
-          return this.write(isNodes ? failed({ message: '' }, now) : infeasible({ message: '' }, now))
+          return this.write(isNodes ? failedPatch({ message: '' }, now) : infeasiblePatch({ message: '' }, now))
         }
         if (response === 'fail' && !isThere) {
           this.rejected = plan.target
-          return this.write(failed({ message: '' }, now))
+          return this.write(failedPatch({ message: '' }, now))
         }
         if (response === 'lostBefore') return
         this.has = Math.max(this.has, target)
         if (response === 'lostAfter') return
         if (response === 'crashAfter') return this.restart()
         const reported = size(Math.max(this.has, this.pvcap))
-        return this.write(response === 'okHere' ? completed(reported) : nodePending(now), reported)
+        return this.write(response === 'okHere' ? completedPatch(reported) : nodePendingPatch(now), reported)
       }
       case 'refuse':
       case 'hold':
@@ -398,10 +398,10 @@ class Model {
     const { status } = this.situation.claim
     const state = status?.allocatedResourceStatuses?.storage
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
-    if (answer === 'start') return this.write(nodeStarted())
-    if (answer === 'refuse') return this.write(nodeInfeasible({ message: '' }, timeText(this.nowMs)))
+    if (answer === 'start') return this.write(nodeStartedPatch())
+    if (answer === 'refuse') return this.write(nodeInfeasiblePatch({ message: '' }, formatTime(this.nowMs)))
     if (this.isNodeOnly) this.has = Math.max(this.has, this.pvcap)
-    this.write(completedOnNode(size(this.pvcap)))
+    this.write(completedOnNodePatch(size(this.pvcap)))
   }
 
   restart() {

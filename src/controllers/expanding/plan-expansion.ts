@@ -6,7 +6,7 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import { failureText, INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
+import { failureMessage, INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
 import { targetOf } from './target-size.ts'
 
@@ -134,7 +134,8 @@ function planCall(target: string, situation: Situation): ExpansionStep {
     const refusal = refusalOf(target, situation)
     if (refusal) {
       const isReported =
-        attempt === 'retry' && resizeCondition(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
+        attempt === 'retry' &&
+        resizeCondition(claim, 'ControllerResizeError')?.message === failureMessage(refusal.because)
       return isReported ? { do: 'wait', because: refusal.because } : { do: 'refuse', target, ...refusal }
     }
   }

@@ -7,13 +7,13 @@ import { find, keyOfObject, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
-  cancelled,
-  completedOnNode,
-  failureText,
-  infeasible,
-  nodePendingWithoutState,
+  cancelledPatch,
+  completedOnNodePatch,
+  failureMessage,
+  formatTime,
+  infeasiblePatch,
+  nodePendingWithoutStatePatch,
   resizeStateOf,
-  timeText,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
@@ -78,11 +78,11 @@ async function apply(
       return changed
     }
     case 'clearStatus':
-      await saver.save([claimWrite(claim, completedOnNode(claimCapacity(claim)))])
+      await saver.save([claimWrite(claim, completedOnNodePatch(claimCapacity(claim)))])
       return changed
     case 'leaveToNode': {
-      const now = timeText(context.clock.nowMs())
-      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutState(now))], saver)
+      const now = formatTime(context.clock.nowMs())
+      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutStatePatch(now))], saver)
       if (saved) events.record(persistentVolumeClaimKind, saved, needsNode)
       return changed
     }
@@ -96,9 +96,9 @@ async function apply(
     case 'cancel':
       return (await findLostExpansion(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
     case 'refuse': {
-      const failure = { message: failureText(plan.because), reason: plan.reason }
-      const now = timeText(context.clock.nowMs())
-      await saver.save([claimWrite(claim, infeasible(failure, now, plan.target))])
+      const failure = { message: failureMessage(plan.because), reason: plan.reason }
+      const now = formatTime(context.clock.nowMs())
+      await saver.save([claimWrite(claim, infeasiblePatch(failure, now, plan.target))])
       const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not called.`
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
       return changed
@@ -115,7 +115,7 @@ async function cancel(
 ): Promise<Step> {
   const annotations = { [PRE_RESIZE_CAPACITY]: null }
   const writes = volumeSize === undefined ? [] : [volumeWrite(volume, { size: volumeSize, annotations })]
-  await context.saver.save([...writes, claimWrite(claim, cancelled())])
+  await context.saver.save([...writes, claimWrite(claim, cancelledPatch())])
   const event = resizeCancelled(
     allocatedStorage(claim) ?? requestedStorage(claim),
     keyOfObject(volume),

@@ -5,7 +5,7 @@ import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/kinds/claim/claim-schema.ts'
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { timeText } from '../../volumes/resize-status.ts'
+import { formatTime } from '../../volumes/resize-status.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { ModifyCall } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
@@ -288,7 +288,7 @@ const conditionOf = ({ status }: Claim, type: string): Readonly<PersistentVolume
 
 /** Conditions are True or absent, never False. A new message alone is no transition. */
 function condition(claim: Claim, fields: { type: string; reason?: string; message: string }, nowMs: number) {
-  const now = timeText(nowMs)
+  const now = formatTime(nowMs)
   const before = conditionOf(claim, fields.type)
   const isSame = before?.status === 'True' && (before.reason ?? '') === (fields.reason ?? '')
   const since = isSame ? (before.lastTransitionTime ?? now) : now

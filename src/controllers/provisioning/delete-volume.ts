@@ -7,7 +7,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
-import { DELETION_REQUESTED, isDeletionRequested } from '../../volumes/deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION, isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
@@ -82,7 +82,7 @@ async function markDeletionRequested(
   { metadata: { name, uid, resourceVersion } }: Volume,
   { client, volumes, clock }: ProvisioningContext,
 ): Promise<boolean> {
-  const annotations = { [DELETION_REQUESTED]: new Date(clock.nowMs()).toISOString() }
+  const annotations = { [DELETION_REQUESTED_ANNOTATION]: new Date(clock.nowMs()).toISOString() }
   const body = { metadata: { uid, resourceVersion, annotations } }
   try {
     volumes.learn(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))

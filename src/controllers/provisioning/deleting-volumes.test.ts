@@ -3,7 +3,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
-import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { createProvisioningFixture, DISKS, type ProvisioningFixture } from './provisioning.fixture.ts'
 
@@ -103,7 +103,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.release('pv')
     let isKept = false
     const intercept = async (verb: string, args: readonly any[]) => {
-      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED]
+      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED_ANNOTATION]
       if (!isSaying || isKept) return
       isKept = true
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
@@ -112,11 +112,11 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.until(() => isKept, 'the annotation')
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
-    expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED])
+    expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED_ANNOTATION])
     await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
     await fixture.until(() => fixture.storage.deletes.length === 1, 'the call')
-    expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
+    expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED_ANNOTATION])
   })
 
   it('PROV-14 is deleted although it was freed after deletion had started, unless its policy is Retain', async () => {

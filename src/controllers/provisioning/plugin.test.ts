@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { defineProvisioner } from './plugin/check-plugin.ts'
-import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume, ProvisionRequest } from './plugin/contract.ts'
-import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume, ProvisionRequest } from './plugin/contract.ts'
+import { IgnoredError, InfeasibleError, NotCreatedError, RescheduleError, UnreachableError } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
 import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
 import { provisionerOf } from './plugin.ts'
@@ -31,8 +31,8 @@ function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   return { requests, deleted, clock, provisioner, provision }
 }
 
-const returns = (result: Partial<MadeVolume>) => ({
-  provision: async () => ({ sizeBytes: GI, source: NFS, ...result }) as MadeVolume,
+const returns = (result: Partial<ProvisionedVolume>) => ({
+  provision: async () => ({ sizeBytes: GI, source: NFS, ...result }) as ProvisionedVolume,
 })
 const throws = (error: unknown) => ({
   provision: async () => {
@@ -40,9 +40,9 @@ const throws = (error: unknown) => ({
   },
 })
 function pledge() {
-  let resolve: (result: MadeVolume) => void = () => {}
+  let resolve: (result: ProvisionedVolume) => void = () => {}
   let reject: (error: unknown) => void = () => {}
-  const promise = new Promise<MadeVolume>((yes, no) => {
+  const promise = new Promise<ProvisionedVolume>((yes, no) => {
     resolve = yes
     reject = no
   })
@@ -111,10 +111,10 @@ describe('provisionerOf', () => {
   const MEANINGS = [
     ['anything', new Error('boom'), 'unfinished'],
     ['a text', 'boom', 'unfinished'],
-    ['Infeasible', new Infeasible('boom'), 'infeasible'],
-    ['NothingMade', new NothingMade('boom'), 'final'],
-    ['TryAnotherNode', new TryAnotherNode('boom'), 'reschedule'],
-    ['NotReached', new NotReached('boom'), 'noChange'],
+    ['Infeasible', new InfeasibleError('boom'), 'infeasible'],
+    ['NothingMade', new NotCreatedError('boom'), 'final'],
+    ['TryAnotherNode', new RescheduleError('boom'), 'reschedule'],
+    ['NotReached', new UnreachableError('boom'), 'noChange'],
   ] as const
   const WORDLESS: [unknown, string][] = [
     [null, 'null was thrown instead of an Error'],
@@ -139,7 +139,7 @@ describe('provisionerOf', () => {
   }
 
   it('PROV-9 records no event for NotMine', async () => {
-    const error = new NotMine('node b does that')
+    const error = new IgnoredError('node b does that')
     const { provision } = aPlugin(throws(error))
     expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
     const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
@@ -253,7 +253,7 @@ describe('provisionerOf', () => {
     expect(answer).toMatchObject({ is: 'failed', how: 'noChange', because: expect.stringContaining('filer is down') })
   })
 
-  const WRONG: [string, Partial<MadeVolume>, RequestParts, RegExp][] = [
+  const WRONG: [string, Partial<ProvisionedVolume>, RequestParts, RegExp][] = [
     [
       'labels that do not satisfy the selector',
       { labels: { tier: 'slow' } },
@@ -432,7 +432,7 @@ describe('provisionerOf', () => {
     })
 
     it('PROV-8 may report that it ended without effect', async () => {
-      const { clock, answer } = await begun((_reason, end) => end.reject(new NothingMade('undone')))
+      const { clock, answer } = await begun((_reason, end) => end.reject(new NotCreatedError('undone')))
       await clock.advance(600_000)
       expect(await answer).toMatchObject({ how: 'final', because: expect.stringContaining('600 s: undone') })
     })

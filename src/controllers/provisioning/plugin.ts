@@ -6,7 +6,7 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
 import { checkResult, existingVolume, namesItsSource, readableParts, type Wanted } from './plugin/check-result.ts'
-import type { AnyProvisionerPlugin, MadeVolume } from './plugin/contract.ts'
+import type { AnyProvisionerPlugin, ProvisionedVolume } from './plugin/contract.ts'
 import type { Meaning } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
 import { CallFailed, timedCalls, type Wait } from './plugin/timed-call.ts'
@@ -59,7 +59,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   ): Promise<Provisioned> {
     const { claim, volumeName } = given
     if (!plugin.find) return { is: 'failed', how: 'infeasible', because, isNotCalled: true }
-    let found: MadeVolume | undefined
+    let found: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
       found = await timed(wait, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
@@ -76,7 +76,12 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   }
 
   /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
-  async function accept(result: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
+  async function accept(
+    result: ProvisionedVolume,
+    wanted: Wanted,
+    volumeName: string,
+    wait: Wait,
+  ): Promise<Provisioned> {
     if (!namesItsSource(result)) {
       // The result does not identify a volume, so only the same request can determine what exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`

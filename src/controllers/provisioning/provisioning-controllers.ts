@@ -21,7 +21,7 @@ import {
   source,
   type WorkQueue,
 } from '../../runtime/index.ts'
-import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
+import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { Attempts } from './attempts.ts'
@@ -179,7 +179,7 @@ const hasNewOwner = (next: Volume, old: Volume): boolean => next.spec?.claimRef?
 const isRelevantVolumeChange = (next: Volume, old: Volume): boolean => stateOf(next) !== stateOf(old)
 
 function stateOf({ metadata, spec, status }: Volume): string {
-  const { [DELETION_REQUESTED]: _, ...annotations } = metadata.annotations ?? {}
+  const { [DELETION_REQUESTED_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {}
   return JSON.stringify([
     status?.phase,
     spec?.persistentVolumeReclaimPolicy,

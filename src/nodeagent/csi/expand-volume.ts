@@ -16,14 +16,14 @@ import { backoffMs } from '../../runtime/backoff.ts'
 import type { EventDetails, EventRecorder } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import {
-  completedOnNode,
-  failureText,
-  nodeFailed,
-  nodeInfeasible,
-  nodeStarted,
+  completedOnNodePatch,
+  failureMessage,
+  formatTime,
+  nodeFailedPatch,
+  nodeInfeasiblePatch,
+  nodeStartedPatch,
   resizeStateOf,
   type StatusPatch,
-  timeText,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { AgentMetrics } from '../metrics.ts'
@@ -119,9 +119,9 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     if (failed?.how === 'inUse') return undefined // retried after the next mount
     // Failed with a final error, and the request was lowered: let the controller choose the smaller size.
     if (failed?.how === 'final' && plan.reports === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
-      const message = failureText(`${plan.size} failed on the node, and the request was lowered`)
+      const message = failureMessage(`${plan.size} failed on the node, and the request was lowered`)
       known.failed = undefined
-      await save(plan.claim, nodeInfeasible({ message }, timeText(clock.nowMs())))
+      await save(plan.claim, nodeInfeasiblePatch({ message }, formatTime(clock.nowMs())))
       return undefined
     }
     const waitMs = known.notBeforeMs - clock.monotonicMs()
@@ -129,7 +129,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
     let claim = plan.claim
     if (plan.reports === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
-      const started = await save(claim, nodeStarted(), { isConditional: true })
+      const started = await save(claim, nodeStartedPatch(), { isConditional: true })
       if (!started) return undefined // conflict: the change wakes the pod
       claim = started
     }
@@ -189,21 +189,21 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${because}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
-    const failure = { message: failureText(because) }
-    const now = timeText(clock.nowMs())
+    const failure = { message: failureMessage(because) }
+    const now = formatTime(clock.nowMs())
     const reports = plan.reports !== 'nothing'
     if (isUncertain(error)) known.failed = { size: plan.size, how: 'uncertain' }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
       known.failed = { size: plan.size, how: 'inUse' }
-      if (reports) await save(plan.claim, nodeFailed(failure, now))
+      if (reports) await save(plan.claim, nodeFailedPatch(failure, now))
       return undefined
     } else if (plan.reports === 'state' && (isInfeasibleExpand(error) || isUnable)) {
       known.failed = undefined
-      await save(plan.claim, nodeInfeasible(failure, now))
+      await save(plan.claim, nodeInfeasiblePatch(failure, now))
       return undefined
     } else {
       known.failed = { size: plan.size, how: 'final' }
-      if (reports) await save(plan.claim, nodeFailed(failure, now))
+      if (reports) await save(plan.claim, nodeFailedPatch(failure, now))
     }
     const afterMs = backoffMs(RETRY, known.tries++, random)
     known.notBeforeMs = clock.monotonicMs() + afterMs
@@ -215,7 +215,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     const { namespace, name = '', uid } = claim.metadata
     let now = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
-      if (await save(now, completedOnNode(size), { isConditional: true })) return true
+      if (await save(now, completedOnNodePatch(size), { isConditional: true })) return true
       const read = await find(client, persistentVolumeClaimKind, { namespace, name })
       if (!read) return false
       now = read

@@ -13,7 +13,7 @@ import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { readCredentials } from '../../volumes/credentials.ts'
-import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
+import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
@@ -40,7 +40,7 @@ export interface MountDeps {
   readonly lock: KeyedLock
   /** Steps that this run of the agent has completed. */
   readonly done: StepsDone
-  node(): NodeFacts
+  node(): NodeIdentity
   /** Whether the pod still needs its volumes; checked between two steps. */
   isWanted(uid: string): boolean
 }

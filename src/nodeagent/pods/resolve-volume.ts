@@ -5,7 +5,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
-import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
+import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
 import { failedMount, waitingFor } from '../volume-problem.ts'
 import { sourceOf, type WantedVolume } from './wanted-volumes.ts'
@@ -18,7 +18,7 @@ export type ResolvedVolume =
 export interface ResolveDeps {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
-  node(): NodeFacts
+  node(): NodeIdentity
   /** Whether a mount record of the volume exists for the pod. */
   isOnRecord(uid: string, volume: string): boolean
 }

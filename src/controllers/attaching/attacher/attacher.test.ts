@@ -4,7 +4,7 @@ import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
-import { NODE_ID } from '../../../volumes/attachment-names.ts'
+import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
 import { type AttachingFixture, attachmentOn, createAttachingFixture, DRIVER, FINALIZER } from '../attaching.fixture.ts'
 
 let fixture: AttachingFixture
@@ -36,7 +36,7 @@ describe('publishing', () => {
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
       finalizers: [FINALIZER],
-      annotations: { [NODE_ID]: 'id-left' },
+      annotations: { [NODE_ID_ANNOTATION]: 'id-left' },
     })
     expect((await fixture.volume())?.metadata.finalizers).toContain(FINALIZER)
     expect(await attached()).toBe(false)

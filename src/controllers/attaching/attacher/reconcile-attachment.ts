@@ -11,7 +11,7 @@ import { ApiError, isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
-import { NODE_ID } from '../../../volumes/attachment-names.ts'
+import { NODE_ID_ANNOTATION } from '../../../volumes/attachment-names.ts'
 import { type Credentials, readCredentials } from '../../../volumes/credentials.ts'
 import { type Attachment, isBeingDeleted } from '../attachment-index.ts'
 import {
@@ -124,7 +124,7 @@ async function unpublishFromOldNode(
   signal: AbortSignal,
 ): Promise<void> {
   const { annotations = {}, finalizers = [] } = attachment.metadata
-  const before = annotations[NODE_ID]
+  const before = annotations[NODE_ID_ANNOTATION]
   if (before === undefined || before === nodeId || !finalizers.includes(finalizer)) return
   election?.assertStillLeader()
   const { timeoutMs } = settings
@@ -145,8 +145,8 @@ async function saveIntent(
     writes.push({ do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } })
   }
   const { name, uid, finalizers, annotations } = attachment.metadata
-  if (!finalizers?.includes(finalizer) || annotations?.[NODE_ID] !== nodeId) {
-    const body = { metadata: { uid, finalizers: [finalizer], annotations: { [NODE_ID]: nodeId } } }
+  if (!finalizers?.includes(finalizer) || annotations?.[NODE_ID_ANNOTATION] !== nodeId) {
+    const body = { metadata: { uid, finalizers: [finalizer], annotations: { [NODE_ID_ANNOTATION]: nodeId } } }
     writes.push({ do: 'patch', kind: volumeAttachmentKind, ref: { name }, patch: { type: 'strategic', body } })
   }
   if (writes.length === 0) return attachment
@@ -172,7 +172,7 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     if (!volume) throw volumeLost(source.persistentVolumeName ?? '')
     if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
     // The node ID at publish time: the node may have been deleted or recreated since.
-    const nodeId = attachment.metadata.annotations?.[NODE_ID] ?? nodeIdIn(nodeName, context)
+    const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdIn(nodeName, context)
     if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
     credentials = await credentialsForUnpublish(volume, context, signal)
     election?.assertStillLeader()

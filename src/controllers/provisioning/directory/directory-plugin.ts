@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { syncDirectory } from '../../../base/files.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import { defineProvisioner } from '../plugin/check-plugin.ts'
-import type { AnyProvisionerPlugin, ExistingVolume, MadeVolume } from '../plugin/contract.ts'
-import { Infeasible, NothingMade, TryAnotherNode } from '../plugin/failures.ts'
+import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume } from '../plugin/contract.ts'
+import { InfeasibleError, NotCreatedError, RescheduleError } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
 import { diskProblem, errorCode } from './disk-problem.ts'
 import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
@@ -50,7 +50,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
   const { node, log = silentLog } = options
   const root = typeof options.root === 'string' ? await openRoot(options.root) : options.root
 
-  const volumeAt = (path: string, sizeBytes: bigint, onDelete: string): MadeVolume => ({
+  const volumeAt = (path: string, sizeBytes: bigint, onDelete: string): ProvisionedVolume => ({
     sizeBytes,
     source: { hostPath: { path, type: 'Directory' } },
     annotations: { [ON_DELETE_ANNOTATION]: onDelete },
@@ -67,12 +67,12 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
 
     async provision({ volumeName, sizeBytes, parameters, selectedNode }) {
       if (node && selectedNode && selectedNode !== node) {
-        throw new TryAnotherNode(
+        throw new RescheduleError(
           `Directories are created on the node "${node}" only, but the selected node is "${selectedNode}".`,
         )
       }
       const path = directoryOf(root.path, volumeName)
-      if (!path) throw new Infeasible(`${JSON.stringify(volumeName)} cannot be the name of a volume directory.`)
+      if (!path) throw new InfeasibleError(`${JSON.stringify(volumeName)} cannot be the name of a volume directory.`)
       await root.check()
       await createDirectory(path, Number.parseInt(parameters.mode, 8))
       await syncDirectory(root.path)
@@ -111,7 +111,7 @@ async function createDirectory(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw new NothingMade(diskProblem('create', path, error))
+    if (errorCode(error) !== 'EEXIST') throw new NotCreatedError(diskProblem('create', path, error))
   }
   try {
     const directory = await open(path, DIRECTORY_ONLY)
@@ -123,7 +123,7 @@ async function createDirectory(path: string, mode: number): Promise<void> {
     }
   } catch (error) {
     if (['ENOTDIR', 'ELOOP'].includes(errorCode(error))) {
-      throw new Infeasible(`${path} exists and is not a directory. Remove it if it is not needed.`)
+      throw new InfeasibleError(`${path} exists and is not a directory. Remove it if it is not needed.`)
     }
     throw new Error(diskProblem('prepare', path, error))
   }

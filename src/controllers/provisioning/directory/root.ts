@@ -3,7 +3,7 @@
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
-import { NotReached } from '../plugin/failures.ts'
+import { UnreachableError } from '../plugin/failures.ts'
 import { diskProblem } from './disk-problem.ts'
 import { checkIsSameRoot, type RootIdentity, recordRoot } from './identity.ts'
 
@@ -25,10 +25,10 @@ export async function openRoot(given: string, identity?: RootIdentity): Promise<
     path,
     async check() {
       const now = await lstat(path, { bigint: true }).catch((error) => {
-        throw new NotReached(diskProblem('read', path, error))
+        throw new UnreachableError(diskProblem('read', path, error))
       })
       if (now.dev === dev && now.ino === ino) return
-      throw new NotReached(
+      throw new UnreachableError(
         `The volumes directory ${path} was unmounted or replaced since this process started. Nothing was changed. ` +
           'Mount it again; if it was replaced on purpose, restart this process.',
       )

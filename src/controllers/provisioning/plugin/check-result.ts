@@ -7,7 +7,7 @@ import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../../api/quantity.ts'
 import type { LabelSelectorObject } from '../../../api/selectors.ts'
 import type { NewVolume } from '../provisioner.ts'
-import type { ExistingVolume, MadeVolume, ProvisionRequest, VolumeSources } from './contract.ts'
+import type { ExistingVolume, ProvisionedVolume, ProvisionRequest, VolumeSources } from './contract.ts'
 import { satisfiesSelector } from './read-selector.ts'
 import { quoted, shortened } from './wording.ts'
 
@@ -21,7 +21,7 @@ export type CheckedResult =
   | { readonly is: 'valid'; readonly volume: NewVolume }
   | { readonly is: 'invalid'; readonly because: string }
 
-export function checkResult(result: MadeVolume, { request, selector, secrets }: Wanted): CheckedResult {
+export function checkResult(result: ProvisionedVolume, { request, selector, secrets }: Wanted): CheckedResult {
   const invalid = (because: string): CheckedResult => ({ is: 'invalid', because })
   const shape = shapeProblem(result)
   if (shape) return invalid(shape)
@@ -68,11 +68,11 @@ export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolum
 }
 
 /** Whether the result identifies a volume. */
-export const namesItsSource = (result: unknown): result is MadeVolume =>
+export const namesItsSource = (result: unknown): result is ProvisionedVolume =>
   isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
 /** An invalid result, as the argument of `delete`: fields of a wrong type are omitted. */
-export const readableParts = (result: MadeVolume, name: string): ExistingVolume => ({
+export const readableParts = (result: ProvisionedVolume, name: string): ExistingVolume => ({
   name,
   source: result.source,
   sizeBytes: isSize(result.sizeBytes) ? BigInt(result.sizeBytes) : 0n,
@@ -81,7 +81,7 @@ export const readableParts = (result: MadeVolume, name: string): ExistingVolume 
 })
 
 // Plugins may be written in JavaScript, so the compiler has not checked what they return.
-function shapeProblem(result: MadeVolume): string | undefined {
+function shapeProblem(result: ProvisionedVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
   if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, but must be a whole number above 0`
   for (const [what, value] of Object.entries({ labels, annotations })) {
@@ -130,7 +130,7 @@ const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
 const RESERVED_ANNOTATIONS = /^([^/]*\.)?kubernetes\.io\/|^([^/]*\.)?k8s\.io\//
 
 function isWithin(
-  reachableFrom: MadeVolume['reachableFrom'] = [],
+  reachableFrom: ProvisionedVolume['reachableFrom'] = [],
   allowed: ProvisionRequest['allowedTopologies'],
 ): boolean {
   if (allowed.length === 0) return true
@@ -140,7 +140,7 @@ function isWithin(
   )
 }
 
-function affinityOf(reachableFrom: NonNullable<MadeVolume['reachableFrom']>) {
+function affinityOf(reachableFrom: NonNullable<ProvisionedVolume['reachableFrom']>) {
   return {
     required: {
       nodeSelectorTerms: reachableFrom.map((place) => ({

@@ -30,7 +30,7 @@ export interface ProvisionerPlugin<
    * then finds the volume of the earlier call, completes it if necessary, and returns it.
    * Calls for different volumes run at once; calls for one volume do not.
    */
-  provision(request: ProvisionRequest<P, L>, call: Call): Promise<MadeVolume>
+  provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
   /** Deletes the storage of the volume. Succeeds if it does not exist. */
   delete(volume: ExistingVolume, call: Call): Promise<void>
   /**
@@ -40,7 +40,7 @@ export interface ProvisionerPlugin<
   find?(
     wanted: { readonly volumeName: string; readonly sizeBytes: bigint },
     call: Call,
-  ): Promise<MadeVolume | undefined>
+  ): Promise<ProvisionedVolume | undefined>
   /**
    * Whether the source of the volume is one that this provisioner creates. Volumes without the provisioned-by annotation
    * are deleted if this returns true; volumes with its annotation for which it returns false are left alone, with an
@@ -89,7 +89,7 @@ export interface ProvisionRequest<
   }
 }
 
-export interface MadeVolume {
+export interface ProvisionedVolume {
   /** Actual capacity: at least the requested one. */
   readonly sizeBytes: bigint | number
   /** How nodes access it: exactly one of the sources. */

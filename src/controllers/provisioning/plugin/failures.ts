@@ -5,32 +5,32 @@
 const MEANS: unique symbol = Symbol.for('stowage.dev/provisioner-failure')
 
 /** No volume exists, and the same request will fail again: retried rarely, and when the class is replaced. */
-export class Infeasible extends Error {
-  override readonly name = 'Infeasible'
+export class InfeasibleError extends Error {
+  override readonly name = 'InfeasibleError'
   readonly [MEANS] = 'infeasible'
 }
 
 /** No volume exists or is being created, so the claim can be deleted. The request is retried. */
-export class NothingMade extends Error {
-  override readonly name = 'NothingMade'
+export class NotCreatedError extends Error {
+  override readonly name = 'NotCreatedError'
   readonly [MEANS] = 'final'
 }
 
 /** No volume exists, because it cannot be on the selected node: the pod is rescheduled. */
-export class TryAnotherNode extends Error {
-  override readonly name = 'TryAnotherNode'
+export class RescheduleError extends Error {
+  override readonly name = 'RescheduleError'
   readonly [MEANS] = 'reschedule'
 }
 
 /** The storage was not reached: the result of earlier tries is unchanged. */
-export class NotReached extends Error {
-  override readonly name = 'NotReached'
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError'
   readonly [MEANS] = 'noChange'
 }
 
 /** The claim or volume is for another instance of this provisioner. No event is recorded. */
-export class NotMine extends Error {
-  override readonly name = 'NotMine'
+export class IgnoredError extends Error {
+  override readonly name = 'IgnoredError'
   readonly [MEANS] = 'ignored'
 }
 
