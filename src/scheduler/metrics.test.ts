@@ -1,21 +1,25 @@
 import { Registry } from 'prom-client'
 import { afterEach, expect, it } from 'vitest'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { createSchedulerMetrics } from './metrics.ts'
-import { gi, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
+import { gi, HOST, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
 
 let fixture: SchedulerFixture
 afterEach(() => fixture.stop())
 
-it('CAP-12 counts attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
+/** Starts a scheduler, and returns a function that reads one sample of its metrics. */
+async function startWithMetrics() {
   const registry = new Registry()
   fixture = await startSchedulerFixture({ schedulerMetrics: createSchedulerMetrics(registry) })
-  const value = async (line: string) =>
-    Number(
-      (await registry.metrics())
-        .split('\n')
-        .find((one) => one.startsWith(`${line} `))
-        ?.slice(line.length + 1) ?? 'NaN',
-    )
+  return async (sample: string): Promise<number> => {
+    const lines = (await registry.metrics()).split('\n')
+    const line = lines.find((text) => text.startsWith(`${sample} `))
+    return Number(line?.slice(sample.length + 1) ?? 'NaN')
+  }
+}
+
+it('CAP-12 counts attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
+  const value = await startWithMetrics()
   await fixture.createClass('local')
   await fixture.createNode('n1')
   await fixture.createPod('web')
@@ -38,4 +42,26 @@ it('CAP-12 counts attempts, pending pods and failed bindings under the names of 
   )
   fixture.storage.free.set('n1', gi(10))
   await fixture.until(() => fixture.nodeOf('db'), 'a node')
+})
+
+it('CAP-12 counts reservations and pending pods of the running scheduler only, after another leadership term', async () => {
+  const value = await startWithMetrics()
+  const reservations = () => value('stowage_scheduler_capacity_reservations')
+  const pendingPods = () => value('scheduler_pending_pods{queue="unschedulable"}')
+  await fixture.createDriver()
+  await fixture.createClass('local')
+  await fixture.createNode('n1')
+  await fixture.createCapacity('n1', { nodeTopology: { matchLabels: { [HOST]: 'n1' } }, capacity: '10Gi' })
+  fixture.storage.free.set('n1', gi(10))
+  await fixture.createClaim('data')
+  await fixture.createPod('db', { claims: ['data'] })
+  await fixture.until(() => fixture.nodeOf('db'), 'a node')
+  await fixture.createPod('big', { requests: { cpu: '999' } })
+  await fixture.until(() => fixture.message('big'), 'the reason')
+  expect([await reservations(), await pendingPods()]).toEqual([1, 1])
+
+  await fixture.client.delete(podKind, { namespace: 'default', name: 'big' })
+  await fixture.restart()
+  await fixture.settle()
+  expect([await reservations(), await pendingPods()]).toEqual([0, 0])
 })

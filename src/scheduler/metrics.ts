@@ -5,17 +5,16 @@ import type { SchedulingQueue } from './queue/queue.ts'
 export interface SchedulerMetrics {
   attempted(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
   volumeStageFailed(operation: 'predicate' | 'assume' | 'bind'): void
-  /** Read by the gauges when metrics are scraped. */
-  readonly queues: Set<Pick<SchedulingQueue, 'sizes'>>
-  readonly capacityReservations: Set<{ readonly size: number }>
+  /** Schedulers that are running. The gauges read them when metrics are scraped. */
+  readonly running: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>
 }
 
 const ATTEMPT_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1, 2, 4, 8, 16]
+const QUEUES = ['active', 'backoff', 'unschedulable'] as const
 
 export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   const registers = [registry]
-  const queues: SchedulerMetrics['queues'] = new Set()
-  const capacityReservations: SchedulerMetrics['capacityReservations'] = new Set()
+  const running: SchedulerMetrics['running'] = new Set()
   const attempts = new Counter({
     name: 'scheduler_schedule_attempts_total',
     help: 'Attempts to schedule a pod, by result: scheduled, unschedulable, error.',
@@ -41,8 +40,12 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     labelNames: ['queue'],
     registers,
     collect() {
-      for (const queue of queues)
-        for (const [name, size] of Object.entries(queue.sizes())) this.set({ queue: name }, size)
+      const pending = { active: 0, backoff: 0, unschedulable: 0 }
+      for (const { queue } of running) {
+        const sizes = queue.sizes()
+        for (const name of QUEUES) pending[name] += sizes[name]
+      }
+      for (const name of QUEUES) this.set({ queue: name }, pending[name])
     },
   })
   new Gauge({
@@ -50,9 +53,9 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     help: 'Volumes that are requested or created and not yet counted by a capacity report.',
     registers,
     collect() {
-      let all = 0
-      for (const { size } of capacityReservations) all += size
-      this.set(all)
+      let total = 0
+      for (const { reservations } of running) total += reservations
+      this.set(total)
     },
   })
   return {
@@ -61,7 +64,6 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
       seconds.observe({ result, profile }, took)
     },
     volumeStageFailed: (operation) => stages.inc({ operation }),
-    queues,
-    capacityReservations,
+    running,
   }
 }

@@ -3,7 +3,7 @@
 import { allGatesOn, type FeatureGates } from '../api/feature-gates.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
-import { createEventRecorder, type EventRecorder } from '../runtime/index.ts'
+import { createEventRecorder, type EventRecorder, type Runnable } from '../runtime/index.ts'
 import { ClusterState } from './cluster/cluster-state.ts'
 import { createConditionReporter } from './condition-reporter.ts'
 import { createDirectPlacement } from './direct-placement.ts'
@@ -32,7 +32,7 @@ export interface SchedulerOptions extends ControllerDeps {
   readonly events?: EventRecorder
 }
 
-export interface Scheduler {
+export interface Scheduler extends Runnable {
   /** Every pod without a node, and why it has none. */
   queuedPods(): QueuedPodStatus[]
   /** Scheduling attempts so far. Events that make no pod schedulable cause none. */
@@ -98,7 +98,6 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     rotation: { startAt: 0 },
   }
   const direct = createDirectPlacement({ ...options, ...caches })
-  metrics?.queues.add(queue)
 
   async function scheduleAll(signal: AbortSignal): Promise<void> {
     const binding = new Set<Promise<void>>()
@@ -149,20 +148,30 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     }
   }
 
+  const measured = {
+    queue,
+    get reservations() {
+      return plugins.reduce((sum, plugin) => sum + (plugin.reservations ?? 0), 0)
+    },
+  }
+
   return {
+    queues: [direct.queue],
     queuedPods: () => queue.statuses(),
     get attempts() {
       return queue.attempts
     },
     get reservations() {
-      return plugins.reduce((sum, plugin) => sum + (plugin.reservations ?? 0), 0)
+      return measured.reservations
     },
     async run(signal) {
+      metrics?.running.add(measured)
       const recording = new AbortController()
       const recorded = options.events ? undefined : events.run(recording.signal)
       try {
         await Promise.all([schedule(signal), direct.run(signal)])
       } finally {
+        metrics?.running.delete(measured)
         recording.abort()
         await recorded
       }

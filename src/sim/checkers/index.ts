@@ -29,11 +29,6 @@ export interface CheckersOptions {
   readonly system: System
   readonly view: View
   readonly users: Pick<Users, 'acknowledged'>
-  /**
-   * Whether the scheduler may hold no capacity reservation at rest. Default true. Known defect: in seed 13 of the mixed
-   * workload one reservation stays after all claims are settled, so the engine checks this in the scheduling workload only.
-   */
-  readonly checksReservations?: boolean
   /** Whether a process watches over the network, to check watches. Default true. */
   readonly hasObserver?: boolean
   report(rule: string, text: string): void
@@ -54,7 +49,7 @@ export interface Checkers {
 const REPORTED_MAX = 10
 
 export function createCheckers(options: CheckersOptions): Checkers {
-  const { system, view, users, hasObserver = true, checksReservations = true } = options
+  const { system, view, users, hasObserver = true } = options
   const reported = new Map<Rule, number>()
   const deletionRequests = createDeletionRequests()
   const exemptions = createExemptions(system, view, deletionRequests.includes)
@@ -100,7 +95,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
         ...retries.problems(),
         ...(await metricProblems(system)),
         ...(await gaugeProblems(system, view)),
-        ...(checksReservations ? await reservationProblems(system, view) : []),
+        ...(await reservationProblems(system, view)),
       ]
       for (const { rule, text } of found) context.report(rule, text)
     },

@@ -80,13 +80,7 @@ async function run(
   await answerTo(world, createInitialObjects(cluster.direct()!), 'the initial objects')
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: world.note })
-  const checkers = createCheckers({
-    system,
-    view,
-    users,
-    report,
-    checksReservations: plan.workload === 'scheduling',
-  })
+  const checkers = createCheckers({ system, view, users, report })
   around = checkers.aroundClient
   const operations: Record<string, number> = {}
   system.onEnd((process, error) => {

@@ -59,7 +59,6 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
           onFreed: (driver) => emit({ on: 'pluginState', keys: [driverKey(driver)] }),
         })
       : undefined
-  if (reservations) metrics?.capacityReservations.add(reservations)
   // While the feature gate is off no capacity is known, and none is required.
   const tracksCapacity = (driver: string) =>
     capacities?.synced === true && drivers.get(driver)?.spec.storageCapacity === true
