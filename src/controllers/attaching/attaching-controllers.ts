@@ -1,8 +1,8 @@
 // The attach-detach controllers: one creates and deletes the VolumeAttachments of each volume (reconcile-volume.ts), one
-// keeps status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes them.
-//   a volume is woken by itself, its attachments, claim, pods and driver, and by what it waits for: a node that becomes
-//            ready, unmounts or is created, or free capacity on a full node
-//   a node is woken by its attachments and its own list
+// updates status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes volumes.
+//   A volume is reconciled when it, its attachments, claim, pods or driver change, when a node that it waits for is
+//   created, becomes ready or unmounts the volume, and when a full node has capacity again.
+//   A node is reconciled when its attachments or its status.volumesAttached change.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -38,25 +38,25 @@ import {
 } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import { COMPONENT } from './events.ts'
-import { Memory } from './memory.ts'
 import type { AttachingMetrics } from './metrics.ts'
 import { isMounted, isNodeStateChanged, isOutOfService, isReady } from './node-state.ts'
 import { claimsAtNode, needsVolumes } from './pod-use.ts'
 import { PODS_BY_CLAIM } from './read-volume.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
 import { reportAttached } from './report-attached.ts'
+import { VolumeStates } from './volume-state.ts'
 
 export interface AttachingDeps extends ControllerDeps {
   readonly options?: AttachingOptions
   readonly attachingMetrics?: AttachingMetrics
-  /** Run by its creator. Absent: the controllers create and run their own. */
+  /** Must be run by the caller. By default the controllers create and run a recorder. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
 export interface AttachingOptions {
   /**
-   * A volume that no pod needs on a node that is not ready is detached after this time, even if it may still be mounted
-   * there. Infinity: never. Default 6 minutes.
+   * Time after which an unneeded volume is detached from a node that is not ready, even if the volume may still be
+   * mounted. Infinity disables force-detach. Default 6 minutes.
    */
   readonly forceDetachAfterMs?: number
 }
@@ -67,16 +67,18 @@ export interface AttachingControllers {
 }
 
 const FORCE_DETACH_AFTER_MS = 360_000
-/** Reconciles are short; many at once fill the store's group commits. */
+/** Reconciles are short, and concurrent ones share the group commits of the store. */
 const WORKERS = 64
 
 export function createAttachingControllers(deps: AttachingDeps): AttachingControllers {
   const { client, caches, clock, random, log, metrics, attachingMetrics, options = {} } = deps
-  const ownEvents = deps.events ? undefined : createEventRecorder({ client, clock, random, log, component: COMPONENT })
+  const eventRecorder = deps.events
+    ? undefined
+    : createEventRecorder({ client, clock, random, log, component: COMPONENT })
   const context: AttachingContext = {
     client,
     clock,
-    events: deps.events ?? ownEvents!,
+    events: deps.events ?? eventRecorder!,
     metrics: attachingMetrics,
     pods: caches.of(podKind),
     claims: caches.of(persistentVolumeClaimKind),
@@ -85,11 +87,11 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     nodes: caches.of(nodeKind),
     csiNodes: caches.of(csiNodeKind),
     drivers: caches.of(csiDriverKind),
-    memory: new Memory(),
-    leaving: new WeakSet(),
+    states: new VolumeStates(),
+    detaching: new WeakSet(),
     forceDetachAfterMs: options.forceDetachAfterMs ?? FORCE_DETACH_AFTER_MS,
   }
-  const { pods, claims, volumes, attachments, nodes, csiNodes, drivers, memory } = context
+  const { pods, claims, volumes, attachments, nodes, csiNodes, drivers, states } = context
   pods.addIndex(PODS_BY_CLAIM, claimsAtNode)
   indexVolumes(volumes)
   indexAttachments(attachments)
@@ -104,7 +106,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
       source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBindingChanged }),
       source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUseChanged }),
       source({ cache: nodes, keysOf: (node) => volumesAffectedByNode(node, context), matters: isNodeStateChanged }),
-      source({ cache: csiNodes, keysOf: ({ metadata: { name } }) => memory.waitingFor(capacityOf(name)) }),
+      source({ cache: csiNodes, keysOf: ({ metadata: { name } }) => states.volumesWaitingFor(capacityOfNode(name)) }),
       source({
         cache: drivers,
         keysOf: ({ metadata: { name } }) => volumesOfDriver(volumes, name).map(keyOfObject),
@@ -118,7 +120,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     name: 'node-attached-volumes',
     sources: [
       source({ cache: attachments, keysOf: ({ spec }) => [spec.nodeName], matters: isAttachedChanged }),
-      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isListChanged }),
+      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isVolumesAttachedChanged }),
       source({
         cache: volumes,
         keysOf: ({ metadata: { name } }) =>
@@ -134,21 +136,21 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
-      const stopCounting = attachingMetrics?.count(context)
+      const stopCollecting = attachingMetrics?.collectFrom(context)
       try {
-        await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
+        await Promise.all([...controllers.map((controller) => controller.run(signal)), eventRecorder?.run(signal)])
       } finally {
-        stopCounting?.()
+        stopCollecting?.()
       }
     },
   }
 }
 
-const capacityOf = (nodeName: string) => ({ what: 'capacity', nodeName }) as const
+const capacityOfNode = (nodeName: string) => ({ kind: 'capacity', nodeName }) as const
 
-const affectedVolumes = (attachment: Attachment, { memory }: AttachingContext): ObjectKey[] => [
+const affectedVolumes = (attachment: Attachment, { states }: AttachingContext): ObjectKey[] => [
   ...volumeNamesOf(attachment),
-  ...memory.waitingFor(capacityOf(attachment.spec.nodeName)),
+  ...states.volumesWaitingFor(capacityOfNode(attachment.spec.nodeName)),
 ]
 
 const volumeNamesOfClaim = ({ spec }: Readonly<PersistentVolumeClaim>): ObjectKey[] =>
@@ -160,13 +162,16 @@ const volumesOfPod = (pod: Readonly<Pod>, { claims }: AttachingContext): ObjectK
     return claim ? volumeNamesOfClaim(claim) : []
   })
 
-/** A ready node that still has a volume mounted does not wake it; an out-of-service node wakes all its volumes. */
+/**
+ * Returns the waiting volumes that a change of the node affects: all if it is not ready, only unmounted ones if it is
+ * ready. For an out-of-service node, also all attached volumes.
+ */
 function volumesAffectedByNode(
   node: Readonly<Stored<Node>>,
-  { memory, volumes, attachments }: AttachingContext,
+  { states, volumes, attachments }: AttachingContext,
 ): ObjectKey[] {
   const { name: nodeName } = node.metadata
-  const waiting = memory.waitingFor({ what: 'node', nodeName })
+  const waiting = states.volumesWaitingFor({ kind: 'node', nodeName })
   if (isOutOfService(node)) return [...waiting, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
   if (!isReady(node)) return [...waiting]
   return waiting.filter((name) => {
@@ -190,5 +195,5 @@ const useOf = (pod: Readonly<Pod>): string => `${needsVolumes(pod, false)} ${nee
 const isAttachedChanged = (next: Attachment, old: Attachment): boolean =>
   isAttached(next) !== isAttached(old) || isBeingDeleted(next) !== isBeingDeleted(old)
 
-const isListChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+const isVolumesAttachedChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   JSON.stringify(next.status?.volumesAttached) !== JSON.stringify(old.status?.volumesAttached)

@@ -1,5 +1,5 @@
 // Fixture of the attach-detach tests: an API server, a fake CSI driver, simulated node agents, and controller processes
-// that can be stopped or killed at any call they make. Violated invariants are collected in `violations`.
+// that can be stopped, or killed at any call that they make. `violations` collects violated invariants.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -19,6 +19,7 @@ import { createServerFixture, type ServerFixture } from '../../apiserver/server.
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
+import { VolumeCapability_AccessMode_Mode as AccessMode } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
@@ -32,11 +33,11 @@ export const NODES = ['left', 'right'] as const
 
 export const attachmentOn = (nodeName: string, handle = 'vol-data') =>
   attachmentNameOf({ driver: DRIVER, handle, nodeName })
-export const inUseName = (handle = 'vol-data') => attachedVolumeNameOf({ driver: DRIVER, handle })
+export const attachedName = (handle = 'vol-data') => attachedVolumeNameOf({ driver: DRIVER, handle })
 
 export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept'> {
-  /** Default: both, in one process. */
-  readonly only?: 'controllers' | 'attacher'
+  /** The component to run. By default both run in one process. */
+  readonly component?: 'controllers' | 'attacher'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
@@ -58,7 +59,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
   const violations: string[] = []
-  const recorded: (EventDetails & { readonly about: string })[] = []
+  const recorded: (EventDetails & { readonly objectName: string })[] = []
   const driver = checkedDriver(fake, violations)
   const facts = await driverFacts(driver)
   const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
@@ -81,20 +82,20 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   }
 
   async function start(options: StartOptions = {}) {
-    const life = createCrashInjector(options.killAt)
-    const own = processClient(client, life, options.isAtomic ?? true, options.intercept)
-    const watching = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
-    const caches = createCacheSet({ client: watching, clock: server.clock, random: () => 0.5 })
+    const injector = createCrashInjector(options.killAt)
+    const controllerClient = processClient(client, injector, options.isAtomic ?? true, options.intercept)
+    const watchingClient = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
+    const caches = createCacheSet({ client: watchingClient, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // one listener per running reconcile
-    const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
+    const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: EventDetails) => {
-        if (!life.hasCrashed) recorded.push({ ...event, about: metadata.name ?? '' })
+        if (!injector.hasCrashed) recorded.push({ ...event, objectName: metadata.name ?? '' })
       },
     }
-    const parts = [
-      ...(options.only === 'attacher'
+    const components = [
+      ...(options.component === 'attacher'
         ? []
         : [
             createAttachingControllers({
@@ -104,25 +105,32 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
               attachingMetrics: options.metrics,
             }),
           ]),
-      ...(options.only === 'controllers'
+      ...(options.component === 'controllers'
         ? []
-        : [createAttacher({ ...deps, driver: mortalDriver(driver, life), facts, options: options.attacher ?? {} })]),
+        : [
+            createAttacher({
+              ...deps,
+              driver: crashableDriver(driver, injector),
+              facts,
+              options: options.attacher ?? {},
+            }),
+          ]),
     ]
-    const running = Promise.all(parts.map((part) => part.run(abort.signal)))
-    life.onCrash(() => void caches.stop())
+    const running = Promise.all(components.map((component) => component.run(abort.signal)))
+    injector.onCrash(() => void caches.stop())
     const stop = async () => {
       abort.abort()
-      if (!life.hasCrashed) await running
+      if (!injector.hasCrashed) await running
       await caches.stop()
     }
     stops.push(stop)
     return {
-      calls: life.calls,
-      get isDead() {
-        return life.hasCrashed
+      calls: injector.calls,
+      get hasCrashed() {
+        return injector.hasCrashed
       },
       standing: (key: string) =>
-        parts.flatMap(({ queues }) => queues.map((queue) => queue.standing(key))).find(Boolean),
+        components.flatMap(({ queues }) => queues.map((queue) => queue.standing(key))).find(Boolean),
       stop,
     }
   }
@@ -170,29 +178,29 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   const deletePod = (name: string) =>
     client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }).catch(() => undefined)
 
-  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const orUndefined = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
 
   /** One pass of the node agents: unmount, report volumesInUse, mount attached volumes. */
-  async function agents(stopped: readonly string[] = []): Promise<void> {
-    for (const nodeName of NODES) if (!stopped.includes(nodeName)) await agent(nodeName)
+  async function runAgents(stopped: readonly string[] = []): Promise<void> {
+    for (const nodeName of NODES) if (!stopped.includes(nodeName)) await runAgent(nodeName)
   }
 
-  async function agent(nodeName: string): Promise<void> {
-    const node = await found(client.get(nodeKind, { name: nodeName }))
+  async function runAgent(nodeName: string): Promise<void> {
+    const node = await orUndefined(client.get(nodeKind, { name: nodeName }))
     if (!node) return
     const mounted = mounts.get(nodeName)!
-    const desired = await desiredAt(nodeName)
+    const desired = await desiredVolumesOn(nodeName)
     for (const name of [...mounted]) if (!desired.has(name)) mounted.delete(name)
     const attached = new Set(node.status?.volumesAttached?.map(({ name }) => name))
     const toMount = [...desired].filter((name) => attached.has(name))
     const inUse = [...new Set([...mounted, ...toMount])].sort()
     if (inUse.join() !== (node.status?.volumesInUse ?? []).join()) {
-      const written: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
+      const updated: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
         volumesInUse: inUse.length > 0 ? inUse : null,
       })
-      // Mount only volumes that are still attached after volumesInUse was written.
-      const still = new Set(written.status?.volumesAttached?.map(({ name }) => name))
-      for (const name of toMount) if (still.has(name)) mount(nodeName, name)
+      // A volume may have been detached before volumesInUse was written.
+      const stillAttached = new Set(updated.status?.volumesAttached?.map(({ name }) => name))
+      for (const name of toMount) if (stillAttached.has(name)) mount(nodeName, name)
     } else for (const name of toMount) mount(nodeName, name)
   }
 
@@ -204,24 +212,26 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     }
   }
 
-  async function desiredAt(nodeName: string): Promise<Set<string>> {
+  async function desiredVolumesOn(nodeName: string): Promise<Set<string>> {
     const pods = (await client.list(podKind)).items.filter(({ spec }) => spec?.nodeName === nodeName)
-    const names = pods.flatMap(({ spec }) => spec?.volumes ?? []).map((one) => one.persistentVolumeClaim?.claimName)
-    return new Set(names.map((name) => inUseName(`vol-${name}`)))
+    const names = pods
+      .flatMap(({ spec }) => spec?.volumes ?? [])
+      .map((volume) => volume.persistentVolumeClaim?.claimName)
+    return new Set(names.map((name) => attachedName(`vol-${name}`)))
   }
 
-  /** The node IDs where the driver has published a volume. */
+  /** Returns the IDs of the nodes on which the driver has published a volume. */
   const publishedOn = (handle = 'vol-data'): string[] => Object.keys(fake.state.volumes[handle]?.attachments ?? {})
 
-  /** Every published volume needs an attachment with the attacher's finalizer. */
+  /** Checks that every published volume has an attachment with the attacher's finalizer. */
   async function checkFinalizers(): Promise<void> {
     const attachments = await fixture.attachments()
     for (const volume of Object.values(fake.state.volumes)) {
       for (const nodeId of Object.keys(volume.attachments)) {
         const name = attachmentOn(nodeId.slice('id-'.length), volume.id)
-        const held = attachments.find(({ metadata }) => metadata.name === name)?.metadata.finalizers
-        if (!held?.includes(FINALIZER))
-          violations.push(`${volume.id} is published on ${nodeId} without an attachment that holds it`)
+        const finalizers = attachments.find(({ metadata }) => metadata.name === name)?.metadata.finalizers
+        if (!finalizers?.includes(FINALIZER))
+          violations.push(`${volume.id} is published on ${nodeId} without an attachment that has the finalizer`)
       }
     }
   }
@@ -232,7 +242,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     fake,
     violations,
     events: recorded,
-    reasons: () => recorded.map(({ reason }) => reason),
+    eventReasons: () => recorded.map(({ reason }) => reason),
     mounts,
     start,
     aVolume,
@@ -240,24 +250,24 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
     deletePod,
     setReady,
     patchStatus,
-    agents,
+    runAgents,
     publishedOn,
     checkFinalizers,
-    aDriverObject: (attachRequired: boolean) =>
+    aCSIDriver: (attachRequired: boolean) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { attachRequired } } as never),
     attachments: async (): Promise<readonly Readonly<VolumeAttachment>[]> =>
       (await client.list(volumeAttachmentKind)).items,
     attachment: (nodeName: string, handle?: string): Promise<Readonly<VolumeAttachment> | undefined> =>
-      found(client.get(volumeAttachmentKind, { name: attachmentOn(nodeName, handle) })),
-    node: (name: string): Promise<Readonly<Node> | undefined> => found(client.get(nodeKind, { name })),
+      orUndefined(client.get(volumeAttachmentKind, { name: attachmentOn(nodeName, handle) })),
+    node: (name: string): Promise<Readonly<Node> | undefined> => orUndefined(client.get(nodeKind, { name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
-      found(client.get(persistentVolumeKind, { name })),
+      orUndefined(client.get(persistentVolumeKind, { name })),
     /** Runs the event loop and advances the clock until the condition holds. */
-    async until(condition: () => unknown, what: string, doing?: () => Promise<void>) {
+    async until(condition: () => unknown, description: string, meanwhile?: () => Promise<void>) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 10 === 9) await doing?.()
+        if (turn % 10 === 9) await meanwhile?.()
         if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
@@ -265,7 +275,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
         null,
         1,
       )
-      throw new Error(`still waiting for: ${what}; ${state}`)
+      throw new Error(`still waiting for: ${description}; ${state}`)
     },
     /** Runs everything that is ready, without advancing the clock. */
     async settle() {
@@ -293,9 +303,15 @@ function delayWatch(client: Client, beforeEvent: () => Promise<void>): Client {
   }
 }
 
+const MULTI_NODE_MODES: readonly number[] = [
+  AccessMode.MULTI_NODE_READER_ONLY,
+  AccessMode.MULTI_NODE_SINGLE_WRITER,
+  AccessMode.MULTI_NODE_MULTI_WRITER,
+]
+
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** A CSI client of the fake that records a violation when a single-node volume is published on a second node. */
+/** Returns a CSI client of the fake that records a violation when a single-node volume is published on a second node. */
 function checkedDriver(fake: FakeDriver, violations: string[]): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('id-left') }
   return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
@@ -309,14 +325,15 @@ function checkedDriver(fake: FakeDriver, violations: string[]): CsiDriver {
     nodeId: string
     volumeCapability: { accessMode: { mode: number } }
   }) {
-    const others = Object.keys(fake.state.volumes[request.volumeId]?.attachments ?? {})
-    const isElsewhere = others.some((nodeId) => nodeId !== request.nodeId)
-    const isMultiNode = [3, 4, 5].includes(request.volumeCapability.accessMode.mode)
-    if (isElsewhere && !isMultiNode) violations.push(`${request.volumeId}: ${request.nodeId} while it is on ${others}`)
+    const publishedNodeIds = Object.keys(fake.state.volumes[request.volumeId]?.attachments ?? {})
+    const isPublishedOnOtherNode = publishedNodeIds.some((nodeId) => nodeId !== request.nodeId)
+    const isMultiNode = MULTI_NODE_MODES.includes(request.volumeCapability.accessMode.mode)
+    if (!isPublishedOnOtherNode || isMultiNode) return
+    violations.push(`${request.volumeId} is published on ${request.nodeId} and on ${publishedNodeIds}`)
   }
 }
 
-function mortalDriver(driver: CsiDriver, life: ReturnType<typeof createCrashInjector>): CsiDriver {
+function crashableDriver(driver: CsiDriver, injector: ReturnType<typeof createCrashInjector>): CsiDriver {
   const methods = ['controllerPublishVolume', 'controllerUnpublishVolume'] as const
-  return { ...driver, controller: life.wrapAll(driver.controller, methods) }
+  return { ...driver, controller: injector.wrapAll(driver.controller, methods) }
 }

@@ -1,4 +1,4 @@
-// Controllers and attacher together: from a pod on a node to a published volume, and back.
+// Runs the attach-detach controllers and the attacher together: pods on nodes cause volumes to be published and unpublished.
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
@@ -9,11 +9,11 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import { unavailable } from '../../api/status-error.ts'
 import {
   type AttachingFixture,
+  attachedName,
   attachmentOn,
   createAttachingFixture,
   DRIVER,
   FINALIZER,
-  inUseName,
 } from './attaching.fixture.ts'
 import { createAttachingMetrics } from './metrics.ts'
 
@@ -24,13 +24,13 @@ afterEach(async () => {
 })
 
 const isAttachedTo = async (nodeName: string) => (await fixture.attachment(nodeName))?.status?.attached === true
-const isMountedOn = (nodeName: string) => fixture.mounts.get(nodeName)!.has(inUseName())
+const isMountedOn = (nodeName: string) => fixture.mounts.get(nodeName)!.has(attachedName())
 
-async function mountedOn(nodeName: string): Promise<void> {
+async function waitUntilMounted(nodeName: string): Promise<void> {
   await fixture.until(
     () => isMountedOn(nodeName),
     `the volume on ${nodeName}`,
-    () => fixture.agents(),
+    () => fixture.runAgents(),
   )
 }
 
@@ -48,11 +48,11 @@ describe('a pod on a node', () => {
     })
     expect((await fixture.volume())?.metadata.finalizers).toContain('external-attacher/disks-example-com')
     expect(fixture.publishedOn()).toEqual(['id-left'])
-    await mountedOn('left')
-    expect((await fixture.node('left'))?.status?.volumesAttached).toEqual([{ name: inUseName(), devicePath: '' }])
+    await waitUntilMounted('left')
+    expect((await fixture.node('left'))?.status?.volumesAttached).toEqual([{ name: attachedName(), devicePath: '' }])
     expect(fixture.events).toEqual([
       {
-        about: 'web',
+        objectName: 'web',
         type: 'Normal',
         reason: 'SuccessfulAttachVolume',
         message: 'AttachVolume.Attach succeeded for volume "data"',
@@ -65,20 +65,20 @@ describe('a pod on a node', () => {
     await fixture.aVolume()
     const process = await fixture.start()
     await fixture.aPod('web', 'left')
-    await mountedOn('left')
+    await waitUntilMounted('left')
     await fixture.deletePod('web')
     await fixture.settle()
     expect(process.standing('data')).toMatchObject({ is: 'stuck', because: 'node left still has the volume mounted' })
     expect((await fixture.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
-    await fixture.agents()
+    await fixture.runAgents()
     await fixture.until(async () => (await fixture.attachments()).length === 0, 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
     await fixture.settle()
     expect((await fixture.node('left'))?.status?.volumesAttached).toBeUndefined()
   })
 
-  it('SYS-18 no longer needs its volume once it has terminated', async () => {
+  it('SYS-18 gets its volume detached after it has terminated', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.start()
@@ -104,7 +104,7 @@ describe('a pod on a node', () => {
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
   })
 
-  it('SYS-18 waits for its node to exist', async () => {
+  it('SYS-18 gets its volume attached only after its node was created', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     const process = await fixture.start()
@@ -115,26 +115,26 @@ describe('a pod on a node', () => {
     await fixture.until(async () => (await fixture.attachments()).length === 1, 'the attachment')
   })
 
-  it('SYS-18 gets one event per failure of the driver', async () => {
+  it('SYS-18 gets one event for each failure of the driver', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     fixture.fake.script.setRules([
-      { method: 'ControllerPublishVolume', times: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'no cable' } },
+      { method: 'ControllerPublishVolume', times: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'device is busy' } },
     ])
     await fixture.start({ attacher: { retryIntervalStartMs: 4_000 } })
     await fixture.aPod('web', 'left')
     await fixture.until(() => isAttachedTo('left'), 'the attachment')
     await fixture.settle()
-    expect(fixture.reasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
+    expect(fixture.eventReasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
     expect(fixture.events[0]?.message).toBe(
-      'AttachVolume.Attach failed for volume "data" : rpc error: code = Internal desc = no cable',
+      'AttachVolume.Attach failed for volume "data" : rpc error: code = Internal desc = device is busy',
     )
     expect((await fixture.attachment('left'))?.status?.attachError).toBeUndefined()
   })
 
-  it('SYS-18 needs no attachment if attachRequired is false', async () => {
+  it('SYS-18 gets no attachment if attachRequired is false', async () => {
     fixture = await createAttachingFixture()
-    await fixture.aDriverObject(false)
+    await fixture.aCSIDriver(false)
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
@@ -144,12 +144,12 @@ describe('a pod on a node', () => {
 })
 
 describe('a single-node volume', () => {
-  it('SYS-18 is attached to the second node after it was detached from the first, with an event', async () => {
+  it('SYS-18 is attached to a second node only after it was detached from the first, and the second pod gets an event', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     const process = await fixture.start()
     await fixture.aPod('first', 'left')
-    await mountedOn('left')
+    await waitUntilMounted('left')
     await fixture.aPod('second', 'right')
     await fixture.settle()
     expect(await fixture.attachment('right')).toBeUndefined()
@@ -157,7 +157,7 @@ describe('a single-node volume', () => {
       'volume data is attached to node left and can be attached to one node only',
     )
     expect(fixture.events.at(-1)).toEqual({
-      about: 'second',
+      objectName: 'second',
       type: 'Warning',
       reason: 'FailedAttachVolume',
       message: 'Multi-Attach error for volume "data" Volume is already used by pod(s) first',
@@ -167,10 +167,10 @@ describe('a single-node volume', () => {
     expect(fixture.events).toHaveLength(eventsBefore)
 
     await fixture.deletePod('first')
-    await mountedOn('right')
+    await waitUntilMounted('right')
     expect(isMountedOn('left')).toBe(false)
     expect(fixture.publishedOn()).toEqual(['id-right'])
-    expect(fixture.reasons().at(-1)).toBe('SuccessfulAttachVolume')
+    expect(fixture.eventReasons().at(-1)).toBe('SuccessfulAttachVolume')
   })
 
   it('SYS-18 is attached to the node of the older of two pods', async () => {
@@ -192,12 +192,12 @@ describe('a single-node volume', () => {
     await fixture.aPod('web', 'left')
     await fixture.until(() => isAttachedTo('left'), 'the attachment')
     await fixture.server.post('/apis/storage.k8s.io/v1/volumeattachments', {
-      metadata: { name: 'by-hand' },
+      metadata: { name: 'user-created' },
       spec: { attacher: DRIVER, nodeName: 'right', source: { persistentVolumeName: 'data' } },
     })
     await fixture.until(
       async () =>
-        (await fixture.attachments()).find(({ metadata }) => metadata.name === 'by-hand')?.status?.attachError,
+        (await fixture.attachments()).find(({ metadata }) => metadata.name === 'user-created')?.status?.attachError,
       'the rejection',
     )
     expect(fixture.publishedOn()).toEqual(['id-left'])
@@ -206,34 +206,34 @@ describe('a single-node volume', () => {
     await fixture.until(() => fixture.publishedOn().join() === 'id-right', 'the user-created attachment')
   })
 
-  it('SYS-18 stays on its node if the response to the create was lost', async () => {
+  it('SYS-18 stays on its node if the response to the create request was lost', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    let isLost = false
-    let show = () => {}
-    const isShown = new Promise<void>((resolve) => {
-      show = resolve
+    let isResponseLost = false
+    let deliverEvents = () => {}
+    const eventsDelivered = new Promise<void>((resolve) => {
+      deliverEvents = resolve
     })
     await fixture.start({
       async intercept(verb, args) {
-        if (verb !== 'create' || isLost) return
-        isLost = true
+        if (verb !== 'create' || isResponseLost) return
+        isResponseLost = true
         await fixture.client.create(args[0], args[1])
         await fixture.deletePod('first')
         await fixture.aPod('second', 'right')
         throw unavailable('no response')
       },
       beforeEvent: async () => {
-        if (isLost) await isShown
+        if (isResponseLost) await eventsDelivered
       },
     })
     await fixture.aPod('first', 'left')
-    await fixture.until(() => isLost, 'the lost response')
+    await fixture.until(() => isResponseLost, 'the lost response')
     await fixture.settle()
     await fixture.server.clock.advance(10_000)
     await fixture.settle()
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['left'])
-    show()
+    deliverEvents()
     await fixture.until(() => isAttachedTo('right'), 'the attachment of the second pod')
     expect((await fixture.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
@@ -250,7 +250,7 @@ it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
 })
 
 describe('limits', () => {
-  it('SYS-18 respects the driver’s volume limit of a node', async () => {
+  it('SYS-18 attaches no more volumes to a node than the driver allows', async () => {
     fixture = await createAttachingFixture()
     const names = ['v1', 'v2', 'v3', 'v4', 'v5']
     for (const name of names) await fixture.aVolume(name)
@@ -266,13 +266,13 @@ describe('limits', () => {
     expect(waiting).toHaveLength(3)
     expect(waiting[0]?.message).toContain("node left has reached the driver's limit of 2 volumes")
 
-    const [one] = await fixture.attachments()
-    await fixture.deletePod(`of-${one?.spec.source.persistentVolumeName}`)
+    const [deleted] = await fixture.attachments()
+    await fixture.deletePod(`of-${deleted?.spec.source.persistentVolumeName}`)
     await fixture.until(
       async () =>
         (await fixture.attachments()).length === 2 &&
-        (await fixture.attachments()).every(({ metadata }) => metadata.uid !== one?.metadata.uid),
-      'the next one',
+        (await fixture.attachments()).every(({ metadata }) => metadata.uid !== deleted?.metadata.uid),
+      'the next attachment',
     )
     await fixture.settle()
     expect(await fixture.attachments()).toHaveLength(2)
@@ -282,19 +282,19 @@ describe('limits', () => {
 describe('a lost node', () => {
   const MINUTE_MS = 60_000
 
-  async function mountedThenLost() {
+  async function mountAndLoseNode() {
     fixture = await createAttachingFixture()
     const registry = new Registry()
     await fixture.aVolume()
     const process = await fixture.start({ metrics: createAttachingMetrics(registry) })
     await fixture.aPod('web', 'left')
-    await mountedOn('left')
+    await waitUntilMounted('left')
     await fixture.setReady('left', 'Unknown')
     return { process, registry }
   }
 
   it('SYS-18 has its volumes force-detached after six minutes', async () => {
-    const { process, registry } = await mountedThenLost()
+    const { process, registry } = await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.aPod('next', 'right')
     await fixture.settle()
@@ -307,8 +307,8 @@ describe('a lost node', () => {
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
   })
 
-  it('SYS-18 that recovers in time keeps its volumes until it has unmounted them', async () => {
-    await mountedThenLost()
+  it('SYS-18 keeps its volumes until it has unmounted them if it recovers in time', async () => {
+    await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.settle()
     await fixture.server.clock.advance(5 * MINUTE_MS)
@@ -317,12 +317,12 @@ describe('a lost node', () => {
     await fixture.server.clock.advance(20 * MINUTE_MS)
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
-    await fixture.agents()
+    await fixture.runAgents()
     await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
   })
 
-  it('SYS-18 that was deleted counts as lost', async () => {
-    await mountedThenLost()
+  it('SYS-18 has its volumes force-detached after six minutes if the Node was deleted', async () => {
+    await mountAndLoseNode()
     await fixture.client.delete(nodeKind, { name: 'left' })
     await fixture.deletePod('web')
     await fixture.settle()
@@ -332,16 +332,16 @@ describe('a lost node', () => {
     expect(fixture.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 that was recreated counts as lost until its agent reports', async () => {
-    await mountedThenLost()
+  it('SYS-18 keeps its volumes after the Node was recreated, until its agent reports a status', async () => {
+    await mountAndLoseNode()
     await fixture.client.delete(nodeKind, { name: 'left' })
     await fixture.server.clock.advance(1_000)
     await fixture.client.create(nodeKind, { metadata: { name: 'left' } } as never)
     await fixture.deletePod('web')
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
-    const never = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' }]
-    await fixture.patchStatus(nodeKind, 'left', { conditions: never })
+    const neverUpdated = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' }]
+    await fixture.patchStatus(nodeKind, 'left', { conditions: neverUpdated })
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
     await fixture.patchStatus(nodeKind, 'left', {
@@ -350,47 +350,47 @@ describe('a lost node', () => {
     await fixture.until(() => fixture.publishedOn().length === 0, 'the detach after the report')
   })
 
-  it('SYS-18 that never reported and is older than the attachment has nothing mounted', async () => {
+  it('SYS-18 has its volumes detached at once if it never reported a status and is older than the attachment', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    await fixture.client.create(nodeKind, { metadata: { name: 'mute' } } as never)
+    await fixture.client.create(nodeKind, { metadata: { name: 'silent' } } as never)
     await fixture.client.create(csiNodeKind, {
-      metadata: { name: 'mute' },
+      metadata: { name: 'silent' },
       spec: { drivers: [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }] },
     } as never)
     await fixture.start()
-    await fixture.aPod('web', 'mute')
+    await fixture.aPod('web', 'silent')
     await fixture.until(() => fixture.publishedOn().length === 1, 'the attach')
     await fixture.deletePod('web')
     await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
   })
 
-  it('SYS-18 that recovered keeps its volumes despite a controller with a stale cache', async () => {
+  it('SYS-18 keeps its volumes if it recovers before a force-detach is committed', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    let wake: (() => Promise<unknown>) | undefined
+    let recoverNode: (() => Promise<unknown>) | undefined
     await fixture.start({
       async intercept(verb) {
-        if (verb === 'commit') await wake?.()
+        if (verb === 'commit') await recoverNode?.()
       },
     })
     await fixture.aPod('web', 'left')
-    await mountedOn('left')
+    await waitUntilMounted('left')
     await fixture.setReady('left', 'Unknown')
     await fixture.deletePod('web')
     await fixture.settle()
-    wake = async () => {
-      wake = undefined
+    recoverNode = async () => {
+      recoverNode = undefined
       await fixture.setReady('left', 'True')
     }
     await fixture.server.clock.advance(6 * MINUTE_MS + 1)
-    await fixture.until(() => wake === undefined, 'the force-detach attempt')
+    await fixture.until(() => recoverNode === undefined, 'the force-detach attempt')
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
   })
 
   it('SYS-18 has its volumes detached at once when it is out of service', async () => {
-    const { registry } = await mountedThenLost()
+    const { registry } = await mountAndLoseNode()
     await fixture.patchStatus(podKind, 'web', {
       containerStatuses: [
         { name: 'main', ready: true, restartCount: 0, image: '', imageID: '', state: { running: {} } },
@@ -417,53 +417,53 @@ it('SYS-18 exports the Kubernetes metrics', async () => {
   await fixture.aPod('first', 'left')
   await fixture.aPod('second', 'left')
   await fixture.until(() => isAttachedTo('left'), 'the attachment')
-  const text = await registry.metrics()
+  const metrics = await registry.metrics()
   const plugin = 'kubernetes.io/csi:disks.example.com'
-  expect(text).toContain(
+  expect(metrics).toContain(
     `attachdetach_controller_total_volumes{plugin_name="${plugin}",state="desired_state_of_world"} 1`,
   )
-  expect(text).toContain(
+  expect(metrics).toContain(
     `attachdetach_controller_total_volumes{plugin_name="${plugin}",state="actual_state_of_world"} 1`,
   )
-  expect(text).toContain(`storage_count_attachable_volumes_in_use{node="left",volume_plugin="${plugin}"} 2`)
+  expect(metrics).toContain(`storage_count_attachable_volumes_in_use{node="left",volume_plugin="${plugin}"} 2`)
 })
 
 describe('status.volumesAttached of a node', () => {
-  it('SYS-18 is restored after an edit and keeps volumes of other plugins', async () => {
+  it('SYS-18 is restored after a user edited it, and keeps volumes of other plugins', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.start()
     await fixture.aPod('web', 'left')
-    await mountedOn('left')
-    const other = { name: 'example.com/other', devicePath: '/dev/x' }
-    await fixture.patchStatus(nodeKind, 'left', { volumesAttached: [other] })
+    await waitUntilMounted('left')
+    const foreignVolume = { name: 'example.com/other', devicePath: '/dev/x' }
+    await fixture.patchStatus(nodeKind, 'left', { volumesAttached: [foreignVolume] })
     await fixture.settle()
     expect((await fixture.node('left'))?.status?.volumesAttached).toEqual([
-      other,
-      { name: inUseName(), devicePath: '' },
+      foreignVolume,
+      { name: attachedName(), devicePath: '' },
     ])
   })
 
   it('SYS-18 keeps a volume whose mount is reported during the detach', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    let isLate = false
+    let hasReportedMount = false
     await fixture.start({
       async intercept(verb) {
-        if (verb !== 'commit' || isLate || !(await isAttachedTo('left'))) return
-        isLate = true
-        await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [inUseName()] })
+        if (verb !== 'commit' || hasReportedMount || !(await isAttachedTo('left'))) return
+        hasReportedMount = true
+        await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
       },
     })
     await fixture.aPod('web', 'left')
     await fixture.until(() => isAttachedTo('left'), 'the attachment')
     await fixture.deletePod('web')
-    await fixture.until(() => isLate, 'the attempt to detach')
+    await fixture.until(() => hasReportedMount, 'the attempt to detach')
     await fixture.settle()
     await fixture.server.clock.advance(60_000)
     await fixture.settle()
     expect(fixture.publishedOn()).toEqual(['id-left'])
-    await fixture.agents()
+    await fixture.runAgents()
     await fixture.until(() => fixture.publishedOn().length === 0, 'the detach')
   })
 })
@@ -474,7 +474,7 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
   await fixture.start()
   await fixture.aPod('web', 'left')
   await fixture.until(() => isAttachedTo('left'), 'the attachment')
-  await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [inUseName()] })
+  await fixture.patchStatus(nodeKind, 'left', { volumesInUse: [attachedName()] })
   const body = { metadata: { finalizers: null } }
   await fixture.client.delete(persistentVolumeKind, { name: 'data' })
   await fixture.client.patch(persistentVolumeKind, { name: 'data' }, { type: 'merge', body })
@@ -487,22 +487,21 @@ it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted
 it('SYS-18 does not use an attachment of a volume that was recreated with another volumeHandle', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume()
-  // As after a crash: the attachment was created, and the volume deleted before it was attached.
-  const leftover = { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } }
+  // As after a crash between the creation of the attachment and the attach, with the volume deleted meanwhile.
   await fixture.client.create(volumeAttachmentKind, {
     metadata: { name: attachmentOn('left', 'vol-old') },
-    spec: leftover,
+    spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
   } as never)
-  await fixture.start({ only: 'attacher' })
+  await fixture.start({ component: 'attacher' })
   await fixture.settle()
   expect(fixture.publishedOn()).toEqual([])
-  const [left] = await fixture.attachments()
-  expect(left?.status?.attachError?.message).toContain(
+  const [staleAttachment] = await fixture.attachments()
+  expect(staleAttachment?.status?.attachError?.message).toContain(
     'persistentvolume "data" was recreated with another volumeHandle',
   )
-  await fixture.start({ only: 'controllers' })
+  await fixture.start({ component: 'controllers' })
   await fixture.until(async () => (await fixture.attachments()).length === 0, 'the stale attachment to be deleted')
   await fixture.aPod('web', 'left')
-  await mountedOn('left')
+  await waitUntilMounted('left')
   expect((await fixture.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentOn('left')])
 })

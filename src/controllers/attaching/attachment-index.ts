@@ -1,4 +1,4 @@
-// Indexes of attachments and volumes, shared by all controllers and attachers of a process, and their predicates.
+// Cache indexes of attachments and volumes, shared by all controllers and attachers of a process, and predicates on both.
 import type { Stored } from '../../api/kind.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
@@ -32,7 +32,7 @@ export const attachmentsOfVolume = (attachments: Cache<VolumeAttachment>, volume
 export const attachmentsOnNode = (attachments: Cache<VolumeAttachment>, nodeName: string): readonly Attachment[] =>
   attachments.byIndex(BY_NODE, nodeName)
 
-/** All attachments of a volumeHandle, including those of other PersistentVolumes and inline volumes. */
+/** Returns all attachments of the volumeHandle, including those of other PersistentVolumes and inline volumes. */
 export function attachmentsOfHandle(
   spec: Readonly<PersistentVolumeSpec>,
   { attachments, volumes }: { attachments: Cache<VolumeAttachment>; volumes: Cache<PersistentVolume> },
@@ -58,8 +58,9 @@ const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
   csi ? [`${csi.driver}^${csi.volumeHandle}`] : []
 
 /**
- * A volume that was deleted and recreated under its name may have another volumeHandle; the attachment's name, a hash of
- * the handle, distinguishes them. An attachment that a user created under another name belongs to any volume it names.
+ * Whether the attachment was created for this volume and not for a deleted one with the same name. The attachment's name
+ * contains a hash of the volumeHandle. An attachment that a user created, under another name, belongs to any volume that
+ * it references.
  */
 export function belongsTo({ metadata: { name }, spec }: Attachment, volume: Volume): boolean {
   const { csi } = volume.spec ?? {}

@@ -10,8 +10,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
 import type { Attachment } from './attachment-index.ts'
-import type { Memory } from './memory.ts'
 import type { AttachingMetrics } from './metrics.ts'
+import type { VolumeStates } from './volume-state.ts'
 
 export interface AttachingContext {
   readonly client: Client
@@ -25,8 +25,8 @@ export interface AttachingContext {
   readonly nodes: Cache<Node>
   readonly csiNodes: Cache<CSINode>
   readonly drivers: Cache<CSIDriver>
-  readonly memory: Memory
-  /** Attachments whose deletion is being committed: no longer reported as attached. */
-  readonly leaving: WeakSet<Attachment>
+  readonly states: VolumeStates
+  /** Attachments whose deletion is being committed. They are no longer reported as attached. */
+  readonly detaching: WeakSet<Attachment>
   readonly forceDetachAfterMs: number
 }

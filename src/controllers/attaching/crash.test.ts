@@ -1,21 +1,21 @@
-// Kills the process before and after every call it makes and starts another. The end state must be the same, and on the
-// way no single-node volume may be published on a second node, none mounted where it is not published, and none
-// published without an attachment for it.
+// Kills the process before and after each of its calls and starts another one, which must reach the same end state.
+// Invariants: no single-node volume is published on two nodes, no volume is mounted on a node on which it is not
+// published, and no volume is published without an attachment.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
-import { type AttachingFixture, createAttachingFixture, inUseName, type StartOptions } from './attaching.fixture.ts'
+import { type AttachingFixture, attachedName, createAttachingFixture, type StartOptions } from './attaching.fixture.ts'
 
 interface Scenario {
   readonly title: string
   begin(fixture: AttachingFixture): Promise<void>
-  /** Repeated while waiting: node agents and user actions. */
+  /** Runs the node agents and user actions. Called repeatedly until the scenario is complete. */
   meanwhile(fixture: AttachingFixture): Promise<void>
-  isOver(fixture: AttachingFixture): Promise<boolean>
+  isComplete(fixture: AttachingFixture): Promise<boolean>
 }
 
-const isMounted = (fixture: AttachingFixture, nodeName: string) => fixture.mounts.get(nodeName)!.has(inUseName())
+const isMounted = (fixture: AttachingFixture, nodeName: string) => fixture.mounts.get(nodeName)!.has(attachedName())
 const isEmpty = async (fixture: AttachingFixture) =>
   (await fixture.attachments()).length === 0 && fixture.publishedOn().length === 0 && !isMounted(fixture, 'left')
 
@@ -23,17 +23,17 @@ const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a pod gets its volume',
     begin: async (fixture) => void (await fixture.aPod('web', 'left')),
-    meanwhile: (fixture) => fixture.agents(),
-    isOver: async (fixture) => isMounted(fixture, 'left') && (await fixture.attachments()).length === 1,
+    meanwhile: (fixture) => fixture.runAgents(),
+    isComplete: async (fixture) => isMounted(fixture, 'left') && (await fixture.attachments()).length === 1,
   },
   {
-    title: 'a pod gets its volume and is deleted',
+    title: 'a pod gets its volume and is deleted afterwards',
     begin: async (fixture) => void (await fixture.aPod('web', 'left')),
     async meanwhile(fixture) {
-      await fixture.agents()
+      await fixture.runAgents()
       if (isMounted(fixture, 'left')) await fixture.deletePod('web')
     },
-    isOver: async (fixture) =>
+    isComplete: async (fixture) =>
       fixture.publishedOn().length === 0 && fixture.fake.record.calls.length > 4 && isEmpty(fixture),
   },
   {
@@ -44,10 +44,10 @@ const SCENARIOS: readonly Scenario[] = [
       await fixture.aPod('second', 'right')
     },
     async meanwhile(fixture) {
-      await fixture.agents()
+      await fixture.runAgents()
       if (isMounted(fixture, 'left')) await fixture.deletePod('first')
     },
-    isOver: async (fixture) =>
+    isComplete: async (fixture) =>
       isMounted(fixture, 'right') && !isMounted(fixture, 'left') && fixture.publishedOn().join() === 'id-right',
   },
   {
@@ -62,19 +62,19 @@ const SCENARIOS: readonly Scenario[] = [
       await fixture.aPod('web', 'left')
     },
     async meanwhile(fixture) {
-      await fixture.agents()
+      await fixture.runAgents()
       const publishes = fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
       if (publishes.length > 1) await fixture.deletePod('web')
     },
-    isOver: async (fixture) =>
+    isComplete: async (fixture) =>
       fixture.fake.record.calls.some(({ method }) => method === 'ControllerPublishVolume') &&
       (await fixture.client.get(nodeKind, { name: 'left' })).status?.volumesInUse === undefined &&
       isEmpty(fixture),
   },
 ]
 
-describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtomic) => {
-  it.each(SCENARIOS)('SYS-18 $title', async (scenario) => {
+describe.each([true, false])('after a crash at any call (atomic commits: %s)', (isAtomic) => {
+  it.each(SCENARIOS)('SYS-18 completes the scenario: $title', async (scenario) => {
     let kills = 0
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
@@ -86,20 +86,24 @@ describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtom
           await fixture.checkFinalizers()
         }
         const first = await fixture.start({ isAtomic, killAt: { call, when } })
-        await fixture.until(async () => first.isDead || (await scenario.isOver(fixture)), `${when} ${call}`, meanwhile)
-        await fixture.settle() // the last writes
-        const wasKilled = first.isDead
+        await fixture.until(
+          async () => first.hasCrashed || (await scenario.isComplete(fixture)),
+          `${when} ${call}`,
+          meanwhile,
+        )
+        await fixture.settle()
+        const wasKilled = first.hasCrashed
         if (wasKilled) {
           kills++
           await meanwhile() // agents and users continue without a controller
           await fixture.start({ isAtomic })
           await fixture.until(
-            () => scenario.isOver(fixture),
+            () => scenario.isComplete(fixture),
             `killed ${when} ${first.calls[call]}, call ${call}`,
             meanwhile,
           )
           await fixture.settle()
-          expect(await scenario.isOver(fixture), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
+          expect(await scenario.isComplete(fixture), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
         }
         await fixture.checkFinalizers()
         expect(fixture.violations, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
@@ -113,17 +117,23 @@ describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtom
 
 const CALLS_MAX = 24
 
-describe('any sequence of pods, node events and driver failures', () => {
-  it('SYS-18 publishes no single-node volume twice and none without a finalizer, and converges', async () => {
+describe('under a random sequence of pods, node events and driver failures', () => {
+  it('SYS-18 publishes a volume on one node at a time, only with a finalizer, and converges', async () => {
     const action = fc.oneof(
-      { weight: 4, arbitrary: fc.record({ do: fc.constant('pod' as const), on: fc.constantFrom('left', 'right') }) },
-      { weight: 3, arbitrary: fc.record({ do: fc.constant('podGone' as const) }) },
-      { weight: 4, arbitrary: fc.record({ do: fc.constant('agents' as const) }) },
-      { weight: 2, arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(1_000, 60_000) }) },
+      {
+        weight: 4,
+        arbitrary: fc.record({ do: fc.constant('createPod' as const), on: fc.constantFrom('left', 'right') }),
+      },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('deletePod' as const) }) },
+      { weight: 4, arbitrary: fc.record({ do: fc.constant('runAgents' as const) }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({ do: fc.constant('advanceClock' as const), ms: fc.constantFrom(1_000, 60_000) }),
+      },
       { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), call: fc.nat(8), isAfter: fc.boolean() }) },
       {
         weight: 1,
-        arbitrary: fc.record({ do: fc.constant('csiNodeGone' as const), on: fc.constantFrom('left', 'right') }),
+        arbitrary: fc.record({ do: fc.constant('recreateCsiNode' as const), on: fc.constantFrom('left', 'right') }),
       },
     )
     const failure = fc.constantFrom('UNAVAILABLE', 'INTERNAL', 'ABORTED', 'DEADLINE_EXCEEDED', 'FAILED_PRECONDITION')
@@ -147,35 +157,35 @@ describe('any sequence of pods, node events and driver failures', () => {
           let process = await fixture.start({ isAtomic })
           const pods: string[] = []
           let podCount = 0
-          for (const one of actions) {
-            if (one.do === 'pod') {
+          for (const action of actions) {
+            if (action.do === 'createPod') {
               pods.push(`pod-${++podCount}`)
-              await fixture.aPod(`pod-${podCount}`, one.on)
-            } else if (one.do === 'podGone') await fixture.deletePod(pods.shift() ?? '')
-            else if (one.do === 'agents') await fixture.agents()
-            else if (one.do === 'time') await fixture.server.clock.advance(one.ms)
-            else if (one.do === 'csiNodeGone') await recreateCsiNode(fixture, one.on)
+              await fixture.aPod(`pod-${podCount}`, action.on)
+            } else if (action.do === 'deletePod') await fixture.deletePod(pods.shift() ?? '')
+            else if (action.do === 'runAgents') await fixture.runAgents()
+            else if (action.do === 'advanceClock') await fixture.server.clock.advance(action.ms)
+            else if (action.do === 'recreateCsiNode') await recreateCsiNode(fixture, action.on)
             else {
-              if (!process.isDead) await process.stop()
-              const killAt: StartOptions['killAt'] = { call: one.call, when: one.isAfter ? 'after' : 'before' }
+              if (!process.hasCrashed) await process.stop()
+              const killAt: StartOptions['killAt'] = { call: action.call, when: action.isAfter ? 'after' : 'before' }
               process = await fixture.start({ isAtomic, killAt })
             }
             for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
             await fixture.checkFinalizers()
           }
-          if (!process.isDead) await process.stop()
+          if (!process.hasCrashed) await process.stop()
           await fixture.start({ isAtomic })
           const [oldest] = pods
-          const desired = oldest ? nodeOf(oldest, actions) : undefined
-          const isRight = async () => {
+          const desiredNode = oldest ? nodeOf(oldest, actions) : undefined
+          const hasConverged = async () => {
             const nodes = (await fixture.attachments()).map(({ spec }) => spec.nodeName)
             const published = fixture.publishedOn().map((id) => id.slice('id-'.length))
-            // The node that got the volume first may keep it while a pod there needs it.
-            const needed = new Set(pods.map((name) => nodeOf(name, actions)))
-            if (desired === undefined) return nodes.length === 0 && published.length === 0
-            return nodes.length === 1 && needed.has(nodes[0]) && published.join() === nodes.join()
+            // The volume may stay on its first node while a pod on that node needs it.
+            const neededNodes = new Set(pods.map((name) => nodeOf(name, actions)))
+            if (desiredNode === undefined) return nodes.length === 0 && published.length === 0
+            return nodes.length === 1 && neededNodes.has(nodes[0]) && published.join() === nodes.join()
           }
-          await fixture.until(isRight, 'convergence', () => fixture.agents())
+          await fixture.until(hasConverged, 'convergence', () => fixture.runAgents())
           await fixture.checkFinalizers()
           expect(fixture.violations).toEqual([])
           expect(fixture.fake.record.overlaps).toEqual([])
@@ -190,9 +200,9 @@ describe('any sequence of pods, node events and driver failures', () => {
 type Action = { readonly do: string; readonly on?: string }
 
 const nodeOf = (podName: string, actions: readonly Action[]): string | undefined =>
-  actions.filter((one) => one.do === 'pod')[Number(podName.slice('pod-'.length)) - 1]?.on
+  actions.filter((action) => action.do === 'createPod')[Number(podName.slice('pod-'.length)) - 1]?.on
 
-/** As when the driver's pod restarts: the CSINode is missing for a moment. */
+/** Deletes and recreates the CSINode, as a restart of the driver's pod does. */
 async function recreateCsiNode(fixture: AttachingFixture, nodeName: string): Promise<void> {
   const { spec } = await fixture.client.get(csiNodeKind, { name: nodeName })
   await fixture.client.delete(csiNodeKind, { name: nodeName })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { problemEvent } from './events.ts'
+import { attachProblem } from './events.ts'
 
 const aPod = (name: string, namespace: string) => ({ metadata: { name, namespace } }) as Pod
 const messageFor = (usedBy: readonly Pod[]) =>
-  problemEvent('data', 'left', aPod('mine', 'shop'), { is: 'elsewhere', usedBy }).message
+  attachProblem('data', 'left', aPod('web', 'shop'), { is: 'elsewhere', usedBy }).message
 
-describe('problemEvent', () => {
-  it('SYS-18 uses the Kubernetes wording without names of other namespaces', () => {
+describe('attachProblem', () => {
+  it('SYS-18 uses the Kubernetes wording and does not name pods in other namespaces', () => {
     expect(messageFor([])).toBe(
       'Multi-Attach error for volume "data" Volume is already exclusively attached to one node and can\'t be attached to another',
     )

@@ -6,17 +6,17 @@ import type { AttachProblem } from './plan-volume.ts'
 
 export const COMPONENT = 'attachdetach-controller'
 
-export const attached = (volumeName: string): EventDetails => ({
+export const attachSucceeded = (volumeName: string): EventDetails => ({
   type: 'Normal',
   reason: 'SuccessfulAttachVolume',
   message: `AttachVolume.Attach succeeded for volume "${volumeName}"`,
 })
 
 export const attachFailed = (volumeName: string, because: string): EventDetails =>
-  failed(`AttachVolume.Attach failed for volume "${volumeName}" : ${because}`)
+  failedAttach(`AttachVolume.Attach failed for volume "${volumeName}" : ${because}`)
 
-/** Names only pods of the pod's own namespace. */
-export function problemEvent(
+/** The message names only pods in the namespace of the pod; pods in other namespaces are counted. */
+export function attachProblem(
   volumeName: string,
   nodeName: string,
   pod: Readonly<Pod>,
@@ -29,17 +29,17 @@ export function problemEvent(
         'it is attached when another volume has been detached',
     )
   }
-  return failed(`Multi-Attach error for volume "${volumeName}" ${usersText(pod, problem.usedBy)}`)
+  return failedAttach(`Multi-Attach error for volume "${volumeName}" ${describeUsers(pod, problem.usedBy)}`)
 }
 
-function usersText(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string {
+function describeUsers(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string {
   if (usedBy.length === 0) return "Volume is already exclusively attached to one node and can't be attached to another"
-  const near = usedBy.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
-  const far = usedBy.length - near.length
-  const others = `${far} pod(s) in different namespaces`
-  if (near.length === 0) return `Volume is already used by ${others}`
-  const names = near.map(({ metadata }) => metadata.name).join(', ')
-  return `Volume is already used by pod(s) ${names}${far > 0 ? ` and ${others}` : ''}`
+  const samePods = usedBy.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace)
+  const otherCount = usedBy.length - samePods.length
+  const otherPods = `${otherCount} pod(s) in different namespaces`
+  if (samePods.length === 0) return `Volume is already used by ${otherPods}`
+  const names = samePods.map(({ metadata }) => metadata.name).join(', ')
+  return `Volume is already used by pod(s) ${names}${otherCount > 0 ? ` and ${otherPods}` : ''}`
 }
 
 export function recordOnPods(
@@ -50,4 +50,4 @@ export function recordOnPods(
   for (const pod of pods) events.record(podKind, pod, eventFor(pod))
 }
 
-const failed = (message: string): EventDetails => ({ type: 'Warning', reason: 'FailedAttachVolume', message })
+const failedAttach = (message: string): EventDetails => ({ type: 'Warning', reason: 'FailedAttachVolume', message })

@@ -1,4 +1,4 @@
-// Entry point of the attach controllers, which create VolumeAttachments and call ControllerPublishVolume.
+// Public exports of the attach-detach controllers and the attacher.
 
 export { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'

@@ -7,14 +7,14 @@ import type { Force } from './plan-volume.ts'
 import { desiredAttachments } from './read-volume.ts'
 
 export interface AttachingMetrics {
-  forcedDetach(reason: Force): void
+  countForcedDetach(reason: Force): void
   /** Computes the gauges from this context until the returned function is called. */
-  count(context: AttachingContext): () => void
+  collectFrom(context: AttachingContext): () => void
 }
 
 export function createAttachingMetrics(registry: Registry): AttachingMetrics {
   const registers = [registry]
-  let counted: AttachingContext | undefined
+  let context: AttachingContext | undefined
   const forced = new Counter({
     name: 'attachdetach_controller_forced_detaches',
     help: 'Volumes detached from a node that had not reported them as unmounted.',
@@ -28,13 +28,13 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
     registers,
     collect() {
       this.reset()
-      if (!counted) return
-      for (const volume of counted.volumes.list()) {
+      if (!context) return
+      for (const volume of context.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
-        const desired = driver ? desiredAttachments(volume, counted).length : 0
+        const desired = driver ? desiredAttachments(volume, context).length : 0
         if (desired > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desired)
       }
-      for (const { spec } of counted.attachments.list()) {
+      for (const { spec } of context.attachments.list()) {
         this.inc({ plugin_name: pluginNameOf(spec.attacher), state: 'actual_state_of_world' })
       }
     },
@@ -46,22 +46,22 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
     registers,
     collect() {
       this.reset()
-      if (!counted) return
-      for (const volume of counted.volumes.list()) {
+      if (!context) return
+      for (const volume of context.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
         if (!driver) continue
-        for (const { nodeName, pods } of desiredAttachments(volume, counted)) {
+        for (const { nodeName, pods } of desiredAttachments(volume, context)) {
           this.inc({ node: nodeName, volume_plugin: pluginNameOf(driver) }, pods.length)
         }
       }
     },
   })
   return {
-    forcedDetach: (reason) => forced.inc({ reason }),
-    count(context) {
-      counted = context
+    countForcedDetach: (reason) => forced.inc({ reason }),
+    collectFrom(newContext) {
+      context = newContext
       return () => {
-        if (counted === context) counted = undefined
+        if (context === newContext) context = undefined
       }
     },
   }

@@ -9,14 +9,14 @@ import {
 import { type Attachment, belongsTo, type Volume } from './attachment-index.ts'
 
 export const isReady = ({ status }: Readonly<Node>): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
+  status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false
 
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
 /**
- * A Node object recreated while its agent was down has no status yet, so its volumes may still be mounted. A node that is
- * older than the attachment and never reported a status has no agent that could have mounted it.
+ * Whether the Node object was recreated while its agent was down. It has no status yet, so its volumes may still be
+ * mounted. If a node without a status is older than the attachment, it never had an agent that could mount the volume.
  */
 export const isRecreated = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
   !hasReported(node) && (node.metadata.creationTimestamp ?? '') > (metadata.creationTimestamp ?? '')
@@ -32,8 +32,8 @@ export const isMounted = (node: Readonly<Node>, volumeName: string | undefined):
   volumeName !== undefined && (node.status?.volumesInUse?.includes(volumeName) ?? false)
 
 /**
- * The name of an attachment's volume in the node's status. If the PersistentVolume was deleted or recreated, the handle is
- * known only from that status.
+ * Returns the name of an attachment's volume in the node's status. If the PersistentVolume was deleted or recreated, only
+ * that status contains the volumeHandle.
  */
 export function attachedVolumeName(
   attachment: Attachment,
@@ -45,12 +45,12 @@ export function attachedVolumeName(
     return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
-    const facts = parseAttachedVolumeName(name)
-    return facts && attachmentNameOf({ ...facts, nodeName }) === attachment.metadata.name
+    const parsed = parseAttachedVolumeName(name)
+    return parsed && attachmentNameOf({ ...parsed, nodeName }) === attachment.metadata.name
   })
 }
 
-/** The fields of a node that decide when a volume may be detached. */
+/** Whether a field changed that decides when a volume may be detached. */
 export const isNodeStateChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   isReady(next) !== isReady(old) ||
   hasReported(next) !== hasReported(old) ||

@@ -1,10 +1,11 @@
-// Plans the attachments of one volume. Pure: desired and existing attachments and the state of their nodes in, steps out.
-// Reading is read-volume.ts, applying is reconcile-volume.ts.
+// Plans the attachments of one volume from the desired and the existing attachments and the state of their nodes. Pure.
+// read-volume.ts reads this input; reconcile-volume.ts applies the plan.
 //
-//   no pod on the node needs it   unmounted → detach
-//                                 mounted   → wait; force once the node is out of service or lost for too long
-//   a pod on the node needs it    not attached → attach, unless it is a single-node volume attached elsewhere, the node
-//                                 is full, or the previous attachment is still being deleted
+//   no pod on the node needs the volume   unmounted → detach
+//                                         mounted   → wait; force-detach if the node is out of service or was lost for
+//                                                     longer than the timeout
+//   a pod on the node needs the volume    not attached → attach, unless it is a single-node volume attached to another
+//                                                     node, the node is full, or the old attachment is being deleted
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Attachment } from './attachment-index.ts'
 import { isBeingDeleted } from './attachment-index.ts'
@@ -12,7 +13,7 @@ import { isBeingDeleted } from './attachment-index.ts'
 export interface VolumeView {
   readonly name: string
   readonly isSingleNode: boolean
-  /** Ordered by the age of their oldest pod: the oldest gets a single-node volume. */
+  /** Ordered by the age of their oldest pod, because a single-node volume is attached for the oldest pod. */
   readonly desired: readonly DesiredAttachment[]
   readonly attachments: readonly AttachmentView[]
 }
@@ -20,25 +21,25 @@ export interface VolumeView {
 /** A node with pods that need the volume. */
 export interface DesiredAttachment {
   readonly nodeName: string
-  /** The deterministic name of the VolumeAttachment. */
+  /** Name of the VolumeAttachment, derived from driver, volumeHandle and node. */
   readonly attachmentName: string
   readonly pods: readonly Readonly<Pod>[]
   readonly nodeExists: boolean
-  /** Volumes of the driver attached to the node or being attached, and the driver's limit. */
+  /** Number of the driver's volumes that are attached to the node or being attached. */
   readonly volumesOnNode: number
+  /** The driver's limit for the node; undefined if it has none. */
   readonly volumesMax: number | undefined
 }
 
 export interface AttachmentView {
   readonly attachment: Attachment
-  /** False for an attachment that a user created under another name. */
-  readonly isOurs: boolean
-  /**
-   * A node that was deleted, or recreated and has not reported yet, counts as lost, and its volumes as mounted.
-   */
+  /** False for an attachment that a user created, which has another name. */
+  readonly isManaged: boolean
+  /** A node that was deleted, or that was recreated and has not reported a status yet, is lost. */
   readonly node: 'ready' | 'lost' | 'out of service'
+  /** True for every volume on a node that was deleted, or recreated without a status. */
   readonly isMounted: boolean
-  /** For how long no pod has needed it while its node is lost. */
+  /** Time since which the node is lost and no pod needs the attachment. */
   readonly lostForMs: number
 }
 
@@ -52,8 +53,8 @@ export type Force = 'timeout' | 'out-of-service'
 export interface Wait {
   readonly do: 'wait'
   readonly because: string
-  /** What besides the volume's own objects can end the wait: a change of a node, or free capacity on it. */
-  readonly for?: { readonly what: 'node' | 'capacity'; readonly nodeName: string }
+  /** The change that ends the wait, in addition to changes of the volume's own objects. */
+  readonly for?: { readonly kind: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
   /** The problem to report to the pods of a node. */
   readonly report?: { readonly desired: DesiredAttachment; readonly problem: AttachProblem }
@@ -67,36 +68,38 @@ export type AttachProblem =
 export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[] {
   const isDesired = ({ attachment }: AttachmentView) =>
     view.desired.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
-  const unneeded = view.attachments.filter((one) => one.isOurs && !isBeingDeleted(one.attachment) && !isDesired(one))
-  return [...unneeded.map((one) => planDetach(one, forceDetachAfterMs)), ...planDesired(view)]
+  const unneeded = view.attachments.filter(
+    (existing) => existing.isManaged && !isBeingDeleted(existing.attachment) && !isDesired(existing),
+  )
+  return [...unneeded.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
 }
 
 function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
   const { nodeName } = attachment.spec
-  const wake = { what: 'node', nodeName } as const
-  if (!isMounted) return { do: 'detach', attachment } // the normal case
+  const waitTarget = { kind: 'node', nodeName } as const
+  if (!isMounted) return { do: 'detach', attachment }
   switch (node) {
-    case 'out of service': // the taint guarantees that no pod runs there
+    case 'out of service': // whoever sets the taint has verified that the node is shut down
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
-      return { do: 'wait', because: `node ${nodeName} still has the volume mounted`, for: wake }
+      return { do: 'wait', because: `node ${nodeName} still has the volume mounted`, for: waitTarget }
     case 'lost': {
       if (lostForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
       const because = `node ${nodeName} is not ready and may still have the volume mounted`
-      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', because, for: wake }
+      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', because, for: waitTarget }
       const afterMs = forceAfterMs - lostForMs
-      return { do: 'wait', because: `${because}; it is force-detached after the timeout`, for: wake, afterMs }
+      return { do: 'wait', because: `${because}; it is force-detached after the timeout`, for: waitTarget, afterMs }
     }
   }
 }
 
 function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): Step[] {
   const steps: Step[] = []
-  /** For a single-node volume: the node that has it or gets it. */
-  let holder = attachments[0]?.attachment.spec.nodeName
-  for (const one of desired) {
-    const { nodeName, volumesOnNode, volumesMax } = one
-    const existing = attachments.find(({ attachment }) => attachment.metadata.name === one.attachmentName)
+  /** The first node that has the volume or that this plan attaches it to. */
+  let attachedNode = attachments[0]?.attachment.spec.nodeName
+  for (const desiredAttachment of desired) {
+    const { nodeName, volumesOnNode, volumesMax } = desiredAttachment
+    const existing = attachments.find(({ attachment }) => attachment.metadata.name === desiredAttachment.attachmentName)
     if (existing && isBeingDeleted(existing.attachment)) {
       steps.push({
         do: 'wait',
@@ -104,27 +107,34 @@ function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): 
       })
     } else if (existing) {
       // attached, or being attached by the attacher
-    } else if (isSingleNode && holder !== undefined) {
+    } else if (isSingleNode && attachedNode !== undefined) {
       const usedBy = desired
-        .filter((other) => other.nodeName !== nodeName && isHeldBy(other))
+        .filter((candidate) => candidate.nodeName !== nodeName && isAttachedOn(candidate))
         .flatMap(({ pods }) => pods)
-      const because = `volume ${name} is attached to node ${holder} and can be attached to one node only`
-      steps.push({ do: 'wait', because, report: { desired: one, problem: { is: 'elsewhere', usedBy } } })
-    } else if (!one.nodeExists) {
+      const because = `volume ${name} is attached to node ${attachedNode} and can be attached to one node only`
+      steps.push({ do: 'wait', because, report: { desired: desiredAttachment, problem: { is: 'elsewhere', usedBy } } })
+    } else if (!desiredAttachment.nodeExists) {
       const because = `node ${nodeName}, where a pod needs the volume, does not exist`
-      steps.push({ do: 'wait', because, for: { what: 'node', nodeName } })
+      steps.push({ do: 'wait', because, for: { kind: 'node', nodeName } })
     } else if (volumesMax !== undefined && volumesOnNode >= volumesMax) {
       const because = `node ${nodeName} has reached the driver's limit of ${volumesMax} volumes`
-      const wake = { what: 'capacity', nodeName } as const
-      steps.push({ do: 'wait', because, for: wake, report: { desired: one, problem: { is: 'full', volumesMax } } })
+      const waitTarget = { kind: 'capacity', nodeName } as const
+      steps.push({
+        do: 'wait',
+        because,
+        for: waitTarget,
+        report: { desired: desiredAttachment, problem: { is: 'full', volumesMax } },
+      })
     } else {
-      steps.push({ do: 'attach', desired: one })
-      holder = nodeName
+      steps.push({ do: 'attach', desired: desiredAttachment })
+      attachedNode = nodeName
     }
   }
   return steps
 
-  function isHeldBy({ nodeName, attachmentName }: DesiredAttachment): boolean {
-    return nodeName === holder || attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
+  function isAttachedOn({ nodeName, attachmentName }: DesiredAttachment): boolean {
+    return (
+      nodeName === attachedNode || attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
+    )
   }
 }

@@ -12,8 +12,8 @@ const aPod = (status: object, metadata: object = {}, nodeName = 'left') =>
 const DELETING = { deletionTimestamp: '2026-01-01T00:00:00Z' }
 const RUNNING = { containerStatuses: [{ state: { running: {} } }] }
 
-describe('pod use', () => {
-  it('SYS-18 a pod needs its volumes until it has terminated on its node', () => {
+describe('needsVolumes', () => {
+  it('SYS-18 is true from the assignment to a node until the pod has terminated', () => {
     expect(needsVolumes(aPod({}, {}, ''), false)).toBe(false)
     expect(needsVolumes(aPod({ phase: 'Pending' }), false)).toBe(true)
     expect(needsVolumes(aPod({ phase: 'Running', ...RUNNING }, DELETING), false)).toBe(true)
@@ -21,12 +21,14 @@ describe('pod use', () => {
     expect(needsVolumes(aPod({ phase: 'Failed' }), false)).toBe(false)
   })
 
-  it('SYS-18 a pod being deleted on an out-of-service node needs no volumes', () => {
+  it('SYS-18 is false for a pod that is being deleted on an out-of-service node', () => {
     expect(needsVolumes(aPod(RUNNING, DELETING), true)).toBe(false)
     expect(needsVolumes(aPod(RUNNING), true)).toBe(true)
   })
+})
 
-  it('SYS-18 a pod uses an ephemeral claim only if it owns it', () => {
+describe('usesClaim', () => {
+  it('SYS-18 is true for an ephemeral claim only if the pod owns it', () => {
     const pod = {
       metadata: { name: 'web', namespace: 'shop', uid: 'u' },
       spec: {
@@ -36,11 +38,11 @@ describe('pod use', () => {
         ],
       },
     } as unknown as Pod
-    const claim = (name: string, namespace: string, ownerReferences: object[] = []) =>
+    const aClaim = (name: string, namespace: string, ownerReferences: object[] = []) =>
       ({ metadata: { name, namespace, ownerReferences } }) as unknown as PersistentVolumeClaim
-    expect(usesClaim(pod, claim('d', 'shop'))).toBe(true)
-    expect(usesClaim(pod, claim('d', 'other'))).toBe(false)
-    expect(usesClaim(pod, claim('web-scratch', 'shop'))).toBe(false)
-    expect(usesClaim(pod, claim('web-scratch', 'shop', [{ controller: true, uid: 'u' }]))).toBe(true)
+    expect(usesClaim(pod, aClaim('d', 'shop'))).toBe(true)
+    expect(usesClaim(pod, aClaim('d', 'other'))).toBe(false)
+    expect(usesClaim(pod, aClaim('web-scratch', 'shop'))).toBe(false)
+    expect(usesClaim(pod, aClaim('web-scratch', 'shop', [{ controller: true, uid: 'u' }]))).toBe(true)
   })
 })

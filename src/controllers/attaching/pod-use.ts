@@ -1,9 +1,9 @@
-// Which pods need their volumes on their node: those that are assigned to a node and have not terminated. Pure.
+// Determines which pods need their volumes on their node: those that are assigned to a node and have not terminated. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
-/** Keys of the claims of a pod that is assigned to a node. */
+/** Returns the keys of the pod's claims; none if the pod is not assigned to a node. */
 export const claimsAtNode = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
 
 /**

@@ -1,4 +1,4 @@
-// Reads everything that the plan of a volume depends on from the caches (plan-volume.ts).
+// Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
@@ -20,17 +20,17 @@ export const PODS_BY_CLAIM = 'attaching/claim'
 export function readVolume(volumeName: string, context: AttachingContext): VolumeView {
   const volume = context.volumes.get(volumeName)
   const desired = volume ? desiredAttachments(volume, context) : []
-  const isDesired = ({ metadata }: Attachment) => desired.some((one) => one.attachmentName === metadata.name)
+  const isDesired = ({ metadata }: Attachment) => desired.some(({ attachmentName }) => attachmentName === metadata.name)
   const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
     readAttachment(attachment, volume, isDesired(attachment), context),
   )
-  const { lostSinceMs } = context.memory.of(volumeName)
+  const { lostSinceMs } = context.states.of(volumeName)
   const uids = new Set(attachments.map(({ attachment }) => attachment.metadata.uid))
   for (const uid of lostSinceMs.keys()) if (!uids.has(uid)) lostSinceMs.delete(uid)
   return { name: volumeName, isSingleNode: isSingleNode(volume?.spec ?? {}), desired, attachments }
 }
 
-/** The nodes with pods that need the volume, if it is a bound CSI volume whose driver requires attachment. */
+/** Returns the nodes with pods that need the volume; none unless it is a bound CSI volume whose driver requires attachment. */
 export function desiredAttachments(volume: Volume, context: AttachingContext): DesiredAttachment[] {
   const { claims, pods, nodes, drivers } = context
   const { csi, claimRef } = volume.spec ?? {}
@@ -43,18 +43,18 @@ export function desiredAttachments(volume: Volume, context: AttachingContext): D
   for (const pod of pods.byIndex(PODS_BY_CLAIM, keyOfObject(claim)).toSorted(byAge)) {
     const nodeName = pod.spec?.nodeName ?? ''
     if (!usesClaim(pod, claim) || !needsVolumes(pod, isOutOfService(nodes.get(nodeName)))) continue
-    const others = byNode.get(nodeName)
-    if (others) others.push(pod)
+    const podsOnNode = byNode.get(nodeName)
+    if (podsOnNode) podsOnNode.push(pod)
     else byNode.set(nodeName, [pod])
   }
   return [...byNode].map(([nodeName, pods]) => {
-    const facts = { driver: csi.driver, handle: csi.volumeHandle, nodeName }
+    const placement = { driver: csi.driver, handle: csi.volumeHandle, nodeName }
     return {
       nodeName,
-      attachmentName: attachmentNameOf(facts),
+      attachmentName: attachmentNameOf(placement),
       pods,
       nodeExists: nodes.get(nodeName) !== undefined,
-      ...capacityAt(facts, context),
+      ...countVolumesOnNode(placement, context),
     }
   })
 }
@@ -62,15 +62,15 @@ export function desiredAttachments(volume: Volume, context: AttachingContext): D
 const byAge = (a: Readonly<Pod>, b: Readonly<Pod>): number => (ageKey(a) < ageKey(b) ? -1 : 1)
 const ageKey = (pod: Readonly<Pod>): string => `${pod.metadata.creationTimestamp} ${keyOfObject(pod)}`
 
-/** Counts attachments being created too, or concurrent reconciles would exceed the limit. */
-function capacityAt(
+/** Includes attachments that are being created, so that concurrent reconciles do not exceed the limit. */
+function countVolumesOnNode(
   { driver, nodeName }: { driver: string; nodeName: string },
-  { csiNodes, attachments, memory }: AttachingContext,
+  { csiNodes, attachments, states }: AttachingContext,
 ): Pick<DesiredAttachment, 'volumesOnNode' | 'volumesMax'> {
   const volumesMax = csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === driver)?.allocatable?.count
   if (volumesMax === undefined) return { volumesOnNode: 0, volumesMax }
-  const present = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
-  const names = new Set([...present.map(({ metadata }) => metadata.name), ...memory.creationsOn({ nodeName, driver })])
+  const attached = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
+  const names = new Set([...attached.map(({ metadata }) => metadata.name), ...states.creationsOn({ nodeName, driver })])
   return { volumesOnNode: names.size, volumesMax }
 }
 
@@ -78,18 +78,18 @@ function readAttachment(
   attachment: Attachment,
   volume: Volume | undefined,
   isDesired: boolean,
-  { nodes, memory, clock }: AttachingContext,
+  { nodes, states, clock }: AttachingContext,
 ): AttachmentView {
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'ready' : 'lost'
-  const { lostSinceMs } = memory.of(source.persistentVolumeName ?? '')
+  const { lostSinceMs } = states.of(source.persistentVolumeName ?? '')
   if (isDesired || state !== 'lost') lostSinceMs.delete(uid)
   else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
   return {
     attachment,
-    isOurs: isAttachmentName(name),
+    isManaged: isAttachmentName(name),
     node: state,
     isMounted: !node || isRecreated(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
     lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),

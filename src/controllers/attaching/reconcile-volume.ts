@@ -1,5 +1,5 @@
 // Reconciles the VolumeAttachments of one volume: creates those that pods need, deletes those that no pod needs. Reads
-// (read-volume.ts), plans (plan-volume.ts) and applies. The work queue runs one reconcile per volume at a time.
+// (read-volume.ts), plans (plan-volume.ts) and applies. The work queue never runs two reconciles of a volume at once.
 import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -20,13 +20,13 @@ export async function reconcileVolume(
   context: AttachingContext,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { memory } = context
+  const { states } = context
   try {
-    if (memory.of(volumeName).creation) await settleCreation(volumeName, context, signal)
+    if (states.of(volumeName).creation) await settleCreation(volumeName, context, signal)
     const view = readVolume(volumeName, context)
     const steps = planVolume(view, context.forceDetachAfterMs)
     const waits = steps.filter((step) => step.do === 'wait')
-    memory.waitFor(
+    states.setWaits(
       volumeName,
       waits.flatMap((wait) => (wait.for ? [wait.for] : [])),
     )
@@ -37,7 +37,7 @@ export async function reconcileVolume(
     }
     return outcomeOf(waits)
   } finally {
-    memory.tidy(volumeName)
+    states.removeIfEmpty(volumeName)
   }
 }
 
@@ -48,7 +48,7 @@ function outcomeOf(waits: readonly Wait[]): Outcome {
   return Number.isFinite(soonestMs) ? retryAfter(soonestMs, because) : stuck(because)
 }
 
-/** Returns an outcome if the remaining steps must not be applied. */
+/** Returns an outcome if the remaining steps must not be applied, otherwise undefined. */
 async function apply(
   step: Step,
   volumeName: string,
@@ -71,16 +71,16 @@ async function attach(
   context: AttachingContext,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
-  const { client, volumes, memory } = context
+  const { client, volumes, states } = context
   const { driver, volumeHandle } = volumes.get(volumeName)?.spec?.csi ?? {}
   if (!driver || !volumeHandle) return undefined // deleted since the plan
-  memory.beginCreation(volumeName, { name: attachmentName, driver, handle: volumeHandle, nodeName })
+  states.beginCreation(volumeName, { name: attachmentName, driver, handle: volumeHandle, nodeName })
   try {
     const { metadata } = await client.create(volumeAttachmentKind, {
       metadata: { name: attachmentName },
       spec: { attacher: driver, nodeName, source: { persistentVolumeName: volumeName } },
     } as VolumeAttachment)
-    memory.of(volumeName).pending.add(metadata.uid)
+    states.of(volumeName).pending.add(metadata.uid)
     await waitForCache(metadata.resourceVersion, volumeName, context, signal)
     return undefined
   } catch (error) {
@@ -88,67 +88,73 @@ async function attach(
       await settleCreation(volumeName, context, signal)
       return backOff(`attachment ${attachmentName} exists already`)
     }
-    if (error instanceof ApiError && error.code < 500) memory.endCreation(volumeName) // certainly not created
+    if (error instanceof ApiError && error.code < 500) states.endCreation(volumeName) // certainly not created
     throw error
   }
 }
 
-/** A create without a response may have succeeded: find out before the next plan. */
+/** Checks whether a create request without a response has succeeded, so that the next plan includes the attachment. */
 async function settleCreation(volumeName: string, context: AttachingContext, signal: AbortSignal): Promise<void> {
-  const { client, memory } = context
-  const { creation } = memory.of(volumeName)
+  const { client, states } = context
+  const { creation } = states.of(volumeName)
   if (!creation) return
   const created = await find(client, volumeAttachmentKind, { name: creation.name }, { signal })
   if (created) await waitForCache(created.metadata.resourceVersion, volumeName, context, signal)
-  else memory.endCreation(volumeName)
+  else states.endCreation(volumeName)
 }
 
-/** Waits until the cache has the attachment, so that the next plan sees it. */
+/** Waits until the cache has the attachment, so that the next plan includes it. */
 async function waitForCache(
   resourceVersion: string | undefined,
   volumeName: string,
-  { attachments, memory }: AttachingContext,
+  { attachments, states }: AttachingContext,
   signal: AbortSignal,
 ): Promise<void> {
-  if (await attachments.whenSeen(resourceVersion ?? '0', signal)) memory.endCreation(volumeName)
+  if (await attachments.whenSeen(resourceVersion ?? '0', signal)) states.endCreation(volumeName)
 }
 
 /**
- * Removes the volume from the node's volumesAttached, conditional on the version of the node that the plan was based on,
- * then deletes the attachment. A node agent therefore cannot mount the volume between the two.
+ * Removes the volume from the node's volumesAttached, on condition that the node has not changed since the plan, and then
+ * deletes the attachment. A node agent therefore cannot mount the volume in between.
  */
 async function detach(
   attachment: Attachment,
   force: Force | undefined,
   context: AttachingContext,
 ): Promise<Outcome | undefined> {
-  const { client, nodes, attachments, volumes, leaving, metrics } = context
+  const { client, nodes, attachments, volumes, detaching, metrics } = context
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const volume = volumes.get(source.persistentVolumeName ?? '')
-  const without = node && reportWithout(node, attachedVolumeName(attachment, volume, node))
-  leaving.add(attachment)
+  const nodeStatusPatch = node && patchWithoutVolume(node, attachedVolumeName(attachment, volume, node))
+  detaching.add(attachment)
   try {
     const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
-    const left = await client.commit(without ? [without, remove] : [remove])
-    const [nodeLeft] = without ? left : []
-    if (nodeLeft) nodes.learn(nodeLeft as Stored<Node>)
-    const attachmentLeft = left.at(-1)
-    if (attachmentLeft) attachments.learn(attachmentLeft as Stored<VolumeAttachment>)
-    if (force) metrics?.forcedDetach(force)
+    const committed = await client.commit(nodeStatusPatch ? [nodeStatusPatch, remove] : [remove])
+    const [updatedNode] = nodeStatusPatch ? committed : []
+    if (updatedNode) nodes.learn(updatedNode as Stored<Node>)
+    const updatedAttachment = committed.at(-1)
+    if (updatedAttachment) attachments.learn(updatedAttachment as Stored<VolumeAttachment>)
+    if (force) metrics?.countForcedDetach(force)
     return undefined
   } catch (error) {
-    leaving.delete(attachment)
+    detaching.delete(attachment)
     if (!isNotFound(error) && !isConflict(error)) throw error
     return backOff(`node ${nodeName} or attachment ${name} changed during the reconcile`)
   }
 }
 
-/** Written even if the list does not change: the condition on resourceVersion stops a process with a stale cache. */
-function reportWithout(node: Readonly<Stored<Node>>, volumeName: string | undefined): CommitWrite {
+/**
+ * Returns a patch that removes the volume from volumesAttached. It is written even if the list does not change, because
+ * its resourceVersion precondition stops a process with a stale cache.
+ */
+function patchWithoutVolume(node: Readonly<Stored<Node>>, volumeName: string | undefined): CommitWrite {
   const { name, uid, resourceVersion } = node.metadata
-  const kept = (node.status?.volumesAttached ?? []).filter((one) => one.name !== volumeName)
-  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: kept.length > 0 ? kept : null } }
+  const remaining = (node.status?.volumesAttached ?? []).filter((attached) => attached.name !== volumeName)
+  const body = {
+    metadata: { uid, resourceVersion },
+    status: { volumesAttached: remaining.length > 0 ? remaining : null },
+  }
   return { do: 'patch', kind: nodeKind, ref: { name }, patch: { type: 'merge', body }, subresource: 'status' }
 }

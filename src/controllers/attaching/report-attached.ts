@@ -1,5 +1,5 @@
-// Keeps status.volumesAttached of one node: node agents mount only volumes on this list. reconcile-volume.ts removes a
-// volume from the list before it deletes the attachment.
+// Updates status.volumesAttached of one node from its attachments. Node agents mount only volumes on this list.
+// reconcile-volume.ts removes a volume from the list before it deletes the attachment.
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -17,8 +17,8 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const node = nodes.get(nodeName)
   if (!node) return done
   const { volumesAttached: reported = [] } = node.status ?? {}
-  const attached = attachedTo(nodeName, context)
-  const desired = withOrderOf(reported, attached)
+  const attached = attachedVolumeNames(nodeName, context)
+  const desired = mergeAttached(reported, attached)
   if (desired.map(({ name }) => name).join() === reported.map(({ name }) => name).join()) return done
   const { uid, resourceVersion } = node.metadata
   const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: desired.length > 0 ? desired : null } }
@@ -32,17 +32,23 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   }
 }
 
-function attachedTo(nodeName: string, { attachments, volumes, nodes, leaving }: AttachingContext): Set<string> {
+function attachedVolumeNames(
+  nodeName: string,
+  { attachments, volumes, nodes, detaching }: AttachingContext,
+): Set<string> {
   const names = attachmentsOnNode(attachments, nodeName)
-    .filter((one) => isAttached(one) && !isBeingDeleted(one) && !leaving.has(one))
-    .map((one) => attachedVolumeName(one, volumes.get(one.spec.source.persistentVolumeName ?? ''), nodes.get(nodeName)))
+    .filter((attachment) => isAttached(attachment) && !isBeingDeleted(attachment) && !detaching.has(attachment))
+    .map((attachment) => {
+      const volume = volumes.get(attachment.spec.source.persistentVolumeName ?? '')
+      return attachedVolumeName(attachment, volume, nodes.get(nodeName))
+    })
   return new Set(names.filter((name) => name !== undefined))
 }
 
-/** Appends new volumes and keeps volumes of other plugins, which their own controllers remove. */
-function withOrderOf(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
-  const kept = reported.filter(({ name }) => attached.has(name) || !parseAttachedVolumeName(name))
-  const known = new Set(kept.map(({ name }) => name))
-  const added = [...attached].filter((name) => !known.has(name)).sort()
-  return [...kept, ...added.map((name) => ({ name, devicePath: '' }))]
+/** Appends new volumes to the list, and keeps volumes of other plugins, because other controllers remove those. */
+function mergeAttached(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
+  const remaining = reported.filter(({ name }) => attached.has(name) || !parseAttachedVolumeName(name))
+  const remainingNames = new Set(remaining.map(({ name }) => name))
+  const added = [...attached].filter((name) => !remainingNames.has(name)).sort()
+  return [...remaining, ...added.map((name) => ({ name, devicePath: '' }))]
 }

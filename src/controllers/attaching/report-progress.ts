@@ -1,30 +1,30 @@
-// Records events on pods about their volumes, each once: attached, failed, or attached elsewhere.
+// Records events on the pods of a volume: attached, attach failed, or cannot be attached. Each event is recorded once.
 import type { Attachment } from './attachment-index.ts'
 import { isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attached, attachFailed, problemEvent, recordOnPods } from './events.ts'
+import { attachFailed, attachProblem, attachSucceeded, recordOnPods } from './events.ts'
 import type { DesiredAttachment, Step, VolumeView } from './plan-volume.ts'
 
 export function reportProgress(view: VolumeView, steps: readonly Step[], context: AttachingContext): void {
-  const { reported, pending } = context.memory.of(view.name)
+  const { reported, pending } = context.states.of(view.name)
   const existing = new Set<string>()
   for (const desired of view.desired) {
-    const found = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
-    if (found && !isBeingDeleted(found.attachment)) {
-      existing.add(found.attachment.metadata.uid)
-      reportAttachment(view.name, desired, found.attachment, context)
+    const match = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
+    if (match && !isBeingDeleted(match.attachment)) {
+      existing.add(match.attachment.metadata.uid)
+      reportAttachment(view.name, desired, match.attachment, context)
     }
   }
   for (const uid of pending) if (!existing.has(uid)) pending.delete(uid)
 
-  const present = new Set(view.desired.map(({ nodeName }) => nodeName))
-  for (const nodeName of reported.keys()) if (!present.has(nodeName)) reported.delete(nodeName)
+  const desiredNodes = new Set(view.desired.map(({ nodeName }) => nodeName))
+  for (const nodeName of reported.keys()) if (!desiredNodes.has(nodeName)) reported.delete(nodeName)
   for (const step of steps) {
     if (step.do !== 'wait' || !step.report) continue
     const { desired, problem } = step.report
-    const text = JSON.stringify([step.because, desired.pods.map(({ metadata }) => metadata.uid)])
-    reportOnce(desired, text, context, view.name, () =>
-      recordOnPods(context.events, desired.pods, (pod) => problemEvent(view.name, desired.nodeName, pod, problem)),
+    const content = JSON.stringify([step.because, desired.pods.map(({ metadata }) => metadata.uid)])
+    reportOnce(desired, content, context, view.name, () =>
+      recordOnPods(context.events, desired.pods, (pod) => attachProblem(view.name, desired.nodeName, pod, problem)),
     )
   }
 }
@@ -35,11 +35,11 @@ function reportAttachment(
   attachment: Attachment,
   context: AttachingContext,
 ): void {
-  const { reported, pending } = context.memory.of(volumeName)
+  const { reported, pending } = context.states.of(volumeName)
   const { uid } = attachment.metadata
   if (isAttached(attachment)) {
     reported.delete(desired.nodeName)
-    if (pending.delete(uid)) recordOnPods(context.events, desired.pods, () => attached(volumeName))
+    if (pending.delete(uid)) recordOnPods(context.events, desired.pods, () => attachSucceeded(volumeName))
     return
   }
   pending.add(uid)
@@ -53,13 +53,13 @@ function reportAttachment(
 
 function reportOnce(
   desired: DesiredAttachment,
-  text: string,
-  { memory }: AttachingContext,
+  content: string,
+  { states }: AttachingContext,
   volumeName: string,
   record: () => void,
 ): void {
-  const { reported } = memory.of(volumeName)
-  if (reported.get(desired.nodeName) === text) return
-  reported.set(desired.nodeName, text)
+  const { reported } = states.of(volumeName)
+  if (reported.get(desired.nodeName) === content) return
+  reported.set(desired.nodeName, content)
   record()
 }

@@ -31,7 +31,7 @@ import {
   startedPatch,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
-import { publishFacts } from '../attaching/attacher/publish-request.ts'
+import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
@@ -109,7 +109,7 @@ export async function findLostExpansion(
 
 interface ExpandRequest {
   readonly volumeId: string
-  readonly volumeCapability: ReturnType<typeof publishFacts>['volumeCapability']
+  readonly volumeCapability: ReturnType<typeof buildPublishRequest>['volumeCapability']
   readonly capacityRange: { readonly requiredBytes: bigint }
   readonly secrets: Credentials
 }
@@ -126,7 +126,7 @@ async function buildRequest(
   { client, facts }: ExpandingContext,
   signal: AbortSignal,
 ): Promise<ExpandRequest> {
-  const { volumeId, volumeCapability } = publishFacts(volume.spec ?? {}, facts, '')
+  const { volumeId, volumeCapability } = buildPublishRequest(volume.spec ?? {}, facts, '')
   const { namespace = '', name = '' } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
   const secrets = name ? await readCredentials(client, { namespace, name }, signal) : {}
   return { volumeId, volumeCapability, capacityRange: { requiredBytes: quantityToBytes(target) }, secrets }

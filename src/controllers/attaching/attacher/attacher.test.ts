@@ -1,4 +1,4 @@
-// The attacher without the controllers: the tests create and delete attachments.
+// Runs the attacher without the attach-detach controllers: the tests create and delete the attachments.
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { secretKind } from '../../../api/kinds/secret/secret.ts'
@@ -14,24 +14,24 @@ afterEach(async () => {
   await fixture.close()
 })
 
-const anAttachment = (nodeName = 'left', more: object = {}) =>
+const anAttachment = (nodeName = 'left', metadata: object = {}) =>
   fixture.client.create(volumeAttachmentKind, {
-    metadata: { name: attachmentOn(nodeName), ...more },
+    metadata: { name: attachmentOn(nodeName), ...metadata },
     spec: { attacher: DRIVER, nodeName, source: { persistentVolumeName: 'data' } },
   } as never)
 const deleteAttachment = (nodeName = 'left') =>
   fixture.client.delete(volumeAttachmentKind, { name: attachmentOn(nodeName) })
-const attached = async (nodeName = 'left') => (await fixture.attachment(nodeName))?.status?.attached === true
+const isAttached = async (nodeName = 'left') => (await fixture.attachment(nodeName))?.status?.attached === true
 const isGone = async (nodeName = 'left') => (await fixture.attachment(nodeName)) === undefined
-const publishes = () => fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
-const only = { only: 'attacher' } as const
+const publishCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')
+const ATTACHER_ONLY = { component: 'attacher' } as const
 
 describe('publishing', () => {
-  it('SYS-18 saves finalizers and node ID before it calls the driver', async () => {
+  it('SYS-18 saves the finalizers and the node ID before it calls the driver', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     fixture.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.until(() => fixture.fake.script.hanging === 1, 'the call')
     expect((await fixture.attachment('left'))?.metadata).toMatchObject({
@@ -39,10 +39,10 @@ describe('publishing', () => {
       annotations: { [NODE_ID_ANNOTATION]: 'id-left' },
     })
     expect((await fixture.volume())?.metadata.finalizers).toContain(FINALIZER)
-    expect(await attached()).toBe(false)
+    expect(await isAttached()).toBe(false)
     fixture.fake.script.setRules([])
     fixture.fake.script.release()
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
   })
 
   it('SYS-18 sends the volume’s attributes and secrets, and strips the secrets from errors', async () => {
@@ -53,12 +53,12 @@ describe('publishing', () => {
       controllerPublishSecretRef: { namespace: 'default', name: 'login' },
     }
     await fixture.aVolume('data', { csi })
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    const errorOf = async () => (await fixture.attachment('left'))?.status?.attachError
-    await fixture.until(async () => (await errorOf()) !== undefined, 'the error')
-    expect(await errorOf()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
-    expect(publishes()).toEqual([])
+    const attachError = async () => (await fixture.attachment('left'))?.status?.attachError
+    await fixture.until(async () => (await attachError()) !== undefined, 'the error')
+    expect(await attachError()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
+    expect(publishCalls()).toEqual([])
 
     const password = Buffer.from('hunter-two').toString('base64')
     await fixture.client.create(secretKind, {
@@ -72,10 +72,10 @@ describe('publishing', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: 'not hunter-two' },
       },
     ])
-    await fixture.until(async () => (await errorOf())?.errorCode === 16, 'the rejection')
-    expect((await errorOf())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
-    await fixture.until(() => attached(), 'the attachment')
-    expect(publishes().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
+    await fixture.until(async () => (await attachError())?.errorCode === 16, 'the rejection')
+    expect((await attachError())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
+    await fixture.until(() => isAttached(), 'the attachment')
+    expect(publishCalls().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')
   })
 
@@ -83,7 +83,7 @@ describe('publishing', () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.client.delete(csiNodeKind, { name: 'left' })
-    const process = await fixture.start(only)
+    const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.until(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
     await fixture.settle()
@@ -95,31 +95,31 @@ describe('publishing', () => {
     const drivers = [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }]
     await fixture.client.create(csiNodeKind, { metadata: { name: 'left' }, spec: { drivers } } as never)
     await fixture.settle()
-    expect(await attached()).toBe(true)
+    expect(await isAttached()).toBe(true)
   })
 
   it('SYS-18 rejects a volume that is being deleted', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
     await fixture.until(async () => (await fixture.attachment('left'))?.status?.attachError, 'the error')
     expect((await fixture.attachment('left'))?.status?.attachError?.message).toBe(
       'PersistentVolume "data" is marked for deletion',
     )
-    expect(publishes()).toEqual([])
+    expect(publishCalls()).toEqual([])
   })
 
-  it('SYS-18 retries with backoff and unpublishes after an uncertain error', async () => {
+  it('SYS-18 retries with backoff, and unpublishes a deleted attachment after an uncertain error', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     fixture.fake.script.setRules([
       { method: 'ControllerPublishVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED', message: 'slow' } },
     ])
-    const process = await fixture.start(only)
+    const process = await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => process.standing(attachmentOn('left'))?.failures === 4, 'four tries')
+    await fixture.until(() => process.standing(attachmentOn('left'))?.failures === 4, 'four attempts')
     expect(process.standing(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
     await deleteAttachment()
     await fixture.until(() => isGone(), 'the unpublish')
@@ -133,13 +133,13 @@ describe('publishing', () => {
       { method: 'ControllerPublishVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
       { method: 'ControllerPublishVolume', nth: 2, effect: { do: 'fail', code: 'INTERNAL' } },
     ])
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => publishes().length === 2, 'two tries')
+    await fixture.until(() => publishCalls().length === 2, 'two attempts')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     const drivers = [{ name: DRIVER, nodeID: 'id-new', topologyKeys: [] }]
     await fixture.client.create(csiNodeKind, { metadata: { name: 'left' }, spec: { drivers } } as never)
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     expect(fixture.publishedOn()).toEqual(['id-new'])
     await deleteAttachment()
     await fixture.until(() => isGone(), 'the attachment to be deleted')
@@ -150,9 +150,9 @@ describe('unpublishing', () => {
   it('SYS-18 uses the saved node ID when the node was deleted', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     await fixture.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
     await fixture.until(() => isGone(), 'the attachment to be deleted')
@@ -162,21 +162,21 @@ describe('unpublishing', () => {
   it('SYS-18 saves the error and keeps the attachment until it succeeds', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     fixture.fake.script.setRules([
       {
         method: 'ControllerUnpublishVolume',
         times: 3,
-        effect: { do: 'fail', code: 'INTERNAL', message: 'stuck screw' },
+        effect: { do: 'fail', code: 'INTERNAL', message: 'device is busy' },
       },
     ])
     await deleteAttachment()
     await fixture.until(async () => (await fixture.attachment('left'))?.status?.detachError, 'the error')
     expect((await fixture.attachment('left'))?.status).toMatchObject({
       attached: true,
-      detachError: { message: 'rpc error: code = Internal desc = stuck screw' },
+      detachError: { message: 'rpc error: code = Internal desc = device is busy' },
     })
     await fixture.until(() => isGone(), 'the attachment to be deleted')
     expect(fixture.publishedOn()).toEqual([])
@@ -187,7 +187,7 @@ describe('unpublishing', () => {
     await fixture.aVolume()
     await anAttachment('left', { finalizers: ['example.com/other'] })
     await deleteAttachment()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await fixture.settle()
     expect(fixture.fake.record.calls.filter(({ volume }) => volume === 'data')).toEqual([])
   })
@@ -195,9 +195,9 @@ describe('unpublishing', () => {
   it('SYS-18 marks the attachment as detached if another finalizer keeps it', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment('left', { finalizers: ['example.com/other'] })
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     await deleteAttachment()
     await fixture.until(async () => (await fixture.attachment('left'))?.status?.attached === false, 'the status')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toEqual(['example.com/other'])
@@ -208,9 +208,9 @@ describe('unpublishing', () => {
   it('SYS-18 keeps the finalizer on the volume until its last attachment is deleted', async () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     await fixture.client.delete(persistentVolumeKind, { name: 'data' })
     const body = { metadata: { '$deleteFromPrimitiveList/finalizers': ['kubernetes.io/pv-protection'] } }
     await fixture.client.patch(persistentVolumeKind, { name: 'data' }, { type: 'strategic', body })
@@ -223,23 +223,23 @@ describe('unpublishing', () => {
 })
 
 describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
-  it('SYS-18 has its attachments marked as attached without a call', async () => {
+  it('SYS-18 gets its attachments marked as attached without a call', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.aVolume()
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await anAttachment()
-    await fixture.until(() => attached(), 'the attachment')
+    await fixture.until(() => isAttached(), 'the attachment')
     expect((await fixture.attachment('left'))?.metadata.finalizers).toBeUndefined()
     await deleteAttachment()
     expect(await isGone()).toBe(true)
-    expect(publishes()).toEqual([])
+    expect(publishCalls()).toEqual([])
   })
 
-  it('SYS-18 has finalizers of an earlier driver version removed', async () => {
+  it('SYS-18 gets the finalizers of an earlier driver version removed', async () => {
     fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
     await fixture.aVolume()
     await anAttachment('left', { finalizers: [FINALIZER] })
-    await fixture.start(only)
+    await fixture.start(ATTACHER_ONLY)
     await deleteAttachment()
     await fixture.until(() => isGone(), 'the attachment to be deleted')
   })
@@ -248,21 +248,21 @@ describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
 it('SYS-18 ignores attachments of other drivers', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume()
-  await fixture.start(only)
+  await fixture.start(ATTACHER_ONLY)
   await fixture.client.create(volumeAttachmentKind, {
-    metadata: { name: 'theirs' },
+    metadata: { name: 'foreign' },
     spec: { attacher: 'other.example.com', nodeName: 'left', source: { persistentVolumeName: 'data' } },
   } as never)
   await fixture.settle()
-  const [theirs] = await fixture.attachments()
-  expect(theirs?.status).toEqual({ attached: false })
-  expect(theirs?.metadata.finalizers).toBeUndefined()
+  const [attachment] = await fixture.attachments()
+  expect(attachment?.status).toEqual({ attached: false })
+  expect(attachment?.metadata.finalizers).toBeUndefined()
 })
 
 it('SYS-18 attaches an inline volume', async () => {
   fixture = await createAttachingFixture()
   await fixture.aVolume()
-  await fixture.start(only)
+  await fixture.start(ATTACHER_ONLY)
   const inlineVolumeSpec = {
     accessModes: ['ReadWriteOnce'],
     csi: { driver: DRIVER, volumeHandle: 'vol-data' },
@@ -271,11 +271,11 @@ it('SYS-18 attaches an inline volume', async () => {
     metadata: { name: attachmentOn('left') },
     spec: { attacher: DRIVER, nodeName: 'left', source: { inlineVolumeSpec } },
   } as never)
-  await fixture.until(() => attached(), 'the attachment')
+  await fixture.until(() => isAttached(), 'the attachment')
   expect(fixture.publishedOn()).toEqual(['id-left'])
-  await anAttachment('right') // of the volume's own object, and the same storage
+  await anAttachment('right') // of the PersistentVolume with the same volumeHandle
   await fixture.until(async () => (await fixture.attachment('right'))?.status?.attachError, 'the rejection')
   await deleteAttachment()
-  await fixture.until(() => attached('right'), 'the next attachment')
+  await fixture.until(() => isAttached('right'), 'the next attachment')
   expect(fixture.publishedOn()).toEqual(['id-right'])
 })

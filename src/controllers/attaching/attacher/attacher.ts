@@ -1,5 +1,5 @@
 // The attacher of one CSI driver (external-attacher), as two controllers: one publishes and unpublishes attachments, one
-// removes the attacher's finalizer from deleted volumes. Where a leader is elected, an instance is created for every term.
+// removes the attacher's finalizer from deleted volumes. With leader election, each term creates a new instance.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
@@ -37,7 +37,7 @@ export interface AttacherDeps extends ControllerDeps {
 
 export interface Attacher {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last running reconcile has. */
+  /** Settles after the last running reconcile has finished. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -62,8 +62,9 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   indexAttachments(attachments)
   indexVolumes(volumes)
 
-  // A process with one driver uses external-attacher's queue names, which dashboards already chart.
-  const queueName = (alone: string, among: string) => (options.isOneOfSeveral ? `${facts.name}-${among}` : alone)
+  // A process with one driver uses the queue names of external-attacher, for which dashboards exist.
+  const queueName = (upstreamName: string, suffix: string) =>
+    options.isOneOfSeveral ? `${facts.name}-${suffix}` : upstreamName
   const { workers, backoff } = settings
   const common = { clock, random, log, metrics, workers, backoff }
   const attachmentController = createController({
@@ -80,12 +81,12 @@ export function createAttacher(deps: AttacherDeps): Attacher {
         cache: csiNodes,
         keysOf: ({ metadata: { name } }) =>
           attachmentsOnNode(attachments, name)
-            .filter((one) => isOwn(one, context))
+            .filter((attachment) => isOwn(attachment, context))
             .map(keyOfObject),
       }),
     ],
     reconcile: (key, signal) =>
-      reconcileAttachment(key, context, (other) => attachmentController.queue.add(other), signal),
+      reconcileAttachment(key, context, (attachmentName) => attachmentController.queue.add(attachmentName), signal),
   })
   const volumeController = createController({
     ...common,
@@ -105,27 +106,27 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   for (const { queue } of controllers) metrics?.queues.add(queue)
   return {
     queues: controllers.map(({ queue }) => queue),
-    run: async (signal) => void (await Promise.all(controllers.map((one) => one.run(signal)))),
+    run: async (signal) => void (await Promise.all(controllers.map((controller) => controller.run(signal)))),
   }
 }
 
 const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spec.attacher === facts.name
 
-/** For a single-node volume also its other attachments: they may wait for this one to be deleted. */
+/** Includes the other attachments of a single-node volume, because they may wait for this one to be deleted. */
 function affectedAttachments(attachment: Attachment, context: AttacherContext): string[] {
   if (!isOwn(attachment, context)) return []
   const volume = volumeOf(attachment, context)
   if (!volume || !isSingleNode(volume.spec)) return [keyOfObject(attachment)]
-  const same = attachmentsOfHandle(volume.spec, context).filter((one) => isOwn(one, context))
-  return [keyOfObject(attachment), ...same.map(keyOfObject)]
+  const ownAttachments = attachmentsOfHandle(volume.spec, context).filter((candidate) => isOwn(candidate, context))
+  return [keyOfObject(attachment), ...ownAttachments.map(keyOfObject)]
 }
 
 const ownAttachmentsOf = ({ metadata }: Volume, context: AttacherContext): string[] =>
   attachmentsOfVolume(context.attachments, metadata.name)
-    .filter((one) => isOwn(one, context))
+    .filter((attachment) => isOwn(attachment, context))
     .map(keyOfObject)
 
-/** The attacher's own writes, such as errors, must not reset its backoff. */
+/** Ignores other status changes: errors that the attacher saves must not reset its backoff. */
 const isStateChanged = (next: Attachment, old: Attachment): boolean =>
   isBeingDeleted(next) !== isBeingDeleted(old) || isAttached(next) !== isAttached(old)
 

@@ -1,4 +1,4 @@
-// The volume of an attachment: a PersistentVolume, or the attachment's inline volume spec.
+// Finds the volume of an attachment, a PersistentVolume or the inline volume spec, and attachments that conflict with it.
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import {
   type Attachment,
@@ -11,14 +11,14 @@ import {
 import type { AttacherContext } from './attacher-context.ts'
 
 export interface AttachmentVolume {
-  /** For messages. */
+  /** Used in messages. */
   readonly name: string
   readonly spec: Readonly<PersistentVolumeSpec>
   /** Undefined for an inline volume. */
   readonly object: Volume | undefined
 }
 
-/** Undefined if the PersistentVolume does not exist, or was recreated with another volumeHandle. */
+/** Returns undefined if the PersistentVolume does not exist or was recreated with another volumeHandle. */
 export function volumeOf(attachment: Attachment, { volumes }: AttacherContext): AttachmentVolume | undefined {
   const { metadata, spec } = attachment
   const { inlineVolumeSpec, persistentVolumeName = '' } = spec.source
@@ -30,18 +30,18 @@ export function volumeOf(attachment: Attachment, { volumes }: AttacherContext): 
 }
 
 /**
- * The attachment that holds a single-node volume on another node. The finalizer means that the volume may be published
- * there. Includes other PersistentVolumes with the same volumeHandle.
+ * Returns the attachment with which a single-node volume is or may be published on another node. The finalizer means that
+ * it may be. Includes attachments of other PersistentVolumes with the same volumeHandle.
  */
-export function otherHolder(
+export function findConflictingAttachment(
   attachment: Attachment,
   { spec }: AttachmentVolume,
   context: AttacherContext,
 ): Attachment | undefined {
   if (!isSingleNode(spec)) return undefined
-  return attachmentsOfHandle(spec, context).find((other) => {
-    const isSameNode = other.spec.nodeName === attachment.spec.nodeName
-    const mayBePublished = other.metadata.finalizers?.includes(context.finalizer) || isAttached(other)
-    return !isSameNode && other.spec.attacher === attachment.spec.attacher && mayBePublished
+  return attachmentsOfHandle(spec, context).find((candidate) => {
+    const isSameNode = candidate.spec.nodeName === attachment.spec.nodeName
+    const mayBePublished = candidate.metadata.finalizers?.includes(context.finalizer) || isAttached(candidate)
+    return !isSameNode && candidate.spec.attacher === attachment.spec.attacher && mayBePublished
   })
 }

@@ -4,14 +4,15 @@ import type { Backoff } from '../../../runtime/backoff.ts'
 export interface AttacherOptions {
   /** Timeout of one driver call. Default 15 s. */
   readonly timeoutMs?: number
-  /** Backoff between two attempts for one attachment: initial and maximum delay. Default 1 s and 5 min. */
+  /** Initial delay between two attempts for an attachment. Default 1 s. */
   readonly retryIntervalStartMs?: number
+  /** Maximum delay between two attempts for an attachment. Default 5 min. */
   readonly retryIntervalMaxMs?: number
   /** Attachments reconciled at once. Default 100. */
   readonly workers?: number
-  /** The fsType of volumes that name none. Default: empty. */
+  /** fsType for volumes without one. Default: empty. */
   readonly defaultFsType?: string
-  /** The process runs attachers of several drivers: queue names include the driver's name. Default false. */
+  /** Whether the process runs attachers of several drivers. If true, queue names include the driver's name. Default false. */
   readonly isOneOfSeveral?: boolean
 }
 

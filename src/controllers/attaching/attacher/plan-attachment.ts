@@ -1,5 +1,5 @@
-// Plans the next step of an attachment. Pure. The finalizer means that the volume may be published: it is added before
-// ControllerPublishVolume and removed only after ControllerUnpublishVolume has succeeded.
+// Plans the next step of an attachment. Pure. The finalizer means that the volume may be published. It is added before
+// ControllerPublishVolume is called and removed only after ControllerUnpublishVolume has succeeded.
 //
 //                    exists                                   being deleted
 //   finalizer        publish until attached                   unpublish
@@ -19,11 +19,11 @@ export function planAttachment(
   attachment: Attachment,
   { finalizer, canPublish }: { readonly finalizer: string; readonly canPublish: boolean },
 ): AttachmentAction {
-  const isHeld = attachment.metadata.finalizers?.includes(finalizer) ?? false
+  const hasFinalizer = attachment.metadata.finalizers?.includes(finalizer) ?? false
   if (isBeingDeleted(attachment)) {
-    if (isHeld) return { do: canPublish ? 'unpublish' : 'removeFinalizer' }
+    if (hasFinalizer) return { do: canPublish ? 'unpublish' : 'removeFinalizer' }
     return { do: canPublish && isAttached(attachment) ? 'markDetached' : 'nothing' }
   }
   if (!canPublish) return { do: isAttached(attachment) ? 'nothing' : 'markAttached' }
-  return { do: isAttached(attachment) && isHeld ? 'nothing' : 'publish' }
+  return { do: isAttached(attachment) && hasFinalizer ? 'nothing' : 'publish' }
 }

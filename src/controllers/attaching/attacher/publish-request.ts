@@ -1,13 +1,14 @@
-// Converts a volume spec into the fields of ControllerPublishVolume. Pure; secrets and calls are reconcile-attachment.ts.
+// Converts a volume spec into the fields of a ControllerPublishVolume request. Pure.
+// reconcile-attachment.ts adds the secrets and sends the request.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import type { DriverFacts } from '../../../csi/index.ts'
-import { modesConflict } from './attach-error.ts'
+import { accessModesUnsupported } from './attach-error.ts'
 
 type Capability = MessageInitShape<typeof VolumeCapabilitySchema>
 
-export interface PublishFacts {
+export interface PublishRequest {
   readonly volumeId: string
   readonly readonly: boolean
   readonly volumeCapability: Capability
@@ -15,11 +16,11 @@ export interface PublishFacts {
 }
 
 /** Throws an AttachError if CSI cannot express the volume's access modes. */
-export function publishFacts(
+export function buildPublishRequest(
   spec: Readonly<PersistentVolumeSpec>,
   { controller }: Pick<DriverFacts, 'controller'>,
   defaultFsType: string,
-): PublishFacts {
+): PublishRequest {
   const { csi, volumeMode, mountOptions = [], accessModes = [] } = spec
   const accessType: Capability['accessType'] =
     volumeMode === 'Block'
@@ -34,20 +35,22 @@ export function publishFacts(
   }
 }
 
-/** Of several access modes, the widest. */
+/** Returns the widest of several access modes. */
 function accessModeOf(modes: ReadonlySet<string>, hasSingleNodeMultiWriter: boolean): Mode {
   if (modes.has('ReadWriteOncePod')) {
-    if (modes.size > 1) throw modesConflict('ReadWriteOncePod cannot be combined with other access modes on one volume')
+    if (modes.size > 1) {
+      throw accessModesUnsupported('ReadWriteOncePod cannot be combined with other access modes on one volume')
+    }
     return hasSingleNodeMultiWriter ? Mode.SINGLE_NODE_SINGLE_WRITER : Mode.SINGLE_NODE_WRITER
   }
   if (modes.has('ReadWriteMany')) return Mode.MULTI_NODE_MULTI_WRITER
   if (modes.has('ReadOnlyMany')) {
     if (modes.has('ReadWriteOnce')) {
-      throw modesConflict('CSI does not support ReadOnlyMany and ReadWriteOnce on the same PersistentVolume')
+      throw accessModesUnsupported('CSI does not support ReadOnlyMany and ReadWriteOnce on the same PersistentVolume')
     }
     return Mode.MULTI_NODE_READER_ONLY
   }
   if (modes.has('ReadWriteOnce'))
     return hasSingleNodeMultiWriter ? Mode.SINGLE_NODE_MULTI_WRITER : Mode.SINGLE_NODE_WRITER
-  throw modesConflict(`unsupported access modes: ${[...modes].join(', ') || 'none'}`)
+  throw accessModesUnsupported(`unsupported access modes: ${[...modes].join(', ') || 'none'}`)
 }

@@ -1,6 +1,6 @@
-// Reconciles one VolumeAttachment: publishes it, or unpublishes it when it is being deleted. Intent before effect: the
-// finalizers on volume and attachment are saved before the driver is called, so that after a crash the next process
-// knows what may be published. The plan is plan-attachment.ts.
+// Reconciles one VolumeAttachment as planned by plan-attachment.ts: publishes the volume, or unpublishes it if the
+// attachment is being deleted. The finalizers on volume and attachment are saved before the driver is called, because
+// after a crash they show which volumes may be published.
 
 import type { Stored } from '../../../api/kind.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
@@ -25,15 +25,15 @@ import {
   volumeReplaced,
 } from './attach-error.ts'
 import type { AttacherContext } from './attacher-context.ts'
-import { type AttachmentVolume, otherHolder, volumeOf } from './attachment-volume.ts'
+import { type AttachmentVolume, findConflictingAttachment, volumeOf } from './attachment-volume.ts'
 import { planAttachment } from './plan-attachment.ts'
-import { type PublishFacts, publishFacts } from './publish-request.ts'
+import { buildPublishRequest, type PublishRequest } from './publish-request.ts'
 import { removeFinalizer, saveAttached, saveDetached, saveError } from './save-status.ts'
 
 export async function reconcileAttachment(
   name: string,
   context: AttacherContext,
-  wake: (attachmentName: string) => void,
+  requeue: (attachmentName: string) => void,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const attachment = context.attachments.get(name)
@@ -47,7 +47,7 @@ export async function reconcileAttachment(
     if (isConflict(error)) return backOff('the attachment or its volume changed during the reconcile')
     throw error
   } finally {
-    for (const other of context.locks.release(volume)) wake(other)
+    for (const waitingName of context.locks.release(volume)) requeue(waitingName)
   }
 }
 
@@ -76,18 +76,18 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
   let credentials: Credentials = {}
   try {
     const { volume, request, nodeId } = preparePublish(attachment, context)
-    credentials = await credentialsFor(volume, context, signal)
+    credentials = await readPublishCredentials(volume, context, signal)
     await unpublishFromOldNode(attachment, request.volumeId, nodeId, credentials, context, signal)
-    const held = await saveIntent(attachment, volume, nodeId, context)
-    if (isBeingDeleted(held)) return backOff('the attachment is being deleted: detach it instead')
+    const saved = await addFinalizers(attachment, volume, nodeId, context)
+    if (isBeingDeleted(saved)) return backOff('the attachment is being deleted: detach it instead')
 
     const { timeoutMs } = context.settings
     context.election?.assertStillLeader()
-    const answer = await context.driver.controller.controllerPublishVolume(
+    const response = await context.driver.controller.controllerPublishVolume(
       { ...request, nodeId, secrets: credentials },
       { timeoutMs, signal },
     )
-    return await saveAttached(held, answer.publishContext, context)
+    return await saveAttached(saved, response.publishContext, context)
   } catch (error) {
     return saveFailure('attachError', attachment, error, { credentials, signal }, context)
   }
@@ -97,7 +97,7 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
 function preparePublish(
   attachment: Attachment,
   context: AttacherContext,
-): { volume: AttachmentVolume; request: PublishFacts; nodeId: string } {
+): { volume: AttachmentVolume; request: PublishRequest; nodeId: string } {
   const { facts, settings } = context
   const { nodeName, source } = attachment.spec
   const volume = volumeOf(attachment, context)
@@ -107,14 +107,14 @@ function preparePublish(
   }
   if (volume.object && isBeingDeleted(volume.object)) throw volumeBeingDeleted(volume.name)
   if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
-  const nodeId = nodeIdIn(nodeName, context)
+  const nodeId = nodeIdOf(nodeName, context)
   if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
-  const holder = otherHolder(attachment, volume, context)
-  if (holder) throw attachedElsewhere(volume.name, holder.spec.nodeName)
-  return { volume, nodeId, request: publishFacts(volume.spec, facts, settings.defaultFsType) }
+  const conflicting = findConflictingAttachment(attachment, volume, context)
+  if (conflicting) throw attachedElsewhere(volume.name, conflicting.spec.nodeName)
+  return { volume, nodeId, request: buildPublishRequest(volume.spec, facts, settings.defaultFsType) }
 }
 
-/** A node recreated under its old name has another node ID, and the volume may still be published on the old one. */
+/** Unpublishes from the previous node ID if the node was recreated: the volume may still be published there. */
 async function unpublishFromOldNode(
   attachment: Attachment,
   volumeId: string,
@@ -124,15 +124,15 @@ async function unpublishFromOldNode(
   signal: AbortSignal,
 ): Promise<void> {
   const { annotations = {}, finalizers = [] } = attachment.metadata
-  const before = annotations[NODE_ID_ANNOTATION]
-  if (before === undefined || before === nodeId || !finalizers.includes(finalizer)) return
+  const oldNodeId = annotations[NODE_ID_ANNOTATION]
+  if (oldNodeId === undefined || oldNodeId === nodeId || !finalizers.includes(finalizer)) return
   election?.assertStillLeader()
   const { timeoutMs } = settings
-  await driver.controller.controllerUnpublishVolume({ volumeId, nodeId: before, secrets }, { timeoutMs, signal })
+  await driver.controller.controllerUnpublishVolume({ volumeId, nodeId: oldNodeId, secrets }, { timeoutMs, signal })
 }
 
-/** From this write on the volume counts as published until the driver has unpublished it. */
-async function saveIntent(
+/** Saves the finalizers and the node ID. From this write on the volume counts as published until it is unpublished. */
+async function addFinalizers(
   attachment: Attachment,
   { object }: AttachmentVolume,
   nodeId: string,
@@ -150,17 +150,16 @@ async function saveIntent(
     writes.push({ do: 'patch', kind: volumeAttachmentKind, ref: { name }, patch: { type: 'strategic', body } })
   }
   if (writes.length === 0) return attachment
-  const left = await client.commit(writes)
-  let held = attachment
-  for (const [index, one] of left.entries()) {
-    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(one as Stored<PersistentVolume>)
+  const committed = await client.commit(writes)
+  let saved = attachment
+  for (const [index, object] of committed.entries()) {
+    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Stored<PersistentVolume>)
     else {
-      const written = one as Stored<VolumeAttachment>
-      held = written
-      attachments.learn(written)
+      saved = object as Stored<VolumeAttachment>
+      attachments.learn(saved)
     }
   }
-  return held
+  return saved
 }
 
 async function unpublish(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
@@ -172,9 +171,9 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     if (!volume) throw volumeLost(source.persistentVolumeName ?? '')
     if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
     // The node ID at publish time: the node may have been deleted or recreated since.
-    const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdIn(nodeName, context)
+    const nodeId = attachment.metadata.annotations?.[NODE_ID_ANNOTATION] ?? nodeIdOf(nodeName, context)
     if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
-    credentials = await credentialsForUnpublish(volume, context, signal)
+    credentials = await readUnpublishCredentials(volume, context, signal)
     election?.assertStillLeader()
     await driver.controller.controllerUnpublishVolume(
       { volumeId: volume.spec.csi.volumeHandle, nodeId, secrets: credentials },
@@ -186,10 +185,10 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
   }
 }
 
-const nodeIdIn = (nodeName: string, { csiNodes, facts }: AttacherContext): string | undefined =>
+const nodeIdOf = (nodeName: string, { csiNodes, facts }: AttacherContext): string | undefined =>
   csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === facts.name)?.nodeID
 
-async function credentialsFor(
+async function readPublishCredentials(
   { spec }: AttachmentVolume,
   { client }: AttacherContext,
   signal: AbortSignal,
@@ -198,21 +197,21 @@ async function credentialsFor(
   return name ? readCredentials(client, { namespace, name }, signal) : {}
 }
 
-/** A deleted secret must not keep a volume attached for ever: the driver decides whether it needs one. */
-async function credentialsForUnpublish(
+/** Returns no credentials if the secret was deleted: the driver decides whether it can unpublish without them. */
+async function readUnpublishCredentials(
   volume: AttachmentVolume,
   context: AttacherContext,
   signal: AbortSignal,
 ): Promise<Credentials> {
   try {
-    return await credentialsFor(volume, context, signal)
+    return await readPublishCredentials(volume, context, signal)
   } catch (error) {
     if ((error as { isGone?: boolean }).isGone) return {}
     throw error
   }
 }
 
-/** Saves the error in the attachment's status. */
+/** Saves the error in the attachment's status and returns the outcome of the reconcile. */
 async function saveFailure(
   field: 'attachError' | 'detachError',
   attachment: Attachment,
@@ -221,11 +220,11 @@ async function saveFailure(
   context: AttacherContext,
 ): Promise<Outcome> {
   const isUnrelated = error instanceof ApiError || error instanceof NotLeaderError || signal.aborted
-  if (isUnrelated || !(error instanceof Error)) throw error // not a response of the driver
-  const text = error instanceof CsiError ? error.rpcText : error.message
-  const message = redactCredentials(text, credentials)
+  if (isUnrelated || !(error instanceof Error)) throw error // neither an AttachError nor a response of the driver
+  const unredacted = error instanceof CsiError ? error.rpcText : error.message
+  const message = redactCredentials(unredacted, credentials)
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
-  if (error instanceof AttachError && error.isStuck) return stuck(message)
+  if (error instanceof AttachError) return stuck(message)
   const isPending = error instanceof CsiError && isUncertain(error)
   return backOff(isPending ? `${message} (the driver may still be working on it)` : message)
 }

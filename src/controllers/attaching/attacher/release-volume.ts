@@ -1,5 +1,5 @@
-// Removes the attacher's finalizer from a volume that is being deleted, once no attachment of it is left: until then the
-// attacher needs its volumeHandle to unpublish.
+// Removes the attacher's finalizer from a volume that is being deleted, after its last attachment was deleted. Until then
+// the attacher needs the volumeHandle to unpublish.
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { ObjectKey } from '../../../client/index.ts'

@@ -1,5 +1,5 @@
-// Writes the status of a VolumeAttachment. All writes name the uid: attachments have deterministic names, and the state of
-// one must not be written to its successor.
+// Writes the status of a VolumeAttachment. Every write has the uid as precondition: attachments have deterministic names,
+// so an attachment may be deleted and recreated under the same name.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError, isNotFound } from '../../../api/status-error.ts'
 import { done, type Outcome } from '../../../runtime/index.ts'
@@ -19,17 +19,17 @@ export const saveDetached = (attachment: Attachment, context: AttacherContext): 
   saveStatus(attachment, { attached: false, attachmentMetadata: null, detachError: null }, context)
 
 /**
- * The driver has unpublished the volume. Without the finalizer the object is deleted; if another finalizer keeps it, its
- * status becomes detached.
+ * Removes the attacher's finalizer, which deletes the attachment. If another finalizer keeps the attachment, its status
+ * becomes detached.
  */
 export async function removeFinalizer(attachment: Attachment, context: AttacherContext): Promise<Outcome> {
   const { client, attachments, finalizer } = context
   const { name, uid, finalizers = [] } = attachment.metadata
   const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [finalizer] } }
-  const left = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
+  const updated = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
   if (finalizers.length <= 1) return done
-  attachments.learn(left)
-  return saveDetached(left, context)
+  attachments.learn(updated)
+  return saveDetached(updated, context)
 }
 
 const MESSAGE_BYTES_MAX = 1_024 // the API server rejects longer messages
@@ -40,15 +40,15 @@ export async function saveError(
   { message, code }: { readonly message: string; readonly code: number | undefined },
   context: AttacherContext,
 ): Promise<void> {
-  const known = context.attachments.get(attachment.metadata.name)?.status?.[field]
+  const previous = context.attachments.get(attachment.metadata.name)?.status?.[field]
   const text = truncate(message)
-  const isNew = known?.message !== text || code !== undefined
-  if (!isNew) return // the same wait as before
+  const isNew = previous?.message !== text || code !== undefined
+  if (!isNew) return
   const time = `${new Date(context.clock.nowMs()).toISOString().slice(0, 19)}Z`
   try {
     await saveStatus(attachment, { [field]: { time, message: text, errorCode: code ?? null } }, context)
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error // the next attempt writes it again
+    if (!(error instanceof ApiError)) throw error // the next attempt writes the error again
   }
 }
 
@@ -68,6 +68,6 @@ async function saveStatus(attachment: Attachment, status: object, { client, atta
 function truncate(message: string): string {
   const bytes = Buffer.from(message)
   if (bytes.length <= MESSAGE_BYTES_MAX) return message
-  const cut = bytes.subarray(0, MESSAGE_BYTES_MAX - 4).toString('utf8')
-  return `${cut.replace(/\uFFFD+$/, '')}…`
+  const prefix = bytes.subarray(0, MESSAGE_BYTES_MAX - 4).toString('utf8')
+  return `${prefix.replace(/\uFFFD+$/, '')}…`
 }

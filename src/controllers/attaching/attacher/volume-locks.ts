@@ -1,11 +1,11 @@
-// A lock per volume: no two operations of one volume run at once. An operation that finds the volume locked is returned
-// by `release`, so that the caller can requeue it.
+// A lock per volume, so that no two operations of one volume run at once. `release` returns the operations that found
+// the volume locked, so that the caller can requeue them.
 
-/** Bounded by the workers and the operations that wait for their volumes. */
+/** Bounded by the number of workers and of operations that wait for their volumes. */
 export class VolumeLocks {
   readonly #waiting = new Map<string, Set<string>>()
 
-  /** False: locked; `release` returns this key. */
+  /** Returns false if the volume is locked. `release` then returns this key. */
   tryLock(volume: string, key: string): boolean {
     const waiting = this.#waiting.get(volume)
     if (!waiting) {

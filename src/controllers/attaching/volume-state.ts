@@ -1,0 +1,101 @@
+// The state that the attach-detach controllers keep per volume between two reconciles. It is not persisted: after a
+// restart the force-detach timeout of a lost node starts again, and an event may be repeated or missing.
+import type { VolumeOnNode } from '../../volumes/attachment-names.ts'
+import type { Wait } from './plan-volume.ts'
+
+/** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
+export interface VolumeState {
+  /** By uid of the attachment: the monotonic time since which its node is lost and no pod needs it. */
+  lostSinceMs: Map<string, number>
+  /** Uids of attachments for which no SuccessfulAttachVolume event was recorded yet. */
+  pending: Set<string>
+  /** By node name: the last problem that was recorded as an event. */
+  reported: Map<string, string>
+  /** The changes that the volume waits for since its last reconcile. */
+  waits: readonly WaitTarget[]
+  /** The attachment that is being created and is not in the cache yet. */
+  creation: Creation | undefined
+}
+
+type WaitTarget = NonNullable<Wait['for']>
+
+export interface Creation extends VolumeOnNode {
+  readonly name: string
+}
+
+export class VolumeStates {
+  readonly #volumes = new Map<string, VolumeState>()
+  /** Volume names by wait target. */
+  readonly #waiting = new Map<string, Set<string>>()
+  /** Names of attachments that are being created, by node and driver. */
+  readonly #creations = new Map<string, Set<string>>()
+
+  of(volumeName: string): VolumeState {
+    const existing = this.#volumes.get(volumeName)
+    if (existing) return existing
+    const empty: VolumeState = {
+      lostSinceMs: new Map(),
+      pending: new Set(),
+      reported: new Map(),
+      waits: [],
+      creation: undefined,
+    }
+    this.#volumes.set(volumeName, empty)
+    return empty
+  }
+
+  setWaits(volumeName: string, waits: readonly WaitTarget[]): void {
+    const state = this.of(volumeName)
+    for (const old of state.waits) removeFrom(this.#waiting, waitKeyOf(old), volumeName)
+    for (const target of waits) addTo(this.#waiting, waitKeyOf(target), volumeName)
+    state.waits = waits
+  }
+
+  volumesWaitingFor(target: WaitTarget): readonly string[] {
+    return [...(this.#waiting.get(waitKeyOf(target)) ?? [])]
+  }
+
+  beginCreation(volumeName: string, creation: Creation): void {
+    this.of(volumeName).creation = creation
+    addTo(this.#creations, nodeAndDriverKey(creation), creation.name)
+  }
+
+  endCreation(volumeName: string): void {
+    const state = this.of(volumeName)
+    if (state.creation) removeFrom(this.#creations, nodeAndDriverKey(state.creation), state.creation.name)
+    state.creation = undefined
+  }
+
+  /** Names of the driver's attachments that are being created on the node. */
+  creationsOn(placement: Pick<Creation, 'nodeName' | 'driver'>): ReadonlySet<string> {
+    return this.#creations.get(nodeAndDriverKey(placement)) ?? NO_NAMES
+  }
+
+  /** Called after every reconcile. */
+  removeIfEmpty(volumeName: string): void {
+    const { lostSinceMs, pending, reported, waits, creation } = this.of(volumeName)
+    const isEmpty = lostSinceMs.size + pending.size + reported.size + waits.length === 0 && !creation
+    if (isEmpty) this.#volumes.delete(volumeName)
+  }
+
+  get size(): number {
+    return this.#volumes.size
+  }
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+const waitKeyOf = ({ kind, nodeName }: WaitTarget): string => `${kind} ${nodeName}`
+const nodeAndDriverKey = ({ nodeName, driver }: Pick<Creation, 'nodeName' | 'driver'>): string =>
+  `${nodeName} ${driver}`
+
+function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const set = sets.get(key)
+  if (set) set.add(value)
+  else sets.set(key, new Set([value]))
+}
+
+function removeFrom(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const set = sets.get(key)
+  set?.delete(value)
+  if (set?.size === 0) sets.delete(key)
+}
