@@ -29,7 +29,7 @@ import type { AttachingMetrics } from './metrics.ts'
 
 export const DRIVER = 'disks.example.com'
 export const FINALIZER = attacherFinalizerOf(DRIVER)
-export const NODES = ['left', 'right'] as const
+const NODES = ['left', 'right'] as const
 
 export const attachmentOn = (nodeName: string, handle = 'vol-data') =>
   attachmentNameOf({ driver: DRIVER, handle, nodeName })

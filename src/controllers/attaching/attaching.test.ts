@@ -119,7 +119,11 @@ describe('a pod on a node', () => {
     fixture = await createAttachingFixture()
     await fixture.aVolume()
     fixture.fake.script.setRules([
-      { method: 'ControllerPublishVolume', times: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'device is busy' } },
+      {
+        method: 'ControllerPublishVolume',
+        times: 2,
+        effect: { do: 'fail', code: 'INTERNAL', message: 'device is busy' },
+      },
     ])
     await fixture.start({ attacher: { retryIntervalStartMs: 4_000 } })
     await fixture.aPod('web', 'left')

@@ -1,6 +1,5 @@
 // Public exports of the attach-detach controllers and the attacher.
 
-export { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'
 export type { AttacherOptions } from './attacher/options.ts'
 export {

@@ -21,7 +21,7 @@ export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
 export const isRecreated = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
   !hasReported(node) && (node.metadata.creationTimestamp ?? '') > (metadata.creationTimestamp ?? '')
 
-export const hasReported = ({ status }: Readonly<Node>): boolean =>
+const hasReported = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== NEVER_UPDATED) ?? false
 
 /** The reason that node-lifecycle sets on a node that never reported a status. */
