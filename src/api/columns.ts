@@ -23,7 +23,7 @@ export const createdAtColumn: Column<KubeObject> = {
   cell: (object) => object.metadata.creationTimestamp ?? null,
 }
 
-/** For claims and volumes. */
+/** The volume mode of a claim or volume. */
 export const volumeModeColumn: Column<KubeObject & { readonly spec?: { readonly volumeMode?: string } }> = {
   name: 'VolumeMode',
   type: 'string',
@@ -35,25 +35,25 @@ export const volumeModeColumn: Column<KubeObject & { readonly spec?: { readonly 
 export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
   timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
 
-/** 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y: the format of kubectl. */
+/** Formats a duration as kubectl does: 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y. */
 function shortDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000)
   if (seconds < -1) return '<invalid>'
   if (seconds < 0) return '0s'
   if (seconds < 120) return `${seconds}s`
   const minutes = Math.floor(seconds / 60)
-  if (minutes < 10) return pair(minutes, 'm', seconds % 60, 's')
+  if (minutes < 10) return formatPair(minutes, 'm', seconds % 60, 's')
   if (minutes < 180) return `${minutes}m`
   const hours = Math.floor(minutes / 60)
-  if (hours < 8) return pair(hours, 'h', minutes % 60, 'm')
+  if (hours < 8) return formatPair(hours, 'h', minutes % 60, 'm')
   if (hours < 48) return `${hours}h`
   const days = Math.floor(hours / 24)
-  if (hours < 192) return pair(days, 'd', hours % 24, 'h')
+  if (hours < 192) return formatPair(days, 'd', hours % 24, 'h')
   if (days < 730) return `${days}d`
   const years = Math.floor(days / 365)
-  if (days < 2920) return pair(years, 'y', days % 365, 'd')
+  if (days < 2920) return formatPair(years, 'y', days % 365, 'd')
   return `${years}y`
 }
 
-const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
-  small === 0 ? `${big}${bigUnit}` : `${big}${bigUnit}${small}${smallUnit}`
+const formatPair = (larger: number, largerUnit: string, smaller: number, smallerUnit: string): string =>
+  smaller === 0 ? `${larger}${largerUnit}` : `${larger}${largerUnit}${smaller}${smallerUnit}`

@@ -29,35 +29,35 @@ const inner = object('test.Inner', 'Inner.', {
 const outer = object('test.Outer', 'Outer.', {
   title: opt(1, string, 'Title.'),
   size: opt(2, quantity, 'Size.'),
-  at: opt(3, time, 'At.'),
-  exactly: opt(4, microTime, 'Exactly.'),
+  startTime: opt(3, time, 'Start time.'),
+  renewTime: opt(4, microTime, 'Renew time.'),
   blob: opt(5, bytes, 'Blob.'),
   port: opt(6, intOrString, 'Port.'),
   big: opt(7, int64, 'Big.'),
   items: opt(8, list(inner), 'Items.'),
   labels: opt(9, map(string), 'Labels.'),
-  one: ptr(10, inner, 'One.'),
-  any: opt(11, rawJson, 'Any.'),
+  single: ptr(10, inner, 'Single.'),
+  raw: opt(11, rawJson, 'Raw.'),
 })
 const decodeOuter = (value: unknown) => decode(outer, value)
 
 describe('decode', () => {
-  it('drops nulls and empty optional values, keeps empty pointers, fills required ones', () => {
-    const value = { title: '', size: null, items: [], labels: {}, one: { count: 0, on: false } }
-    expect(decodeOuter(value).object).toEqual({ one: { name: '', on: false } })
+  it('drops nulls and empty optional values, keeps empty pointer fields and adds required fields', () => {
+    const value = { title: '', size: null, items: [], labels: {}, single: { count: 0, on: false } }
+    expect(decodeOuter(value).object).toEqual({ single: { name: '', on: false } })
   })
 
   it.each([
     ['size', '1000M', '1G'],
     ['size', 1024, '1024'],
-    ['at', '2026-01-31T12:00:00.9+01:00', '2026-01-31T11:00:00Z'],
-    ['exactly', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.123456Z'],
-    ['exactly', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000000Z'],
+    ['startTime', '2026-01-31T12:00:00.9+01:00', '2026-01-31T11:00:00Z'],
+    ['renewTime', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.123456Z'],
+    ['renewTime', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000000Z'],
     ['blob', 'aGVs\nbG8=', 'aGVsbG8='],
     ['port', 80, 80],
     ['port', 'http', 'http'],
-  ])('decodes %s %j to the canonical %j', (field, given, stored) => {
-    expect(decodeOuter({ [field]: given }).object).toHaveProperty(field, stored)
+  ])('decodes %s %j to the canonical %j', (field, input, canonical) => {
+    expect(decodeOuter({ [field]: input }).object).toHaveProperty(field, canonical)
   })
 
   it.each([
@@ -69,18 +69,18 @@ describe('decode', () => {
     [{ big: 2 ** 60 }, 'big: 1152921504606847000 is outside'],
     [{ labels: { a: 1 } }, 'labels[a]: expected a string, got number 1'],
     [{ size: 'much' }, 'size: "much" is not a quantity'],
-    [{ at: 'yesterday' }, 'at: "yesterday" is not a time'],
-    [{ at: '2026-02-30T00:00:00Z' }, 'at: "2026-02-30T00:00:00Z" is not a time'],
+    [{ startTime: 'yesterday' }, 'startTime: "yesterday" is not a time'],
+    [{ startTime: '2026-02-30T00:00:00Z' }, 'startTime: "2026-02-30T00:00:00Z" is not a time'],
     [{ blob: 'not base64!' }, 'blob: illegal base64 data'],
     [[], 'body: expected an object, got a list'],
-    [{ one: [] }, 'one: expected an object, got a list'],
+    [{ single: [] }, 'single: expected an object, got a list'],
   ])('SYS-10 rejects %j with path and reason', (value, message) => {
     expect(() => decodeOuter(value)).toThrow(DecodeError)
     expect(() => decodeOuter(value)).toThrow(message)
   })
 
   it('adds nothing to a partial object and keeps its empty values', () => {
-    const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, at: null }
+    const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, startTime: null }
     expect(decode(outer, value, [], { partial: true }).object).toEqual({
       title: '',
       size: '1Mi',
@@ -89,16 +89,16 @@ describe('decode', () => {
     })
   })
 
-  it('reports unknown fields by path, except the ignored ones', () => {
+  it('reports the paths of unknown fields, except ignored ones', () => {
     const { unknown, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, ['kind'])
     expect(unknown.toSorted()).toEqual(['extra', 'items[0].nam'])
     expect(decoded).toEqual({ items: [{ name: '' }] })
   })
 
   it('returns fields in the order of the declaration and map keys in alphabetical order', () => {
-    const one = decodeOuter({ labels: { b: '2', a: '1' }, title: 't' }).object
-    const two = decodeOuter({ title: 't', labels: { a: '1', b: '2' } }).object
-    expect(JSON.stringify(one)).toBe(JSON.stringify(two))
+    const first = decodeOuter({ labels: { b: '2', a: '1' }, title: 't' }).object
+    const second = decodeOuter({ title: 't', labels: { a: '1', b: '2' } }).object
+    expect(JSON.stringify(first)).toBe(JSON.stringify(second))
   })
 
   it('SYS-10 treats `__proto__` as an ordinary key', () => {
@@ -112,11 +112,11 @@ describe('decode', () => {
     expect(() => decodeOuter({ items: Array(300_000).fill(null) })).toThrow('more than 250000')
   })
 
-  it('counts every key, so that a difference to the text reveals duplicates', () => {
+  it('counts as many keys as countKeys if the text has no duplicate keys', () => {
     fc.assert(
       fc.property(fc.object({ maxDepth: 4 }), (value) => {
-        const text = JSON.stringify({ any: value, title: 'x' })
-        expect(decodeOuter(JSON.parse(text)).keys).toBe(countKeys(text))
+        const text = JSON.stringify({ raw: value, title: 'x' })
+        expect(decodeOuter(JSON.parse(text)).keyCount).toBe(countKeys(text))
       }),
     )
   })
@@ -132,53 +132,55 @@ describe('decode', () => {
         size: fc.constantFrom('1Gi', '0.5', '2000m', 7),
         labels: fc.dictionary(fc.string(), fc.string()),
         items: fc.array(anInner),
-        one: anInner,
+        single: anInner,
       },
       { requiredKeys: [] },
     )
     fc.assert(
       fc.property(anOuter, (value) => {
-        const once = decodeOuter(value).object
-        expect(decodeOuter(once).object).toEqual(once)
+        const decoded = decodeOuter(value).object
+        expect(decodeOuter(decoded).object).toEqual(decoded)
       }),
     )
   })
 })
 
-describe('decode with a known object', () => {
-  const known = Object.freeze({
+describe('decode with a previous object', () => {
+  const previous = Object.freeze({
     title: 'a',
     items: Object.freeze([Object.freeze({ name: 'x' })]),
-    one: Object.freeze({ name: 'y', count: 1 }),
-    any: Object.freeze({ k: [1] }),
+    single: Object.freeze({ name: 'y', count: 1 }),
+    raw: Object.freeze({ k: [1] }),
   })
 
-  it('SYS-4 reuses identical parts and decodes the rest', () => {
-    const value = { ...known, title: 'b', one: { ...known.one, count: 2 } }
-    const { object, unknown } = decode(outer, value, [], { known })
-    expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], one: { name: 'y', count: 2 }, any: { k: [1] } })
+  it('SYS-4 reuses identical parts and decodes all others', () => {
+    const value = { ...previous, title: 'b', single: { ...previous.single, count: 2 } }
+    const { object, unknown } = decode(outer, value, [], { previous })
+    expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], single: { name: 'y', count: 2 }, raw: { k: [1] } })
     expect(unknown).toEqual([])
-    expect(object.items).toBe(known.items)
-    expect(object.one).not.toBe(known.one)
+    expect(object.items).toBe(previous.items)
+    expect(object.single).not.toBe(previous.single)
   })
 
   it('SYS-4 reuses a part only at the same path', () => {
-    const value = { ...known, items: known.one }
-    expect(() => decode(outer, value, [], { known })).toThrow(DecodeError)
-    expect(() => decode(outer, { ...known, one: { name: 7 } }, [], { known })).toThrow(DecodeError)
-    expect(decode(outer, { ...known, one: { ...known.one, other: 1 } }, [], { known }).unknown).toEqual(['one.other'])
+    const value = { ...previous, items: previous.single }
+    expect(() => decode(outer, value, [], { previous })).toThrow(DecodeError)
+    expect(() => decode(outer, { ...previous, single: { name: 7 } }, [], { previous })).toThrow(DecodeError)
+    expect(decode(outer, { ...previous, single: { ...previous.single, other: 1 } }, [], { previous }).unknown).toEqual([
+      'single.other',
+    ])
   })
 
-  it('SYS-4 gives the same result as without it', () => {
+  it('SYS-4 gives the same result as without a previous object', () => {
     const values = fc.record({
       title: fc.string(),
-      one: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),
+      single: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),
     })
     fc.assert(
-      fc.property(values, values, fc.boolean(), (before, after, keepsOne) => {
-        const first = decode(outer, before).object
-        const value = { ...first, ...after, ...(keepsOne ? { one: first.one } : {}) }
-        expect(decode(outer, value, [], { known: first }).object).toEqual(decode(outer, value).object)
+      fc.property(values, values, fc.boolean(), (before, after, reusesSingle) => {
+        const decodedBefore = decode(outer, before).object
+        const value = { ...decodedBefore, ...after, ...(reusesSingle ? { single: decodedBefore.single } : {}) }
+        expect(decode(outer, value, [], { previous: decodedBefore }).object).toEqual(decode(outer, value).object)
       }),
     )
   })

@@ -1,8 +1,8 @@
-// Decodes parsed JSON into an object of a declared type: strict about types, canonical in form.
-// Drops and reports unknown fields; drops nulls and empty optional values; checks times, quantities and base64 and
-// rewrites them canonically. Whether values are allowed is decided by validation (kinds/).
+// Decodes parsed JSON into an object of a declared type. Rejects values of the wrong type, drops and reports unknown
+// fields, drops nulls and empty optional values, and converts times, quantities and base64 to canonical form. The rules in
+// kinds/ validate the values.
 import { LruCache } from '../base/lru-cache.ts'
-import { setOwn } from './json-value.ts'
+import { setOwnProperty } from './json-value.ts'
 import { canonicalQuantity } from './quantity.ts'
 import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
@@ -10,25 +10,25 @@ export interface Decoded<T> {
   readonly object: T
   /** Paths of fields that the type does not have, in order of appearance; at most UNKNOWN_FIELDS_MAX. */
   readonly unknown: readonly string[]
-  /** Number of keys in the input. If it is less than the count in the text (json-scan.ts), the text has duplicate keys. */
-  readonly keys: number
+  /** Number of keys in the input. If json-scan.ts counts more in the text, the text has duplicate keys. */
+  readonly keyCount: number
 }
 
-/** A value of the wrong type. The message has the path and the value. */
+/** The error for a value of the wrong type. The message has the path and the value. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
 const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further fields are dropped without a report
 
-/** Bounds the time that one body can occupy the event loop. Larger objects are rejected. */
+/** Bounds the time for which one body can block the event loop. Larger objects are rejected. */
 const VALUES_MAX = 250_000
 
 class Context {
-  keys = 0
+  keyCount = 0
   #values = 0
 
-  count(values: number): void {
+  countValues(values: number): void {
     this.#values += values
     if (this.#values > VALUES_MAX) throw new DecodeError(`the object has more than ${VALUES_MAX} fields and list items`)
   }
@@ -41,53 +41,53 @@ class Context {
 }
 
 export interface DecodeOptions {
-  /** For a part of an object, as in an apply: adds no zero values and keeps empty ones, because they are intended. */
+  /** Decodes a partial object, as in an apply: adds no zero values and keeps empty values, because they are intended. */
   readonly partial?: boolean
-  /** An object decoded earlier: parts of `value` that are identical (===) to its parts are reused without decoding. */
-  readonly known?: object
+  /** An object decoded earlier. Parts of `value` that are identical (===) to its parts are reused without decoding. */
+  readonly previous?: object
 }
 
-/** `ignored` are root keys that are neither decoded nor unknown (apiVersion and kind). */
+/** Decodes `value`. Keys of the root in `ignored` (apiVersion and kind) are neither decoded nor reported as unknown. */
 export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
   ignored: readonly string[] = [],
-  { partial = false, known }: DecodeOptions = {},
+  { partial = false, previous }: DecodeOptions = {},
 ): Decoded<T> {
   const context = new Context(partial)
-  const object = decodeObject(type, value, '', context, { known, ignored })
-  return { object: object as T, unknown: context.unknown, keys: context.keys }
+  const object = decodeObject(type, value, '', context, { previous, ignored })
+  return { object: object as T, unknown: context.unknown, keyCount: context.keyCount }
 }
 
-function decodeValue(type: Type, value: unknown, path: string, context: Context, known?: unknown): unknown {
-  if (known !== undefined && value === known) return value
+function decodeValue(type: Type, value: unknown, path: string, context: Context, previous?: unknown): unknown {
+  if (previous !== undefined && value === previous) return value
   switch (type.is) {
     case 'object':
-      return decodeObject(type, value, path, context, known === undefined ? NOTHING_KNOWN : { known })
+      return decodeObject(type, value, path, context, previous === undefined ? NO_PREVIOUS : { previous })
     case 'list':
       return decodeList(type.item, value, path, context)
     case 'map':
       return decodeMap(type, value, path, context)
     case 'json':
-      context.keys += countOwnKeys(value)
+      context.keyCount += countOwnKeys(value)
       return value
     default:
       return decodeScalar(type.is, value, path)
   }
 }
 
-const NOTHING_KNOWN = {}
+const NO_PREVIOUS = {}
 
 function decodeObject(
   type: ObjectType,
   value: unknown,
   path: string,
   context: Context,
-  { known, ignored = [] }: { readonly known?: unknown; readonly ignored?: readonly string[] } = NOTHING_KNOWN,
+  { previous, ignored = [] }: { readonly previous?: unknown; readonly ignored?: readonly string[] } = NO_PREVIOUS,
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
-  const before = isRecord(known) ? known : undefined
-  // In the order of the declaration, not of the client: equal objects have equal bytes.
+  const previousFields = isRecord(previous) ? previous : undefined
+  // Fields are in the order of the declaration and not of the client, so that equal objects have equal bytes.
   const object: Record<string, unknown> = {}
   let declared = 0
   for (const [name, field] of fieldsOf(type)) {
@@ -95,7 +95,7 @@ function decodeObject(
     if (raw !== undefined && Object.hasOwn(value, name)) {
       declared++
       if (raw !== null) {
-        const decoded = decodeValue(field.type, raw, childPath(path, name), context, before?.[name])
+        const decoded = decodeValue(field.type, raw, childPath(path, name), context, previousFields?.[name])
         if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
           object[name] = decoded
           continue
@@ -108,13 +108,13 @@ function decodeObject(
     }
   }
   const names = Object.keys(value)
-  context.count(names.length)
-  context.keys += names.length
-  if (names.length > declared) noteUnknown(type, value, names, path, context, ignored)
+  context.countValues(names.length)
+  context.keyCount += names.length
+  if (names.length > declared) recordUnknownFields(type, value, names, path, context, ignored)
   return object
 }
 
-function noteUnknown(
+function recordUnknownFields(
   type: ObjectType,
   value: Record<string, unknown>,
   names: readonly string[],
@@ -124,14 +124,14 @@ function noteUnknown(
 ): void {
   for (const name of names) {
     if (Object.hasOwn(type.fields, name) || ignored.includes(name)) continue
-    context.keys += countOwnKeys(value[name])
+    context.keyCount += countOwnKeys(value[name])
     if (context.unknown.length < UNKNOWN_FIELDS_MAX) context.unknown.push(childPath(path, name))
   }
 }
 
 function decodeList(item: Type, value: unknown, path: string, context: Context): unknown[] {
   if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
-  context.count(value.length)
+  context.countValues(value.length)
   return value.map((element, index) =>
     element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context),
   )
@@ -141,12 +141,12 @@ function decodeMap(type: MapType, value: unknown, path: string, context: Context
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const object: Record<string, unknown> = {}
   const names = Object.keys(value).sort()
-  context.count(names.length)
+  context.countValues(names.length)
   for (const name of names) {
-    context.keys++
+    context.keyCount++
     const raw = value[name]
     const decoded = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
-    setOwn(object, name, decoded)
+    setOwnProperty(object, name, decoded)
   }
   return object
 }
@@ -160,14 +160,14 @@ function decodeScalar(type: Scalar, value: unknown, path: string): unknown {
       if (typeof value !== 'boolean') throw mismatch(path, 'true or false', value)
       return value
     case 'int32':
-      return integer(value, path, -(2 ** 31), 2 ** 31 - 1)
+      return decodeInteger(value, path, -(2 ** 31), 2 ** 31 - 1)
     case 'int64':
-      return integer(value, path, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+      return decodeInteger(value, path, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
     case 'double':
       if (typeof value !== 'number') throw mismatch(path, 'a number', value)
       return value
     case 'intOrString':
-      return typeof value === 'string' ? value : integer(value, path, -(2 ** 31), 2 ** 31 - 1)
+      return typeof value === 'string' ? value : decodeInteger(value, path, -(2 ** 31), 2 ** 31 - 1)
     case 'quantity':
       return decodeQuantity(value, path)
     case 'time':
@@ -179,7 +179,7 @@ function decodeScalar(type: Scalar, value: unknown, path: string): unknown {
   }
 }
 
-function integer(value: unknown, path: string, min: number, max: number): number {
+function decodeInteger(value: unknown, path: string, min: number, max: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value)) throw mismatch(path, 'a whole number', value)
   if (value < min || value > max) throw new DecodeError(`${path}: ${value} is outside ${min} to ${max}`)
   return value + 0 === 0 ? 0 : value // -0 becomes 0
@@ -191,7 +191,7 @@ function decodeQuantity(value: unknown, path: string): string {
     return canonicalQuantity(String(value))
   } catch {
     throw new DecodeError(
-      `${path}: ${show(value)} is not a quantity: quantities must match the regular expression ` +
+      `${path}: ${quote(value)} is not a quantity: quantities must match the regular expression ` +
         `'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
     )
   }
@@ -199,39 +199,39 @@ function decodeQuantity(value: unknown, path: string): string {
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
 
-/** Canonical times seen recently: objects created together share their timestamps. */
+/** Recent canonical times. Objects that are created together have the same timestamps. */
 const canonicalTimes = new LruCache<string, string>(200)
 
 function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
   if (value === '') return undefined
   if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
-  if (fractionDigits === 6) return readTime(value, path, fractionDigits)
-  const known = canonicalTimes.get(value)
-  if (known !== undefined) return known
-  const read = readTime(value, path, fractionDigits)
-  if (read === value) canonicalTimes.set(value, read)
-  return read
+  if (fractionDigits === 6) return canonicalTime(value, path, fractionDigits)
+  const cached = canonicalTimes.get(value)
+  if (cached !== undefined) return cached
+  const canonical = canonicalTime(value, path, fractionDigits)
+  if (canonical === value) canonicalTimes.set(value, canonical)
+  return canonical
 }
 
-function readTime(value: string, path: string, fractionDigits: 0 | 6): string {
-  const parts = RFC3339.exec(value)
-  const seconds = parts ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
-  if (!parts || Number.isNaN(seconds) || !hasRealDate(parts)) {
-    throw new DecodeError(`${path}: ${show(value)} is not a time such as "2026-01-31T12:00:00Z"`)
+function canonicalTime(value: string, path: string, fractionDigits: 0 | 6): string {
+  const match = RFC3339.exec(value)
+  const seconds = match ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
+  if (!match || Number.isNaN(seconds) || !hasRealDate(match)) {
+    throw new DecodeError(`${path}: ${quote(value)} is not a time such as "2026-01-31T12:00:00Z"`)
   }
-  const whole = new Date(seconds).toISOString()
+  const isoTime = new Date(seconds).toISOString()
   // A UTC offset can move the first or last day out of the range of four-digit years.
-  if (whole.length !== 24) throw new DecodeError(`${path}: ${show(value)} is outside the years 0 to 9999`)
-  if (fractionDigits === 0) return `${whole.slice(0, 19)}Z`
-  return `${whole.slice(0, 19)}.${(parts[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
+  if (isoTime.length !== 24) throw new DecodeError(`${path}: ${quote(value)} is outside the years 0 to 9999`)
+  if (fractionDigits === 0) return `${isoTime.slice(0, 19)}Z`
+  return `${isoTime.slice(0, 19)}.${(match[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
 }
 
-/** Date.parse reads February 30 as March 2; reject such a date instead. */
-function hasRealDate(parts: RegExpExecArray): boolean {
-  const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])]
+/** Returns false for dates such as February 30, which Date.parse converts to March 2. */
+function hasRealDate(match: RegExpExecArray): boolean {
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
   const date = new Date(Date.UTC(2000, month - 1, day))
   date.setUTCFullYear(year, month - 1, day)
-  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day && Number(parts[4]) < 24
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day && Number(match[4]) < 24
 }
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
@@ -243,7 +243,7 @@ function decodeBytes(value: unknown, path: string): string {
   return text
 }
 
-/** The zero value of a type. */
+/** Returns the zero value of a type. */
 export function zeroOf(type: Type): unknown {
   switch (type.is) {
     case 'object': {
@@ -304,18 +304,18 @@ function countOwnKeys(value: unknown): number {
 
 const childPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 
-function mismatch(path: string, wanted: string, got: unknown): DecodeError {
-  return new DecodeError(`${path || 'body'}: expected ${wanted}, got ${describe(got)}`)
+function mismatch(path: string, expected: string, actual: unknown): DecodeError {
+  return new DecodeError(`${path || 'body'}: expected ${expected}, got ${describeValue(actual)}`)
 }
 
-function describe(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object') return 'an object'
-  return `${typeof value} ${show(value)}`
+  return `${typeof value} ${quote(value)}`
 }
 
-function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing'
+function quote(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'undefined'
   return text.length > 100 ? `${text.slice(0, 100)}…` : text
 }

@@ -1,5 +1,5 @@
-// Applies the constant defaults of a declaration, in place, on a private draft. Skips types without any default below them,
-// so most of an object is never visited. Defaults that depend on other fields are in Kind.defaults.
+// Applies the constant defaults of a schema to an object, in place. Skips types that contain no defaults, so that most of
+// an object is not visited. Defaults that depend on other fields are in Kind.defaults.
 import type { DeclaredValue, ObjectType, Type } from './schema.ts'
 
 export function applyDefaults(type: ObjectType, object: Record<string, unknown>): void {
@@ -8,39 +8,40 @@ export function applyDefaults(type: ObjectType, object: Record<string, unknown>)
 
 type Filler = (object: Record<string, unknown>, name: string) => void
 
-const cache = new WeakMap<ObjectType, readonly (readonly [string, Filler])[]>()
+const fillersByType = new WeakMap<ObjectType, readonly (readonly [string, Filler])[]>()
 
 function fillersOf(type: ObjectType): readonly (readonly [string, Filler])[] {
-  let fillers = cache.get(type)
+  let fillers = fillersByType.get(type)
   if (!fillers) {
-    const found: [string, Filler][] = []
+    const entries: [string, Filler][] = []
     for (const [name, field] of Object.entries(type.fields)) {
-      const constant = field.default
-      if (constant !== undefined) {
-        found.push([
+      const defaultValue = field.default
+      if (defaultValue !== undefined) {
+        entries.push([
           name,
           (object) => {
-            if (object[name] === undefined) object[name] = Array.isArray(constant) ? [...constant] : constant
+            if (object[name] === undefined)
+              object[name] = Array.isArray(defaultValue) ? [...defaultValue] : defaultValue
           },
         ])
       }
-      const inner = descend(field.type)
-      if (inner) found.push([name, (object) => object[name] !== undefined && inner(object[name])])
+      const inner = innerFiller(field.type)
+      if (inner) entries.push([name, (object) => object[name] !== undefined && inner(object[name])])
     }
-    fillers = found
-    cache.set(type, fillers)
+    fillers = entries
+    fillersByType.set(type, fillers)
   }
   return fillers
 }
 
-function descend(type: Type): ((value: DeclaredValue) => void) | undefined {
+function innerFiller(type: Type): ((value: DeclaredValue) => void) | undefined {
   if (type.is === 'object') return fillersOf(type).length > 0 ? (value) => applyDefaults(type, value) : undefined
   if (type.is === 'list') {
-    const inner = descend(type.item)
+    const inner = innerFiller(type.item)
     return inner && ((items: unknown[]) => items.forEach(inner))
   }
   if (type.is === 'map') {
-    const inner = descend(type.value)
+    const inner = innerFiller(type.value)
     return inner && ((values: Record<string, unknown>) => Object.values(values).forEach(inner))
   }
   return undefined

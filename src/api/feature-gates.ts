@@ -1,5 +1,5 @@
-// The feature gates of --feature-gates. All are on by default. Fields written while a gate was on are kept while it is
-// off.
+// Defines the feature gates and parses --feature-gates. All gates are enabled by default. Fields that were written while a
+// gate was enabled are kept while it is disabled.
 
 export const FEATURE_GATES = [
   'VolumeAttributesClass',
@@ -18,19 +18,19 @@ export interface FeatureGates {
 
 /** Parses `A=true,B=false`. Throws an error with a message for the user if a name or value is unknown. */
 export function parseFeatureGates(text = ''): FeatureGates {
-  const off = new Set<FeatureGate>()
-  for (const part of text.split(',').map((piece) => piece.trim())) {
+  const disabled = new Set<FeatureGate>()
+  for (const part of text.split(',').map((item) => item.trim())) {
     if (part === '') continue
-    const [name = '', value = ''] = part.split('=').map((piece) => piece.trim())
-    const gate = ALIASES[name] ?? FEATURE_GATES.find((known) => known === name)
+    const [name = '', value = ''] = part.split('=').map((item) => item.trim())
+    const gate = ALIASES[name] ?? FEATURE_GATES.find((candidate) => candidate === name)
     if (!gate) throw new Error(`unknown feature gate "${name}"; known gates: ${FEATURE_GATES.join(', ')}`)
     if (!/^(true|false)$/i.test(value)) {
       throw new Error(`feature gate ${name} has value "${value}"; write ${name}=true or ${name}=false`)
     }
-    if (value.toLowerCase() === 'false') off.add(gate)
-    else off.delete(gate)
+    if (value.toLowerCase() === 'false') disabled.add(gate)
+    else disabled.delete(gate)
   }
-  return { enabled: (gate) => !off.has(gate) }
+  return { enabled: (gate) => !disabled.has(gate) }
 }
 
 export const allGatesOn: FeatureGates = { enabled: () => true }

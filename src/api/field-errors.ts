@@ -1,5 +1,5 @@
-// Validation errors by field. Validators add to a FieldErrors; the API server returns all of them in one 422 Status. Its
-// causes contain the texts below, which are those of Kubernetes: clients and scripts match on them.
+// Collects validation errors by field. Validation rules add errors to a FieldErrors, and the API server returns them in one
+// 422 Status. The messages are those of Kubernetes, because clients and scripts match on them.
 
 export type FieldErrorType =
   | 'Required'
@@ -34,7 +34,7 @@ const CAUSES: Record<FieldErrorType, { reason: string; text: string }> = {
 
 export const causeReason = (type: FieldErrorType): string => CAUSES[type].reason
 
-/** Errors beyond this many are dropped, so that a hostile object cannot cause a huge response. */
+/** Further errors are dropped, so that a hostile object cannot cause a huge response. */
 const FIELD_ERRORS_MAX = 100
 
 export class FieldErrors {
@@ -55,7 +55,7 @@ export class FieldErrors {
   duplicate(field: string, value: unknown): void {
     this.#add('Duplicate', field, '', value)
   }
-  /** `max` in bytes. The message does not repeat the value. */
+  /** Adds an error with the limit in bytes. The message does not contain the value. */
   tooLong(field: string, max: number): void {
     this.#add('TooLong', field, `may not be more than ${max} bytes`)
   }
@@ -68,24 +68,24 @@ export class FieldErrors {
   typeInvalid(field: string, value: unknown, detail: string): void {
     this.#add('TypeInvalid', field, detail, value)
   }
-  /** Adds one Invalid error per message; for the results of names.ts. */
+  /** Adds one Invalid error per message of a function in names.ts. */
   invalidAll(field: string, value: unknown, details: readonly string[]): void {
     for (const detail of details) this.invalid(field, value, detail)
   }
-  get any(): boolean {
+  get hasErrors(): boolean {
     return this.list.length > 0
   }
 
   #add(type: FieldErrorType, field: string, detail: string, ...value: [unknown?]): void {
     if (this.list.length >= FIELD_ERRORS_MAX) return
     const parts = [CAUSES[type].text]
-    if (value.length > 0) parts.push(show(value[0]))
+    if (value.length > 0) parts.push(formatValue(value[0]))
     if (detail) parts.push(detail)
     this.list.push({ type, field, message: parts.join(': ') })
   }
 }
 
-/** `spec.x: Invalid value: "y": why`; several as `[a, b]`. */
+/** Formats one error as `spec.x: Invalid value: "y": reason` and several as `[first, second]`. */
 export function formatFieldErrors(errors: readonly FieldError[]): string {
   const texts = errors.map((error) => `${error.field}: ${error.message}`)
   return texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`
@@ -93,7 +93,7 @@ export function formatFieldErrors(errors: readonly FieldError[]): string {
 
 const VALUE_CHARACTERS_MAX = 1_000 // longer values are truncated in messages
 
-function show(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined || value === null) return 'null'
   const text = JSON.stringify(value)
   return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text

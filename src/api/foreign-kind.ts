@@ -1,5 +1,5 @@
-// Declares a kind that our API server does not store, such as VolumeSnapshot: its names and metadata. Objects of it can
-// be read from a server that serves it; fields beyond metadata are neither decoded nor validated here.
+// Declares the names and metadata of a kind that our API server does not store, such as VolumeSnapshot. A client can read
+// objects of the kind from a server that stores it. Fields other than metadata are neither decoded nor validated.
 import { createdAtColumn, nameColumn } from './columns.ts'
 import { defineKind, type Kind, type KubeObject } from './kind.ts'
 import { objectMeta } from './kinds/shared/meta-schema.ts'
@@ -14,7 +14,7 @@ export interface ForeignKind {
   readonly doc: string
 }
 
-/** T names the fields that the caller reads; nothing checks them. */
+/** Declares a foreign kind. T has the fields that the caller reads; they are not validated. */
 export const defineForeignKind = <T extends KubeObject = KubeObject>({
   group,
   version,

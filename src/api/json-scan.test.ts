@@ -24,18 +24,20 @@ describe('parseJson', () => {
         fc.string({ maxLength: 2, unit: fc.constantFrom(...'{}[],:"\\ \n0-.etu') }),
       )
       .map(
-        ([text, at, cut, put]) =>
-          text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + cut),
+        ([text, offset, deletedCount, inserted]) =>
+          text.slice(0, offset % (text.length + 1)) +
+          inserted +
+          text.slice((offset % (text.length + 1)) + deletedCount),
       )
     fc.assert(
       fc.property(almostJson, (text) => {
-        let valid = true
+        let isValid = true
         try {
           JSON.parse(text)
         } catch {
-          valid = false
+          isValid = false
         }
-        if (valid) expect(parseJson(text)).toEqual(JSON.parse(text))
+        if (isValid) expect(parseJson(text)).toEqual(JSON.parse(text))
         else expect(() => parseJson(text)).toThrow(/^invalid JSON: .* at line \d+, column \d+ \(offset \d+\)/)
       }),
       { numRuns: 1000 },
@@ -56,8 +58,8 @@ describe('parseJson', () => {
     ['"a\\x"', 'an escape sequence that does not exist at line 1, column 3 (offset 2)'],
     ['"a\tb"', 'a control character that must be escaped at line 1, column 3 (offset 2)'],
     ['\ufeff{}', 'expected a value but found "\ufeff" at line 1, column 1 (offset 0)'],
-  ])('SYS-10 explains the error in %j', (text, because) => {
-    expect(() => parseJson(text)).toThrow(`invalid JSON: ${because}`)
+  ])('SYS-10 explains the error in %j', (text, reason) => {
+    expect(() => parseJson(text)).toThrow(`invalid JSON: ${reason}`)
   })
 
   it('quotes at most one character of the body', () => {
@@ -77,7 +79,7 @@ describe('parseJson', () => {
     expect(() => parseJson('[[1]]', { depthMax: 1 })).toThrow('nested more than 1 deep')
   })
 
-  it('counts depth and not brackets: strings and siblings do not nest', () => {
+  it('ignores brackets in strings and siblings when it measures depth', () => {
     expect(parseJson(JSON.stringify('['.repeat(5000)))).toHaveLength(5000)
     expect(parseJson(`[${Array(5000).fill('[]').join()}]`)).toHaveLength(5000)
     expect(parseJson('["\\\\","\\"[[["]', { depthMax: 1 })).toEqual(['\\', '"[[['])
@@ -92,20 +94,20 @@ describe('parseJson', () => {
 })
 
 describe('countKeys', () => {
-  it('is the number of pairs in the value if there are no duplicates', () => {
+  it('returns the number of pairs in the value if there are no duplicates', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value, null, 1)
-        expect(countKeys(text)).toBe(pairsIn(value))
-        expect(decodeJson(bytes(text)).keyCount).toBe(pairsIn(value))
+        expect(countKeys(text)).toBe(countPairs(value))
+        expect(decodeJson(bytes(text)).keyCount).toBe(countPairs(value))
       }),
     )
   })
 
-  it('is larger than that if there are duplicates', () => {
+  it('returns a larger number if there are duplicates', () => {
     const { value, keyCount } = decodeJson('{"a":":","b":{"c":1,"c":2},"a":3}')
     expect(keyCount).toBe(5)
-    expect(pairsIn(value)).toBe(3)
+    expect(countPairs(value)).toBe(3)
   })
 })
 
@@ -129,18 +131,18 @@ describe('findDuplicateKeys', () => {
     ['{"spec":{"x":1},"spec":{"x":2}}', ['spec']],
     ['{"__proto__":1,"__proto__":2}', ['__proto__']],
     ['{"a,\\"b":1,"a,\\"b":2}', ['a,"b']],
-  ])('finds in %j: %j', (text, paths) => {
+  ])('returns for %j the paths %j', (text, paths) => {
     expect(findDuplicateKeys(text)).toEqual(paths)
   })
 
-  it('finds duplicates exactly if the text has more pairs than the value', () => {
+  it('returns paths if and only if the text has more pairs than the value', () => {
     const text = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ':', '"'), fc.jsonValue())).map((pairs) => {
       const members = pairs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
       return `{"spec": {${members.join(' , ')}}}`
     })
     fc.assert(
-      fc.property(text, (given) => {
-        expect(findDuplicateKeys(given).length > 0).toBe(countKeys(given) > pairsIn(JSON.parse(given)))
+      fc.property(text, (json) => {
+        expect(findDuplicateKeys(json).length > 0).toBe(countKeys(json) > countPairs(JSON.parse(json)))
       }),
     )
   })
@@ -151,8 +153,8 @@ describe('findDuplicateKeys', () => {
   })
 })
 
-function pairsIn(value: unknown): number {
+function countPairs(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
-  const inside = Object.values(value).reduce((sum: number, one) => sum + pairsIn(one), 0)
-  return Array.isArray(value) ? inside : inside + Object.keys(value).length
+  const innerPairs = Object.values(value).reduce((sum: number, item) => sum + countPairs(item), 0)
+  return Array.isArray(value) ? innerPairs : innerPairs + Object.keys(value).length
 }

@@ -1,9 +1,9 @@
-// Parses JSON bodies strictly: valid UTF-8, bounded depth, errors with a position. JSON.parse does the parsing. One pass
-// over the bytes before it measures the depth, so that hostile nesting never reaches a recursive function, and counts
-// keys, so that a decoder that finds fewer keys knows that some are duplicates.
+// Parses JSON bodies with strict UTF-8, bounded depth and error positions. Before JSON.parse, one pass over the bytes
+// measures the depth, so that hostile nesting cannot overflow the stack, and counts keys: a parsed value with fewer keys
+// shows that the text has duplicates.
 import { isUtf8 } from 'node:buffer'
 
-/** Deeper than any API object, shallow enough for recursive code. Deeper bodies are rejected. */
+/** Bodies that are nested deeper are rejected. Recursive code can process this depth, and API objects do not reach it. */
 export const JSON_DEPTH_MAX = 500
 
 /** Further duplicates are not reported. */
@@ -36,81 +36,83 @@ export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MA
   try {
     return { value: JSON.parse(text), text, keyCount }
   } catch {
-    throw new JsonError(`invalid JSON: ${firstMistake(text)}`)
+    throw new JsonError(`invalid JSON: ${describeFirstError(text)}`)
   }
 }
 
-/** Number of key-value pairs in a JSON text. */
+/** Returns the number of key-value pairs in a JSON text. */
 export const countKeys = (body: Uint8Array | string): number =>
   measure(typeof body === 'string' ? Buffer.from(body) : body, Number.POSITIVE_INFINITY).keyCount
 
-/** Paths of duplicate keys in a valid JSON text: `['spec.x', 'spec.containers[0].name']`. */
+/** Returns the paths of duplicate keys in a valid JSON text: `['spec.x', 'spec.containers[0].name']`. */
 export function findDuplicateKeys(text: string): string[] {
-  const found = new Set<string>()
-  const open: Level[] = []
-  for (let i = 0; i < text.length && found.size < DUPLICATE_KEYS_MAX; i++) {
-    const level = open.at(-1)
+  const duplicates = new Set<string>()
+  const levels: Level[] = []
+  for (let i = 0; i < text.length && duplicates.size < DUPLICATE_KEYS_MAX; i++) {
+    const level = levels.at(-1)
     switch (text[i]) {
       case '{':
-        open.push({ keys: new Set(), at: '' })
+        levels.push({ keys: new Set(), current: '' })
         break
       case '[':
-        open.push({ keys: undefined, at: 0 })
+        levels.push({ keys: undefined, current: 0 })
         break
       case '}':
       case ']':
-        open.pop()
+        levels.pop()
         break
       case ',':
-        if (typeof level?.at === 'number') level.at += 1
+        if (typeof level?.current === 'number') level.current += 1
         break
       case '"': {
         const end = endOfString(text, i)
         if (level?.keys && isKey(text, end)) {
-          level.at = JSON.parse(text.slice(i, end)) as string
-          if (level.keys.has(level.at)) found.add(pathOf(open))
-          level.keys.add(level.at)
+          level.current = JSON.parse(text.slice(i, end)) as string
+          if (level.keys.has(level.current)) duplicates.add(pathOf(levels))
+          level.keys.add(level.current)
         }
         i = end - 1
       }
     }
   }
-  return [...found]
+  return [...duplicates]
 }
 
 /** An object or list that is open at the current position. */
 interface Level {
-  /** The keys seen so far; absent for a list. */
+  /** The keys before the current position; undefined for a list. */
   readonly keys: Set<string> | undefined
   /** The current key or index. */
-  at: string | number
+  current: string | number
 }
 
-const pathOf = (open: readonly Level[]): string =>
-  open
-    .map(({ at }) => (typeof at === 'number' ? `[${at}]` : `.${at}`))
+const pathOf = (levels: readonly Level[]): string =>
+  levels
+    .map(({ current }) => (typeof current === 'number' ? `[${current}]` : `.${current}`))
     .join('')
     .replace(/^\./, '')
 
 const isKey = (text: string, end: number): boolean => text.charCodeAt(skipSpace(text, end)) === COLON
 
 function decodeUtf8(body: Uint8Array): string {
-  if (!isUtf8(body)) throw new JsonError(`invalid JSON: the body is not valid UTF-8 at byte ${firstBadByte(body)}`)
+  if (!isUtf8(body)) throw new JsonError(`invalid JSON: the body is not valid UTF-8 at byte ${findInvalidByte(body)}`)
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 
-// Finds the longest valid prefix by bisection. Rare, so simplicity matters more than speed.
-function firstBadByte(body: Uint8Array): number {
-  let good = 0
-  let bad = body.length
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1
+// Finds the end of the longest valid prefix by bisection.
+function findInvalidByte(body: Uint8Array): number {
+  let validLength = 0
+  let invalidLength = body.length
+  while (invalidLength - validLength > 1) {
+    const middle = (validLength + invalidLength) >> 1
     // A prefix may end inside a multi-byte character, so try up to three more bytes.
-    const prefixIsValid = [0, 1, 2, 3].some((more) => isUtf8(body.subarray(0, Math.min(middle + more, body.length))))
-    if (prefixIsValid) good = middle
-    else bad = middle
+    const prefixIsValid = [0, 1, 2, 3].some((extraBytes) =>
+      isUtf8(body.subarray(0, Math.min(middle + extraBytes, body.length))),
+    )
+    if (prefixIsValid) validLength = middle
+    else invalidLength = middle
   }
-  return good
+  return validLength
 }
 
 const QUOTE = 0x22
@@ -121,10 +123,11 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-// Works on bytes: more than twice as fast as on characters, and no byte of a multi-byte character equals one of these.
+// Scans bytes reason that is more than twice as fast as scanning characters. No byte of a multi-byte character equals one
+// of these constants.
 function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount: number } {
   const length = bytes.length
-  let open = 0
+  let openCount = 0
   let depth = 0
   let keyCount = 0
   for (let i = 0; i < length; i++) {
@@ -139,66 +142,78 @@ function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount
       keyCount++
     } else if (code >= OPEN_BRACKET) {
       if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-        open++
-        if (open > depth) depth = open
+        openCount++
+        if (openCount > depth) depth = openCount
         if (depth > depthMax) break
       } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-        open--
+        openCount--
       }
     }
   }
   return { depth, keyCount }
 }
 
-// The messages of JSON.parse differ between Node.js versions and quote the body, which may contain a secret. So when
-// JSON.parse fails, this scans the text again for the position and the reason.
-function firstMistake(text: string): string {
-  const open: ('{' | '[')[] = []
-  let wanted: Wanted = 'a value'
+// Scans invalid JSON again for the reason and position of the error. The messages of JSON.parse are not used, reason they
+// differ between Node.js versions and quote the body, which may contain a secret.
+function describeFirstError(text: string): string {
+  const openBrackets: ('{' | '[')[] = []
+  let expected: Expectation = 'a value'
   for (let i = skipSpace(text, 0); ; i = skipSpace(text, i)) {
-    const found = text[i]
-    if (wanted === 'the end' && found === undefined) return 'unknown position'
-    if (found === '"' && wanted !== "':'" && wanted !== 'the end' && !wanted.startsWith("','")) {
+    const character = text[i]
+    if (expected === 'the end' && character === undefined) return 'unknown position'
+    if (character === '"' && expected !== "':'" && expected !== 'the end' && !expected.startsWith("','")) {
       const end = endOfString(text, i)
-      const mistake = mistakeInString(text.slice(i + 1, end - 1))
-      if (mistake) return `${mistake.because} at ${placeOf(text, i + 1 + mistake.offset)}`
-      if (text[end - 1] !== '"' || end - i < 2) return `a string that starts at ${placeOf(text, i)} does not end`
+      const error = findStringError(text.slice(i + 1, end - 1))
+      if (error) return `${error.reason} at ${formatPosition(text, i + 1 + error.offset)}`
+      if (text[end - 1] !== '"' || end - i < 2) return `a string that starts at ${formatPosition(text, i)} does not end`
       i = end
-      wanted = wanted.startsWith('a key') ? "':'" : afterValue(open)
-    } else if (wanted.startsWith('a value') && (found === '{' || found === '[')) {
-      open.push(found)
+      expected = expected.startsWith('a key') ? "':'" : expectedAfterValue(openBrackets)
+    } else if (expected.startsWith('a value') && (character === '{' || character === '[')) {
+      openBrackets.push(character)
       i += 1
-      wanted = found === '{' ? "a key or '}'" : "a value or ']'"
-    } else if (wanted.startsWith('a value') && scalarLength(text, i) > 0) {
+      expected = character === '{' ? "a key or '}'" : "a value or ']'"
+    } else if (expected.startsWith('a value') && scalarLength(text, i) > 0) {
       i += scalarLength(text, i)
-      wanted = afterValue(open)
-    } else if (found !== undefined && (found === '}' || found === ']') && wanted.endsWith(`'${found}'`)) {
-      open.pop()
+      expected = expectedAfterValue(openBrackets)
+    } else if (
+      character !== undefined &&
+      (character === '}' || character === ']') &&
+      expected.endsWith(`'${character}'`)
+    ) {
+      openBrackets.pop()
       i += 1
-      wanted = afterValue(open)
-    } else if (found === ',' && wanted.startsWith("','")) {
+      expected = expectedAfterValue(openBrackets)
+    } else if (character === ',' && expected.startsWith("','")) {
       i += 1
-      wanted = open.at(-1) === '{' ? 'a key' : 'a value'
-    } else if (found === ':' && wanted === "':'") {
+      expected = openBrackets.at(-1) === '{' ? 'a key' : 'a value'
+    } else if (character === ':' && expected === "':'") {
       i += 1
-      wanted = 'a value'
+      expected = 'a value'
     } else {
-      return `expected ${wanted} but found ${found === undefined ? 'the end' : JSON.stringify(found)} at ${placeOf(text, i)}`
+      return `expected ${expected} but found ${character === undefined ? 'the end' : JSON.stringify(character)} at ${formatPosition(text, i)}`
     }
   }
 }
 
-type Wanted = 'a value' | "a value or ']'" | 'a key' | "a key or '}'" | "':'" | "',' or '}'" | "',' or ']'" | 'the end'
+type Expectation =
+  | 'a value'
+  | "a value or ']'"
+  | 'a key'
+  | "a key or '}'"
+  | "':'"
+  | "',' or '}'"
+  | "',' or ']'"
+  | 'the end'
 
-function afterValue(open: readonly ('{' | '[')[]): Wanted {
-  if (open.length === 0) return 'the end'
-  return open.at(-1) === '{' ? "',' or '}'" : "',' or ']'"
+function expectedAfterValue(openBrackets: readonly ('{' | '[')[]): Expectation {
+  if (openBrackets.length === 0) return 'the end'
+  return openBrackets.at(-1) === '{' ? "',' or '}'" : "',' or ']'"
 }
 
-function mistakeInString(inside: string): { offset: number; because: string } | undefined {
-  for (const { index, 0: found } of inside.matchAll(/[^ -\uffff]|\\(u[0-9a-fA-F]{4}|["\\/bfnrt])?/g)) {
-    if (found === '\\') return { offset: index, because: 'an escape sequence that does not exist' }
-    if (found.length === 1) return { offset: index, because: 'a control character that must be escaped' }
+function findStringError(content: string): { offset: number; reason: string } | undefined {
+  for (const { index, 0: character } of content.matchAll(/[^ -\uffff]|\\(u[0-9a-fA-F]{4}|["\\/bfnrt])?/g)) {
+    if (character === '\\') return { offset: index, reason: 'an escape sequence that does not exist' }
+    if (character.length === 1) return { offset: index, reason: 'a control character that must be escaped' }
   }
   return undefined
 }
@@ -209,7 +224,7 @@ function scalarLength(text: string, start: number): number {
   return scalar.exec(text)?.[0].length ?? 0
 }
 
-/** The offset after a string's closing quote, or the text's length if the string is not closed. */
+/** Returns the offset after a string's closing quote, or the text's length if the string is not closed. */
 function endOfString(text: string, start: number): number {
   for (let i = start + 1; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -219,10 +234,10 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-function placeOf(text: string, offset: number): string {
-  const before = text.slice(0, offset)
-  const line = before.split('\n').length
-  return `line ${line}, column ${offset - before.lastIndexOf('\n')} (offset ${offset})`
+function formatPosition(text: string, offset: number): string {
+  const precedingText = text.slice(0, offset)
+  const line = precedingText.split('\n').length
+  return `line ${line}, column ${offset - precedingText.lastIndexOf('\n')} (offset ${offset})`
 }
 
 function skipSpace(text: string, start: number): number {

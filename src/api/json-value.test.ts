@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isDeeperThan, type JsonObject, type JsonValue, jsonEquals, ownValue, setOwn } from './json-value.ts'
+import {
+  exceedsDepth,
+  getOwnProperty,
+  type JsonObject,
+  type JsonValue,
+  jsonEquals,
+  setOwnProperty,
+} from './json-value.ts'
 
 const json = (text: string): JsonObject => JSON.parse(text)
 const anyJson = fc.jsonValue() as fc.Arbitrary<JsonValue>
@@ -9,9 +16,9 @@ describe('setOwn and ownValue', () => {
   it('treat inherited names as ordinary keys', () => {
     for (const key of ['a', '__proto__', 'constructor', 'toString']) {
       const object: Record<string, number> = {}
-      expect(ownValue(object, key)).toBeUndefined()
-      setOwn(object, key, 1)
-      expect(ownValue(object, key)).toBe(1)
+      expect(getOwnProperty(object, key)).toBeUndefined()
+      setOwnProperty(object, key, 1)
+      expect(getOwnProperty(object, key)).toBe(1)
       expect(JSON.stringify(object)).toBe(`{"${key}":1}`)
       expect(Object.getPrototypeOf(object)).toBe(Object.prototype)
     }
@@ -31,7 +38,7 @@ describe('jsonEquals', () => {
     expect(jsonEquals(json('{"toString":1}'), json('{"x":1}'))).toBe(false)
   })
 
-  it('agrees with comparing the JSON texts of two values', () => {
+  it('agrees with a comparison of the JSON texts of two values', () => {
     fc.assert(fc.property(anyJson, (value) => jsonEquals(value, json(JSON.stringify(value)))))
     fc.assert(
       fc.property(anyJson, anyJson, (a, b) => {
@@ -43,8 +50,8 @@ describe('jsonEquals', () => {
 })
 
 it('isDeeperThan counts nested objects and lists', () => {
-  expect(isDeeperThan('a', 0)).toBe(false)
-  expect(isDeeperThan([], 0)).toBe(true)
-  expect(isDeeperThan([{ a: [] }, []], 3)).toBe(false)
-  expect(isDeeperThan([{ a: [] }, []], 2)).toBe(true)
+  expect(exceedsDepth('a', 0)).toBe(false)
+  expect(exceedsDepth([], 0)).toBe(true)
+  expect(exceedsDepth([{ a: [] }, []], 3)).toBe(false)
+  expect(exceedsDepth([{ a: [] }, []], 2)).toBe(true)
 })

@@ -1,5 +1,5 @@
-// The types of JSON values, and operations on them that plain syntax gets wrong: setting a key that may be "__proto__",
-// reading only own keys, and comparing by content.
+// The types of JSON values and operations on them: type guards, access to own properties, comparison by content and a
+// limit on depth.
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
@@ -7,12 +7,12 @@ export type JsonObject = { readonly [key: string]: JsonValue }
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The value of an own key; inherited ones, such as "constructor", are ignored. */
-export const ownValue = (object: JsonObject, key: string): JsonValue | undefined =>
+/** Returns the value of an own property. Inherited properties, such as "constructor", are ignored. */
+export const getOwnProperty = (object: JsonObject, key: string): JsonValue | undefined =>
   Object.hasOwn(object, key) ? object[key] : undefined
 
-/** Sets an own property of any name. `object['__proto__'] = value` would change the prototype instead. */
-export function setOwn<T>(object: { [key: string]: T }, key: string, value: T): void {
+/** Sets an own property. Unlike `object[key] = value`, it does not change the prototype if the key is "__proto__". */
+export function setOwnProperty<T>(object: { [key: string]: T }, key: string, value: T): void {
   if (key === '__proto__') {
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
   } else {
@@ -20,12 +20,12 @@ export function setOwn<T>(object: { [key: string]: T }, key: string, value: T): 
   }
 }
 
-/** Compares by content: keys in any order, items in the same order, numbers by value. */
+/** Compares two values by content. The order of keys is ignored; the order of items is not. */
 export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (isList(a) || isList(b)) {
-    if (!isList(a) || !isList(b) || a.length !== b.length) return false
+  if (isJsonArray(a) || isJsonArray(b)) {
+    if (!isJsonArray(a) || !isJsonArray(b) || a.length !== b.length) return false
     return a.every((item, i) => jsonEquals(item, b[i]))
   }
   const keys = Object.keys(a)
@@ -34,12 +34,13 @@ export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): 
   )
 }
 
-export const isList = (value: unknown): value is readonly JsonValue[] => Array.isArray(value)
+export const isJsonArray = (value: unknown): value is readonly JsonValue[] => Array.isArray(value)
 
-/** Whether objects and lists are nested more than `depthMax` deep. */
-export function isDeeperThan(value: JsonValue, depthMax: number): boolean {
+/** Returns whether objects and arrays are nested more than `depthMax` deep. */
+export function exceedsDepth(value: JsonValue, depthMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (depthMax === 0) return true
-  for (const inner of isList(value) ? value : Object.values(value)) if (isDeeperThan(inner, depthMax - 1)) return true
+  for (const inner of isJsonArray(value) ? value : Object.values(value))
+    if (exceedsDepth(inner, depthMax - 1)) return true
   return false
 }

@@ -1,5 +1,5 @@
-// The declaration of a kind beyond its fields: names, scope, rules and columns. kinds/ has one folder per kind, and
-// kinds/index.ts lists them; the API server derives all endpoints from that list.
+// The interface with which a kind is declared: names, scope, schema, rules and columns. kinds/ has one folder per kind, and
+// the API server derives all endpoints from the list in kinds/index.ts.
 //
 // A write runs the hooks in this order, each on a private draft that it may change:
 //   decode → defaults → (mutating admission) → prepareForCreate | prepareForUpdate | status.prepare
@@ -9,14 +9,14 @@ import type { FieldErrors } from './field-errors.ts'
 import type { ObjectMeta } from './kinds/shared/meta-schema.ts'
 import type { ObjectType } from './schema.ts'
 
-/** Any API object. Apart from the wire, objects carry no apiVersion and kind: the Kind passed along with them has both. */
+/** Any API object. Decoded objects have no apiVersion and kind, because the Kind that accompanies them has both. */
 export interface KubeObject {
   metadata: ObjectMeta
 }
 
 /**
- * An object that an API server has stored: it has a name, a uid and a resourceVersion. Clients return it and caches hold
- * it. A cache may hold a reduced form without creationTimestamp, so that one stays optional.
+ * An object that an API server has stored, with a name, a uid and a resourceVersion. creationTimestamp is optional because
+ * a cache may hold a reduced object without it.
  */
 export type Stored<T extends KubeObject = KubeObject> = T & {
   readonly metadata: { readonly name: string; readonly uid: string; readonly resourceVersion: string }
@@ -25,14 +25,11 @@ export type Stored<T extends KubeObject = KubeObject> = T & {
 export interface RuleContext {
   readonly nowMs: number
   readonly gates: FeatureGates
-  /** Default: high-water-mark. */
+  /** The default is high-water-mark. */
   readonly expansionQuota?: ExpansionQuota
 }
 
-/**
- * What quota charges for a claim whose failed expansion was reverted: the largest size that it ever requested, or the
- * actual size of its volume.
- */
+/** How quota charges a claim after a reverted expansion: by the largest requested size or by the actual volume size. */
 export const EXPANSION_QUOTAS = ['high-water-mark', 'actual'] as const
 export type ExpansionQuota = (typeof EXPANSION_QUOTAS)[number]
 
@@ -49,28 +46,28 @@ export interface Column<T> {
 
 interface ColumnContext {
   readonly nowMs: number
-  /** All rows if the response is a list: a class is marked "(default)" by comparison with the others. */
+  /** All objects of a list response. A class is marked "(default)" by comparison with the other classes. */
   readonly siblings?: readonly KubeObject[]
 }
 
 interface StatusRules<T> {
-  /** Whether a write to /status also updates labels, annotations and finalizers (most kinds do). */
+  /** Whether a write to /status also updates labels, annotations and finalizers. */
   readonly acceptsMetadata: boolean
-  /** Keeps the status that is sent with a create (a node registers with its status). */
-  readonly keptOnCreate?: true
-  /** Runs after spec was reset to that of the stored object. */
+  /** Set if a create keeps the status in the request, as for a node that registers itself. */
+  readonly isKeptOnCreate?: true
+  /** Runs after spec was reset to the spec of the stored object. */
   prepare?(next: T, old: T, context: RuleContext): void
   validate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
 }
 
-/** Declared as a method type, so that a Kind<Claim> is assignable to a Kind: methods are compared bivariantly. */
+/** A method type, because methods are compared bivariantly. This makes a Kind<Claim> assignable to a Kind. */
 type SelectableField<T> = { value(object: T): string }['value']
 
-/** `Kind` without an argument is a kind of any object. */
+/** The declaration of a kind. `Kind` without a type argument is any kind. */
 export interface Kind<T extends KubeObject = KubeObject> {
-  /** '' for the core group. */
+  /** The API group; '' for the core group. */
   readonly group: string
-  /** In order of preference. All versions of a kind have the same fields. */
+  /** The served versions in order of preference. All versions of a kind have the same fields. */
   readonly versions: readonly string[]
   readonly kind: string
   readonly plural: string
@@ -80,46 +77,46 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly namespaced: boolean
   readonly type: ObjectType<T>
 
-  /** Messages about an invalid `metadata.name`; empty if it is valid. */
+  /** Returns the problems of a `metadata.name`; empty if it is valid. */
   nameErrors(name: string): readonly string[]
-  /** Defaults that depend on other fields; constant defaults are in the schema. */
+  /** Applies defaults that depend on other fields. Constant defaults are in the schema. */
   defaults?(object: T): void
   /** Converts amounts to their canonical unit. The object may be partial, as in an apply. */
   normalize?(part: Partial<T>): void
   prepareForCreate?(object: T, context: RuleContext): void
   prepareForUpdate?(next: T, old: T, context: RuleContext): void
-  /** Validates an object on its own; `old` is the stored object on updates. */
+  /** Validates an object. On updates, `old` is the stored object. */
   validate(object: T, errors: FieldErrors, context: RuleContext, old?: T): void
   /** Rejects changes of immutable fields. */
   validateUpdate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
-  /** Messages for Warning headers; the write succeeds. */
+  /** Returns messages for Warning headers. Warnings do not reject the write. */
   warnings?(object: T, old: T | undefined): readonly string[]
-  /** Present when the kind has a status subresource. */
+  /** The rules of the status subresource, if the kind has one. */
   readonly status?: StatusRules<T>
 
   /** Field selectors other than metadata.name and metadata.namespace. */
   readonly selectableFields?: { readonly [label: string]: SelectableField<T> }
   readonly columns: readonly Column<T>[]
 
-  /** false: an update must carry metadata.resourceVersion. Default true. */
-  readonly unconditionalUpdate?: boolean
-  /** An update of an object that does not exist creates it. Default false. */
-  readonly createOnUpdate?: boolean
-  /** DELETE returns the object; otherwise a Status. */
+  /** Whether an update may omit metadata.resourceVersion. Default true. */
+  readonly allowsUnconditionalUpdate?: boolean
+  /** Whether an update of an object that does not exist creates it. Default false. */
+  readonly allowsCreateOnUpdate?: boolean
+  /** Whether a delete returns the object instead of a Status. */
   readonly deleteReturnsObject: boolean
-  /** The part whose changes increment metadata.generation; absent for kinds without a generation. */
+  /** Returns the part of the object whose changes increment metadata.generation. */
   generationOf?(object: T): unknown
-  /** When the object expires (events). */
+  /** Returns the time at which the object expires; events only. */
   expiresAtMs?(object: T, context: RuleContext): number | undefined
-  /** The grace period of a delete; pods only. */
+  /** Returns the grace period of a delete; pods only. */
   gracePeriodSeconds?(object: T, requested: number | undefined): number
 
-  /** Create-only, such as SubjectAccessReview: src/apiserver/reviews.ts computes the response and nothing is stored. */
+  /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
   readonly isReview?: true
-  /** Not implemented here: served as empty lists and idle watches for clients that wait for it, absent from discovery. */
+  /** Set for kinds that are not stored. They are absent from discovery and served as empty lists and idle watches. */
   readonly isForeign?: true
 
-  /** This kind shows the objects of another kind (events.k8s.io shows core events). */
+  /** Set for a kind that is stored as another kind: events of events.k8s.io are stored as core events. */
   readonly viewOf?: {
     readonly kind: Kind
     toStored(object: T): KubeObject
@@ -127,5 +124,5 @@ export interface Kind<T extends KubeObject = KubeObject> {
   }
 }
 
-/** Declares a kind; exists to infer the object's type from its schema. */
+/** Declares a kind and infers the type of its objects from the schema. */
 export const defineKind = <T extends KubeObject>(kind: Kind<T>): Kind<T> => kind

@@ -1,11 +1,11 @@
-// Validates the metadata of objects, and label selectors in objects.
+// Validates object metadata and label selectors in objects.
 import type { FieldErrors } from './field-errors.ts'
 import type { Kind } from './kind.ts'
 import type { LabelSelector, ObjectMeta, OwnerReference } from './kinds/shared/meta-schema.ts'
 import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProblems } from './names.ts'
 
 export const ANNOTATIONS_BYTES_MAX = 256 * 1024
-/** All other finalizers need a domain prefix. */
+/** Finalizers without a domain prefix; all others need one. */
 const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
 export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors): void {
@@ -25,11 +25,11 @@ export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors):
   validateFinalizers(meta.finalizers ?? [], errors)
 }
 
-/** Rejects changes of metadata that the server does not simply revert. */
+/** Rejects new finalizers on an object that is being deleted. The server resets other immutable metadata. */
 export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
   if (old.deletionTimestamp) {
-    const known = new Set(old.finalizers)
-    const added = (next.finalizers ?? []).filter((finalizer) => !known.has(finalizer))
+    const oldFinalizers = new Set(old.finalizers)
+    const added = (next.finalizers ?? []).filter((finalizer) => !oldFinalizers.has(finalizer))
     if (added.length > 0) {
       errors.forbidden(
         'metadata.finalizers',
@@ -63,16 +63,16 @@ function validateOwners(owners: readonly OwnerReference[], errors: FieldErrors):
   const field = 'metadata.ownerReferences'
   let controller: string | undefined
   for (const [index, owner] of owners.entries()) {
-    const at = `${field}[${index}]`
-    if (!owner.apiVersion) errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'version must not be empty')
+    const path = `${field}[${index}]`
+    if (!owner.apiVersion) errors.invalid(`${path}.apiVersion`, owner.apiVersion, 'version must not be empty')
     else if (!/^([^/]*\/)?[^/]+$/.test(owner.apiVersion)) {
-      errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'must be VERSION or GROUP/VERSION')
+      errors.invalid(`${path}.apiVersion`, owner.apiVersion, 'must be VERSION or GROUP/VERSION')
     }
-    if (!owner.kind) errors.invalid(`${at}.kind`, owner.kind, 'must not be empty')
-    if (!owner.name) errors.invalid(`${at}.name`, owner.name, 'must not be empty')
-    if (!owner.uid) errors.invalid(`${at}.uid`, owner.uid, 'must not be empty')
+    if (!owner.kind) errors.invalid(`${path}.kind`, owner.kind, 'must not be empty')
+    if (!owner.name) errors.invalid(`${path}.name`, owner.name, 'must not be empty')
+    if (!owner.uid) errors.invalid(`${path}.uid`, owner.uid, 'must not be empty')
     if (owner.kind === 'Event' && (owner.apiVersion === 'v1' || owner.apiVersion === 'events.k8s.io/v1')) {
-      errors.invalid(at, `${owner.apiVersion}, Kind=Event`, 'is disallowed from being an owner')
+      errors.invalid(path, `${owner.apiVersion}, Kind=Event`, 'is disallowed from being an owner')
     }
     if (!owner.controller) continue
     if (controller !== undefined) {
@@ -102,31 +102,31 @@ function validateFinalizers(finalizers: readonly string[], errors: FieldErrors):
   }
 }
 
-/** Validates a label selector in an object, such as that of a claim. */
+/** Validates a label selector in an object, such as the selector of a claim. */
 export function validateLabelSelector(selector: LabelSelector | undefined, field: string, errors: FieldErrors): void {
   if (!selector) return
   validateLabels(selector.matchLabels, `${field}.matchLabels`, errors)
   for (const [index, { key, operator, values = [] }] of (selector.matchExpressions ?? []).entries()) {
-    const at = `${field}.matchExpressions[${index}]`
+    const path = `${field}.matchExpressions[${index}]`
     switch (operator) {
       case 'In':
       case 'NotIn':
         if (values.length === 0) {
-          errors.required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'")
+          errors.required(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'")
         }
         break
       case 'Exists':
       case 'DoesNotExist':
         if (values.length > 0) {
-          errors.forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+          errors.forbidden(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
         }
         break
       default:
-        errors.invalid(`${at}.operator`, operator, 'not a valid selector operator')
+        errors.invalid(`${path}.operator`, operator, 'not a valid selector operator')
     }
-    errors.invalidAll(`${at}.key`, key, qualifiedNameProblems(key))
-    for (const [nth, value] of values.entries()) {
-      errors.invalidAll(`${at}.values[${nth}]`, value, labelValueProblems(value))
+    errors.invalidAll(`${path}.key`, key, qualifiedNameProblems(key))
+    for (const [valueIndex, value] of values.entries()) {
+      errors.invalidAll(`${path}.values[${valueIndex}]`, value, labelValueProblems(value))
     }
   }
 }

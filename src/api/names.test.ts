@@ -129,7 +129,7 @@ describe('messages', () => {
   })
 })
 
-it('namePrefix allows a generateName that ends in a dash', () => {
+it('namePrefix makes a generateName with a trailing dash valid', () => {
   expect(dns1123SubdomainProblems(namePrefix('claim-'))).toEqual([])
   expect(dns1123SubdomainProblems(namePrefix('claim--'))).toEqual([])
   expect(dns1123SubdomainProblems(namePrefix('-'))).not.toEqual([])

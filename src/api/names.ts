@@ -1,11 +1,11 @@
-// Validates names, keys and label values. Each function returns the problems of a text, empty if it is valid; the messages
-// are those of Kubernetes. Callers add the field, and decide whether an empty value is allowed.
+// Validates names, keys and label values. Each function returns the problems of a value, or none if it is valid. The
+// messages are those of Kubernetes. The caller adds the field and decides whether an empty value is allowed.
 
 export type NameProblems = readonly string[]
 
-/** A lower-case DNS label: names of namespaces, containers and volumes in pods. */
+/** Validates a lower-case DNS label, such as the name of a namespace, container or pod volume. */
 export function dns1123LabelProblems(value: string): NameProblems {
-  if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NONE
+  if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NO_PROBLEMS
   const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
   if (DNS_1123_LABEL.test(value)) return problems
   if (DNS_1123_SUBDOMAIN.test(value)) return [...problems, 'must not contain dots']
@@ -19,12 +19,12 @@ export function dns1123LabelProblems(value: string): NameProblems {
   ]
 }
 
-/** A lower-case DNS subdomain: the names of most objects. */
+/** Validates a lower-case DNS subdomain, such as the name of most objects. */
 export const dns1123SubdomainProblems = (value: string): NameProblems => subdomainProblems(value, 'characters')
 
-/** A DNS label that starts with a letter: names of services. */
+/** Validates a DNS label that starts with a letter, such as the name of a service. */
 export function dns1035LabelProblems(value: string): NameProblems {
-  if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NONE
+  if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NO_PROBLEMS
   const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
   if (DNS_1035_LABEL.test(value)) return problems
   return [
@@ -37,29 +37,29 @@ export function dns1035LabelProblems(value: string): NameProblems {
   ]
 }
 
-/** `[domain/]name`: label and annotation keys, finalizers, topology keys, resource names. */
+/** Validates `[domain/]name`, the form of label keys, annotation keys, finalizers, topology keys and resource names. */
 export function qualifiedNameProblems(value: string): NameProblems {
   const slash = value.indexOf('/')
   const name = value.slice(slash + 1)
-  const isFine = name.length <= LABEL_LENGTH_MAX && KEY_NAME.test(name)
-  if (isFine && (slash < 0 || (slash > 0 && subdomainProblems(value.slice(0, slash), 'bytes').length === 0)))
-    return NONE
-  if (name.includes('/')) return [`a valid label key ${WRONG_KEY_NAME} ${KEY_PREFIX_HINT}`]
+  const isNameValid = name.length <= LABEL_LENGTH_MAX && KEY_NAME.test(name)
+  if (isNameValid && (slash < 0 || (slash > 0 && subdomainProblems(value.slice(0, slash), 'bytes').length === 0)))
+    return NO_PROBLEMS
+  if (name.includes('/')) return [`a valid label key ${KEY_NAME_MISMATCH} ${KEY_PREFIX_HINT}`]
   const problems: string[] = []
   if (slash === 0) problems.push('prefix part must be non-empty')
   if (slash > 0)
     problems.push(...subdomainProblems(value.slice(0, slash), 'bytes').map((problem) => `prefix part ${problem}`))
   if (name === '') problems.push('name part must be non-empty')
   problems.push(...tooLong(name, LABEL_LENGTH_MAX, 'bytes').map((problem) => `name part ${problem}`))
-  if (!KEY_NAME.test(name)) problems.push(`name part ${WRONG_KEY_NAME}`)
-  return problems.length === 0 ? NONE : problems
+  if (!KEY_NAME.test(name)) problems.push(`name part ${KEY_NAME_MISMATCH}`)
+  return problems.length === 0 ? NO_PROBLEMS : problems
 }
 
 export function labelValueProblems(value: string): NameProblems {
-  const fits = value === '' || KEY_NAME.test(value)
-  if (fits && value.length <= LABEL_LENGTH_MAX) return NONE
+  const matches = value === '' || KEY_NAME.test(value)
+  if (matches && value.length <= LABEL_LENGTH_MAX) return NO_PROBLEMS
   const problems = tooLong(value, LABEL_LENGTH_MAX, 'bytes')
-  if (fits) return problems
+  if (matches) return problems
   return [
     ...problems,
     mismatch({
@@ -70,7 +70,7 @@ export function labelValueProblems(value: string): NameProblems {
   ]
 }
 
-/** A key of a ConfigMap or Secret, which becomes a file name. */
+/** Validates a key of a ConfigMap or Secret, which is also a file name. */
 export function configMapKeyProblems(value: string): NameProblems {
   const problems: string[] = [...tooLong(value, SUBDOMAIN_LENGTH_MAX, 'characters')]
   if (!CONFIG_MAP_KEY.test(value)) {
@@ -85,42 +85,42 @@ export function configMapKeyProblems(value: string): NameProblems {
   if (value === '.') problems.push("must not be '.'")
   else if (value === '..') problems.push("must not be '..'")
   else if (value.startsWith('..')) problems.push("must not start with '..'")
-  return problems.length === 0 ? NONE : problems
+  return problems.length === 0 ? NO_PROBLEMS : problems
 }
 
-/** A name that is safe as one segment of a URL path: the minimum for every kind. */
+/** Validates a segment of a URL path. The names of all kinds must at least meet this rule. */
 export function pathSegmentProblems(value: string): NameProblems {
   if (value === '.' || value === '..') return [`may not be '${value}'`]
   return pathSegmentPrefixProblems(value)
 }
 
-/** The prefix of such a name. */
+/** Validates the prefix of a path segment. */
 export function pathSegmentPrefixProblems(value: string): NameProblems {
   if (Buffer.byteLength(value) > PATH_SEGMENT_BYTES_MAX) return [`must be no more than ${PATH_SEGMENT_BYTES_MAX} bytes`]
   if (/\p{Surrogate}/u.test(value)) return ['must be well-formed text']
-  const found = ['/', '%'].filter((character) => value.includes(character))
-  return found.length === 0 ? NONE : found.map((character) => `may not contain '${character}'`)
+  const forbidden = ['/', '%'].filter((character) => value.includes(character))
+  return forbidden.length === 0 ? NO_PROBLEMS : forbidden.map((character) => `may not contain '${character}'`)
 }
 
 const PATH_SEGMENT_BYTES_MAX = 1_024 // bounds the length of store keys
 
-/** The name of a CSI driver: a DNS subdomain in upper or lower case. The caller reports an empty name as required. */
+/** Validates the name of a CSI driver: a DNS subdomain in upper or lower case. The caller must check for an empty name. */
 export function csiDriverNameProblems(value: string): NameProblems {
-  const shape = dns1123SubdomainProblems(value.toLowerCase())
+  const problems = dns1123SubdomainProblems(value.toLowerCase())
   return Buffer.byteLength(value) > LABEL_LENGTH_MAX
-    ? [`may not be more than ${LABEL_LENGTH_MAX} bytes`, ...shape]
-    : shape
+    ? [`may not be more than ${LABEL_LENGTH_MAX} bytes`, ...problems]
+    : problems
 }
 
-/** The name of an environment variable: printable ASCII except '='. */
+/** Validates the name of an environment variable: printable ASCII except '='. */
 export function envVarNameProblems(value: string): NameProblems {
   if (value === '') return ['environment variable name must be non-empty']
-  if (/^[ -<>-~]+$/.test(value)) return NONE
+  if (/^[ -<>-~]+$/.test(value)) return NO_PROBLEMS
   return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 }
 
 export function cIdentifierProblems(value: string): NameProblems {
-  if (C_IDENTIFIER.test(value)) return NONE
+  if (C_IDENTIFIER.test(value)) return NO_PROBLEMS
   return [
     mismatch({
       rule: "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
@@ -131,22 +131,22 @@ export function cIdentifierProblems(value: string): NameProblems {
 }
 
 /**
- * A name to validate in place of a generateName: a trailing dash is allowed, because characters will follow.
+ * Replaces the trailing dash of a generateName, which is valid because a suffix follows it.
  * `dns1123SubdomainProblems(namePrefix('claim-'))` returns no problems.
  */
 export const namePrefix = (value: string): string =>
   value.length > 1 && value.endsWith('-') ? `${value.slice(0, -2)}a` : value
 
-/** An RFC 3339 time with a date that exists: `2026-01-02T03:04:05Z`, `2026-01-02T03:04:05.678+02:00`. */
+/** Returns whether the value is a valid RFC 3339 time, such as `2026-01-02T03:04:05.678+02:00`. */
 export function isDateTime(value: string): boolean {
-  const parts = DATE_TIME.exec(value)
-  if (!parts) return false
-  const [year, month, day] = parts.slice(1, 4).map(Number) as [number, number, number]
-  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
-  return day <= (month === 2 && leap ? 29 : DAYS_IN_MONTH[month - 1]!)
+  const match = DATE_TIME.exec(value)
+  if (!match) return false
+  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number]
+  const isLeapYear = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return day <= (month === 2 && isLeapYear ? 29 : DAYS_IN_MONTH[month - 1]!)
 }
 
-const NONE: NameProblems = Object.freeze([])
+const NO_PROBLEMS: NameProblems = Object.freeze([])
 const LABEL_LENGTH_MAX = 63
 const SUBDOMAIN_LENGTH_MAX = 253
 
@@ -157,19 +157,19 @@ const KEY_NAME_PATTERN = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
 const CONFIG_MAP_KEY_PATTERN = '[-._a-zA-Z0-9]+'
 const C_IDENTIFIER_PATTERN = '[A-Za-z_][A-Za-z0-9_]*'
 
-const whole = (pattern: string) => new RegExp(`^${pattern}$`)
-const DNS_1123_LABEL = whole(DNS_1123_LABEL_PATTERN)
-const DNS_1123_SUBDOMAIN = whole(DNS_1123_SUBDOMAIN_PATTERN)
-const DNS_1035_LABEL = whole(DNS_1035_LABEL_PATTERN)
-const KEY_NAME = whole(KEY_NAME_PATTERN)
-const CONFIG_MAP_KEY = whole(CONFIG_MAP_KEY_PATTERN)
-const C_IDENTIFIER = whole(C_IDENTIFIER_PATTERN)
+const anchored = (pattern: string) => new RegExp(`^${pattern}$`)
+const DNS_1123_LABEL = anchored(DNS_1123_LABEL_PATTERN)
+const DNS_1123_SUBDOMAIN = anchored(DNS_1123_SUBDOMAIN_PATTERN)
+const DNS_1035_LABEL = anchored(DNS_1035_LABEL_PATTERN)
+const KEY_NAME = anchored(KEY_NAME_PATTERN)
+const CONFIG_MAP_KEY = anchored(CONFIG_MAP_KEY_PATTERN)
+const C_IDENTIFIER = anchored(C_IDENTIFIER_PATTERN)
 
 const DATE_TIME =
   /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-const WRONG_KEY_NAME = mismatch({
+const KEY_NAME_MISMATCH = mismatch({
   rule: "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
   examples: ['MyName', 'my.name', '123-abc'],
   pattern: KEY_NAME_PATTERN,
@@ -177,10 +177,10 @@ const WRONG_KEY_NAME = mismatch({
 const KEY_PREFIX_HINT = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 
 function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
-  const fits = DNS_1123_SUBDOMAIN.test(value)
-  if (fits && value.length <= SUBDOMAIN_LENGTH_MAX) return NONE
+  const matches = DNS_1123_SUBDOMAIN.test(value)
+  if (matches && value.length <= SUBDOMAIN_LENGTH_MAX) return NO_PROBLEMS
   const problems = tooLong(value, SUBDOMAIN_LENGTH_MAX, unit)
-  if (fits) return problems
+  if (matches) return problems
   return [
     ...problems,
     mismatch({
@@ -191,11 +191,11 @@ function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
   ]
 }
 
-// Lengths are always in bytes; Kubernetes says "characters" in some messages.
+// Lengths are always in bytes, but some messages of Kubernetes use the word "characters".
 type LengthUnit = 'characters' | 'bytes'
 
 const tooLong = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>
-  Buffer.byteLength(value) > lengthMax ? [`must be no more than ${lengthMax} ${unit}`] : NONE
+  Buffer.byteLength(value) > lengthMax ? [`must be no more than ${lengthMax} ${unit}`] : NO_PROBLEMS
 
 function mismatch({ rule, examples, pattern }: { rule: string; examples: string[]; pattern: string }): string {
   return `${rule} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`

@@ -1,4 +1,4 @@
-// Validates IP addresses and CIDRs, and finds their IP family.
+// Validates IP addresses and CIDRs and returns their IP family.
 import { isIP } from 'node:net'
 import type { FieldErrors } from './field-errors.ts'
 
@@ -8,16 +8,16 @@ export function validateIP(address: string, field: string, errors: FieldErrors):
   }
 }
 
-/** `10.9.8.0/24`, `2001:db8::/64` */
+/** Validates a CIDR such as `10.9.8.0/24` or `2001:db8::/64`. */
 export function validateCIDR(range: string, field: string, errors: FieldErrors): void {
-  const [address = '', prefix = '', ...rest] = range.split('/')
+  const [address = '', prefix = '', ...extraParts] = range.split('/')
   const bitsMax = isIP(address) === 6 ? 128 : 32
-  const fits = rest.length === 0 && isPlainIP(address) && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bitsMax
-  if (!fits) errors.invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')
+  const isValid = extraParts.length === 0 && isPlainIP(address) && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bitsMax
+  if (!isValid) errors.invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')
 }
 
-/** 4, 6, or 0 if the text is neither an IP address nor a CIDR. */
+/** Returns 4, 6, or 0 if the text is neither an IP address nor a CIDR. */
 export const ipFamilyOf = (text: string): number => isIP(text.split('/')[0] ?? '')
 
-/** Without a zone, which refers to an interface of one machine (`fe80::1%eth0`). */
+/** Returns whether the text is an IP address without a zone, which refers to an interface of one node (`fe80::1%eth0`). */
 const isPlainIP = (address: string): boolean => isIP(address) !== 0 && !address.includes('%')

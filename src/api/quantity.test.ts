@@ -62,22 +62,22 @@ describe('canonicalQuantity', () => {
     ['9223372036854775807Ki', '9223372036854775807'],
     ['12E', '12E'],
     ['1000E', '1000E'],
-    // texts that are canonical as they are
+    // texts that are already canonical
     ['1.125', '1.125'],
     ['1.500', '1.500'],
     ['1E6', '1E6'],
     ['+3Gi', '+3Gi'],
     ['007Mi', '007Mi'],
     ['1.G', '1.G'],
-    // and their neighbours that do not
+    // similar texts that are not canonical
     ['0.500', '500m'],
     ['1E5', '100e3'],
     ['+2048Ki', '2Mi'],
     ['+5Pi', '5Pi'],
     // white space around a quantity is allowed
     [' 1Gi\n', '1Gi'],
-  ])('formats %j as %j', (given, canonical) => {
-    expect(canonicalQuantity(given)).toBe(canonical)
+  ])('formats %j as %j', (value, canonical) => {
+    expect(canonicalQuantity(value)).toBe(canonical)
   })
 
   it('accepts bare numbers', () => {
@@ -101,43 +101,43 @@ describe('canonicalQuantity', () => {
 })
 
 describe('parseQuantity', () => {
-  const wrongShape = /^quantities must match the regular expression '/
-  const wrongNumber = /^unable to parse numeric part of quantity$/
-  const wrongSuffix = /^unable to parse quantity's suffix$/
+  const SYNTAX_ERROR = /^quantities must match the regular expression '/
+  const NUMBER_ERROR = /^unable to parse numeric part of quantity$/
+  const SUFFIX_ERROR = /^unable to parse quantity's suffix$/
   it.each([
-    ['', wrongShape],
-    ['Gi', wrongShape],
-    ['+', wrongShape],
-    ['aoeu', wrongShape],
-    ['1.1.M', wrongShape],
-    ['1+1.0M', wrongShape],
-    ['1 Gi', wrongShape],
-    ['.', wrongNumber],
-    ['-.k', wrongNumber],
-    ['1i', wrongSuffix],
-    ['1K', wrongSuffix],
-    ['0.1mi', wrongSuffix],
-    ['-3.01e-', wrongSuffix],
-    ['1e1001', wrongSuffix],
-    ['1e999999999999', wrongSuffix],
+    ['', SYNTAX_ERROR],
+    ['Gi', SYNTAX_ERROR],
+    ['+', SYNTAX_ERROR],
+    ['aoeu', SYNTAX_ERROR],
+    ['1.1.M', SYNTAX_ERROR],
+    ['1+1.0M', SYNTAX_ERROR],
+    ['1 Gi', SYNTAX_ERROR],
+    ['.', NUMBER_ERROR],
+    ['-.k', NUMBER_ERROR],
+    ['1i', SUFFIX_ERROR],
+    ['1K', SUFFIX_ERROR],
+    ['0.1mi', SUFFIX_ERROR],
+    ['-3.01e-', SUFFIX_ERROR],
+    ['1e1001', SUFFIX_ERROR],
+    ['1e999999999999', SUFFIX_ERROR],
     ['9'.repeat(257), /^quantities must be no more than 256 characters$/],
-  ])('rejects %j', (given, message) => {
-    expect(() => parseQuantity(given)).toThrow(message)
-    expect(isQuantity(given)).toBe(false)
+  ])('rejects %j with a message', (value, message) => {
+    expect(() => parseQuantity(value)).toThrow(message)
+    expect(isQuantity(value)).toBe(false)
   })
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY])('rejects the number %d', (given) => {
-    expect(isQuantity(given)).toBe(false)
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('rejects the number %d', (value) => {
+    expect(isQuantity(value)).toBe(false)
   })
 
-  it.each([null, undefined, true, {}, ['1']])('rejects %j as a quantity', (given) => {
-    expect(isQuantity(given)).toBe(false)
+  it.each([null, undefined, true, {}, ['1']])('rejects %j as a quantity', (value) => {
+    expect(isQuantity(value)).toBe(false)
   })
 
   it('gives the same result after the cache was cleared', () => {
-    const before = canonicalQuantity('1536Mi')
+    const expected = canonicalQuantity('1536Mi')
     for (let i = 0; i < 10_000; i++) parseQuantity(`${i}k`)
-    expect(canonicalQuantity('1536Mi')).toBe(before)
+    expect(canonicalQuantity('1536Mi')).toBe(expected)
   })
 })
 
@@ -175,12 +175,12 @@ describe('addQuantities and subtractQuantities', () => {
     ['1Gi', '0', '1Gi', '1Gi'],
     ['5', '3Ki', '3077', '-3067'],
     ['9223372036854775807Ki', '1Ki', '9223372036854776831', '9223372036854774783'],
-  ])('%s and %s', (a, b, sum, difference) => {
+  ])('add and subtract %s and %s', (a, b, sum, difference) => {
     expect(formatQuantity(addQuantities(a, b))).toBe(sum)
     expect(formatQuantity(subtractQuantities(a, b))).toBe(difference)
   })
 
-  it('undo each other', () => {
+  it('are inverse operations', () => {
     fc.assert(
       fc.property(quantityText, quantityText, (a, b) => {
         expect(compareQuantities(subtractQuantities(addQuantities(a, b), b), a)).toBe(0)
@@ -201,7 +201,7 @@ describe('quantityToBytes', () => {
     expect(quantityToBytes(text)).toBe(bytes)
   })
 
-  it('is undone by quantityFromBytes', () => {
+  it('is the inverse of quantityFromBytes', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 63n }), (bytes) => {
         expect(quantityToBytes(quantityFromBytes(bytes))).toBe(bytes)
@@ -211,7 +211,7 @@ describe('quantityToBytes', () => {
   })
 })
 
-it('quantityIsInteger and quantitySign use the amount, not the text', () => {
+it('quantityIsInteger and quantitySign depend on the amount, not on the text', () => {
   expect(['1', '1Ki', '1000m', '1e-1', '1m'].map(quantityIsInteger)).toEqual([true, true, true, false, false])
   expect(['-1m', '0Gi', '1n'].map(quantitySign)).toEqual([-1, 0, 1])
 })

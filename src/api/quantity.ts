@@ -1,9 +1,9 @@
-// Kubernetes quantities: "10Gi", "1.5", "500m", "1e3". Exact: a quantity is an integer number of billionths.
-// The canonical text is that of Kubernetes, so that clients see no spurious differences. Which amounts are allowed is
-// decided by validation.
+// Parses, formats, compares and adds Kubernetes quantities: "10Gi", "1.5", "500m", "1e3". Arithmetic is exact, because an
+// amount is an integer number of billionths. The canonical text is that of Kubernetes, so that clients that compare texts
+// find no differences.
 
 export interface Quantity {
-  /** The amount in billionths; parsing rounds finer input away from zero. */
+  /** The amount in billionths. Parsing rounds more precise input away from zero. */
   readonly nanos: bigint
   /** The family of suffixes of the input, also used for the output. */
   readonly format: QuantityFormat
@@ -20,67 +20,67 @@ class QuantityError extends Error {
   override readonly name = 'QuantityError'
 }
 
-/** Parses a quantity; throws a QuantityError. Ignores surrounding white space. */
-export function parseQuantity(given: string | number): Quantity {
-  const quantity = readQuantity(given)
+/** Parses a quantity, ignoring surrounding white space. Throws a QuantityError if it is invalid. */
+export function parseQuantity(value: string | number): Quantity {
+  const quantity = tryParseQuantity(value)
   if (typeof quantity === 'string') throw new QuantityError(quantity)
   return quantity
 }
 
-export function isQuantity(given: unknown): given is string | number {
-  return (typeof given === 'string' || typeof given === 'number') && typeof readQuantity(given) !== 'string'
+export function isQuantity(value: unknown): value is string | number {
+  return (typeof value === 'string' || typeof value === 'number') && typeof tryParseQuantity(value) !== 'string'
 }
 
-/** The canonical text: the largest suffix with an integer mantissa. `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
-export const canonicalQuantity = (given: QuantityLike): string => formatQuantity(quantityOf(given))
+/** Returns the text with the largest suffix that has an integer mantissa: `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
+export const canonicalQuantity = (value: QuantityLike): string => formatQuantity(quantityOf(value))
 
 export function formatQuantity({ nanos, format, text }: Quantity): string {
   if (text !== undefined) return text
   if (nanos === 0n) return '0'
-  if (format === 'binary' && isWhole(nanos) && magnitude(nanos) >= 1024n * ONE) return formatBinary(nanos / ONE)
+  if (format === 'binary' && isWhole(nanos) && absolute(nanos) >= 1024n * ONE) return formatBinary(nanos / ONE)
   return formatDecimal(nanos, format)
 }
 
-/** Negative, zero or positive, as for Array.sort. */
+/** Returns a negative number, zero or a positive number, as for Array.sort. */
 export function compareQuantities(a: QuantityLike, b: QuantityLike): number {
   const left = quantityOf(a).nanos
   const right = quantityOf(b).nanos
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-/** The sum, in the format of `a`, or of `b` if `a` is zero. */
+/** Returns the sum in the format of `a`, or of `b` if `a` is zero. */
 export function addQuantities(a: QuantityLike, b: QuantityLike): Quantity {
   const left = quantityOf(a)
   const right = quantityOf(b)
   return { nanos: left.nanos + right.nanos, format: left.nanos === 0n ? right.format : left.format }
 }
 
-/** The difference, in the format of `a`, or of `b` if `a` is zero. */
+/** Returns the difference in the format of `a`, or of `b` if `a` is zero. */
 export function subtractQuantities(a: QuantityLike, b: QuantityLike): Quantity {
   const left = quantityOf(a)
   const right = quantityOf(b)
   return { nanos: left.nanos - right.nanos, format: left.nanos === 0n ? right.format : left.format }
 }
 
-export function quantitySign(given: QuantityLike): -1 | 0 | 1 {
-  const { nanos } = quantityOf(given)
+export function quantitySign(value: QuantityLike): -1 | 0 | 1 {
+  const { nanos } = quantityOf(value)
   return nanos < 0n ? -1 : nanos > 0n ? 1 : 0
 }
 
-export const quantityIsInteger = (given: QuantityLike): boolean => isWhole(quantityOf(given).nanos)
+export const quantityIsInteger = (value: QuantityLike): boolean => isWhole(quantityOf(value).nanos)
 
-/** The amount as an integer; rounds away from zero, so that a request is never undersized. */
-export function quantityToBytes(given: QuantityLike): bigint {
-  return divideAwayFromZero(quantityOf(given).nanos, ONE)
+/** Returns the amount as an integer, rounded away from zero so that a request is never reduced. */
+export function quantityToBytes(value: QuantityLike): bigint {
+  return divideAwayFromZero(quantityOf(value).nanos, ONE)
 }
 
-/** A size in bytes as a quantity with binary suffixes. */
+/** Returns a size in bytes as a quantity with a binary suffix. */
 export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
   nanos: BigInt(bytes) * ONE,
   format: 'binary',
 })
 
-const quantityOf = (given: QuantityLike): Quantity => (typeof given === 'object' ? given : parseQuantity(given))
+const quantityOf = (value: QuantityLike): Quantity => (typeof value === 'object' ? value : parseQuantity(value))
 
 // Parsing
 
@@ -89,12 +89,12 @@ const ONE = 10n ** BigInt(NANO_DIGITS)
 const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // larger binary amounts are capped, as in Kubernetes; decimal ones are not
 const QUANTITY_EXPONENT_MAX = 1_000 // larger exponents are rejected: they would need thousands of digits
 const QUANTITY_LENGTH_MAX = 256 // longer texts are rejected
-const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // then the cache is cleared
+const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // a full cache is cleared
 
-const SHAPE = /^([+-]?)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)$/
-const WRONG_SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-const WRONG_NUMBER = 'unable to parse numeric part of quantity'
-const WRONG_SUFFIX = "unable to parse quantity's suffix"
+const SYNTAX = /^([+-]?)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)$/
+const SYNTAX_MESSAGE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+const NUMBER_MESSAGE = 'unable to parse numeric part of quantity'
+const SUFFIX_MESSAGE = "unable to parse quantity's suffix"
 
 interface Suffix {
   format: QuantityFormat
@@ -115,35 +115,35 @@ const SUFFIXES = new Map<string, Suffix>([
 
 const cache = new Map<string, Quantity>()
 
-/** The quantity, or the message of the error. */
-function readQuantity(given: string | number): Quantity | string {
-  const text = typeof given === 'number' ? String(given).replace('e+', 'e') : given
-  const known = cache.get(text)
-  if (known) return known
-  const quantity = scanQuantity(text.trim())
+/** Returns the quantity, or the error message if the value is not a quantity. */
+function tryParseQuantity(value: string | number): Quantity | string {
+  const text = typeof value === 'number' ? String(value).replace('e+', 'e') : value
+  const cached = cache.get(text)
+  if (cached) return cached
+  const quantity = parseText(text.trim())
   if (typeof quantity === 'string' || text.length > QUANTITY_LENGTH_MAX) return quantity
   if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.clear()
   cache.set(text, quantity)
   return quantity
 }
 
-function scanQuantity(text: string): Quantity | string {
+function parseText(text: string): Quantity | string {
   if (text.length > QUANTITY_LENGTH_MAX) return `quantities must be no more than ${QUANTITY_LENGTH_MAX} characters`
-  const parts = SHAPE.exec(text)
-  if (!parts) return WRONG_SHAPE
-  const [, sign, leading = '', point, suffixText = ''] = parts
+  const match = SYNTAX.exec(text)
+  if (!match) return SYNTAX_MESSAGE
+  const [, sign, integerDigits = '', point, suffixText = ''] = match
   const decimals = point?.slice(1) ?? ''
-  if (leading + decimals === '') return point === undefined ? WRONG_SHAPE : WRONG_NUMBER
+  if (integerDigits + decimals === '') return point === undefined ? SYNTAX_MESSAGE : NUMBER_MESSAGE
   const suffix = SUFFIXES.get(suffixText) ?? exponentSuffix(suffixText)
-  if (!suffix) return WRONG_SUFFIX
+  if (!suffix) return SUFFIX_MESSAGE
 
-  const whole = leading.replace(/^0+(?=.)/, '')
-  let nanos = toNanos({ digits: BigInt(whole + decimals), decimals: decimals.length, suffix })
+  const integerPart = integerDigits.replace(/^0+(?=.)/, '')
+  let nanos = toNanos({ digits: BigInt(integerPart + decimals), decimals: decimals.length, suffix })
   let format = suffix.format
   if (format === 'binary' && nanos > BINARY_NANOS_MAX) nanos = BINARY_NANOS_MAX
   if (format === 'binary' && nanos > 0n && nanos < ONE) format = 'decimal'
   if (sign === '-') nanos = -nanos
-  return staysAsWritten({ whole, decimals, suffix }) ? { nanos, format, text } : { nanos, format }
+  return isCanonicalText({ whole: integerPart, decimals, suffix }) ? { nanos, format, text } : { nanos, format }
 }
 
 function exponentSuffix(text: string): Suffix | undefined {
@@ -157,21 +157,29 @@ function toNanos({ digits, decimals, suffix }: { digits: bigint; decimals: numbe
   const scaled = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
   const power = NANO_DIGITS - decimals + (suffix.base === 10 ? suffix.power : 0)
   if (power >= 0) return scaled * 10n ** BigInt(power)
-  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth for any digits: rounded up
+  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth, whatever the digits are; rounds up
   return divideAwayFromZero(scaled, 10n ** BigInt(-power))
 }
 
-// Kubernetes decides by the digits of the text, before any arithmetic, which texts are canonical, so some differ from the
-// formatted amount. Clients compare texts, so the rule is the same here:
-//   1.125  1.500  1.   1E6  +3Gi    stay
+// Returns whether Kubernetes keeps the text. It decides by the digits before any arithmetic, so some texts differ from the
+// formatted amount:
+//   1.125  1.500  1.   1E6  +3Gi    are kept
 //   1.5    0.500  1000 1E5  2048Ki  become 1500m, 500m, 1k, 100e3, 2Mi
-function staysAsWritten({ whole, decimals, suffix }: { whole: string; decimals: string; suffix: Suffix }): boolean {
-  const number = whole || '0'
+function isCanonicalText({
+  whole: integerPart,
+  decimals,
+  suffix,
+}: {
+  whole: string
+  decimals: string
+  suffix: Suffix
+}): boolean {
+  const integerDigits = integerPart || '0'
   if (suffix.base === 2) {
     const digitsMax = 14 - Math.floor((suffix.power * 3) / 10)
-    return decimals === '' && number.length <= digitsMax && Number(number) % 8 !== 0
+    return decimals === '' && integerDigits.length <= digitsMax && Number(integerDigits) % 8 !== 0
   }
-  const digits = number + decimals
+  const digits = integerDigits + decimals
   const scale = suffix.power - decimals.length
   return (
     digits.length <= 18 &&
@@ -187,21 +195,21 @@ function staysAsWritten({ whole, decimals, suffix }: { whole: string; decimals: 
 const DECIMAL_LETTERS = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
 const BINARY_LETTERS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 
-// There is no suffix above E, so the mantissa grows instead: "1000E".
+// E is the largest suffix, so a larger amount has a larger mantissa: "1000E".
 function formatDecimal(nanos: bigint, format: QuantityFormat): string {
   const stepsMax = format === 'exponent' ? Number.POSITIVE_INFINITY : DECIMAL_LETTERS.length - 1
-  const { mantissa, steps } = strip(nanos, { factor: 1000n, stepsMax })
+  const { mantissa, steps } = reduce(nanos, { factor: 1000n, stepsMax })
   if (format !== 'exponent') return `${mantissa}${DECIMAL_LETTERS[steps]}`
   const power = 3 * steps - NANO_DIGITS
   return power === 0 ? `${mantissa}` : `${mantissa}e${power}`
 }
 
 function formatBinary(units: bigint): string {
-  const { mantissa, steps } = strip(units, { factor: 1024n, stepsMax: BINARY_LETTERS.length - 1 })
+  const { mantissa, steps } = reduce(units, { factor: 1024n, stepsMax: BINARY_LETTERS.length - 1 })
   return `${mantissa}${BINARY_LETTERS[steps]}`
 }
 
-function strip(amount: bigint, { factor, stepsMax }: { factor: bigint; stepsMax: number }) {
+function reduce(amount: bigint, { factor, stepsMax }: { factor: bigint; stepsMax: number }) {
   let mantissa = amount
   let steps = 0
   while (steps < stepsMax && mantissa % factor === 0n) {
@@ -213,7 +221,7 @@ function strip(amount: bigint, { factor, stepsMax }: { factor: bigint; stepsMax:
 
 const isWhole = (nanos: bigint): boolean => nanos % ONE === 0n
 
-const magnitude = (amount: bigint): bigint => (amount < 0n ? -amount : amount)
+const absolute = (amount: bigint): bigint => (amount < 0n ? -amount : amount)
 
 function divideAwayFromZero(amount: bigint, divisor: bigint): bigint {
   const quotient = amount / divisor

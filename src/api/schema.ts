@@ -1,11 +1,10 @@
-// The schema language in which every kind is declared once. One declaration yields its TypeScript type (Infer), strict
-// decoding (decode.ts), defaults (defaults.ts), merge rules (patch/merge-shape.ts, apply/shape.ts), OpenAPI
-// (../apiserver/openapi) and the field numbers of protobuf (protobuf/).
+// The functions and types with which the fields of a kind are declared. The TypeScript type (Infer), decode.ts,
+// defaults.ts, patch/, apply/, protobuf/ and the OpenAPI document are derived from the same declaration.
 //
-// Fields differ in the handling of empty values, which is visible to clients:
-//   req  always present: absent becomes the zero value       containers[].name, provisioner
-//   opt  an empty value equals an absent one, dropped        labels, readOnly: false
-//   ptr  an empty value differs from an absent one, kept     nodeTopology: {}, allowVolumeExpansion: false
+// Fields differ in how they handle empty values:
+//   req  required: an absent value becomes the zero value     containers[].name, provisioner
+//   opt  optional: an empty value is dropped                  labels, readOnly: false
+//   ptr  pointer: an empty value is kept                      nodeTopology: {}, allowVolumeExpansion: false
 
 export type Scalar =
   | 'string'
@@ -21,7 +20,7 @@ export type Scalar =
 
 export interface ScalarType<T = unknown> {
   readonly is: Scalar
-  /** Allowed values, published in OpenAPI. The validation of the kind enforces them. */
+  /** Allowed values, for OpenAPI only. The validation rules of the kind enforce them. */
   readonly values?: readonly string[]
   readonly infer?: T
 }
@@ -35,7 +34,7 @@ export interface MapType<T = unknown> {
   readonly value: Type
   readonly infer?: T
 }
-/** Any JSON value. `encoding` is its form in protobuf. */
+/** Any JSON value. `encoding` is its encoding in protobuf. */
 export interface JsonType<T = unknown> {
   readonly is: 'json'
   readonly encoding: 'raw' | 'fieldsV1'
@@ -47,26 +46,26 @@ export interface ObjectType<T = unknown, F extends Fields = Fields> {
   readonly name: string
   readonly doc: string
   readonly fields: F
-  /** Apply: owned as a whole wherever it is used, unless the field overrides it. */
+  /** Apply: set if the object is owned as a whole. A field can override this. */
   readonly atomic?: true
   readonly infer?: T
 }
 export type Type<T = unknown> = ScalarType<T> | ListType<T> | MapType<T> | JsonType<T> | ObjectType<T>
 
 export interface FieldExtras {
-  /** Set on every write if the field is absent. */
+  /** The default, which is set on every write if the field is absent. */
   readonly default?: string | number | boolean | readonly string[]
-  /** Strategic merge: the merge key of the items, or '' for a list of scalars merged as a set. */
+  /** Strategic merge: the merge key of the items, or '' for a list of scalars that is merged as a set. */
   readonly merge?: string
-  /** Strategic merge: clients send `$retainKeys` (for unions such as the volumes of a pod). */
+  /** Strategic merge: whether clients send `$retainKeys`, as for unions such as pod volumes. */
   readonly retainKeys?: boolean
   /** Apply: ownership of a list. Default atomic. */
   readonly list?: 'atomic' | 'set' | 'map'
   /** Apply: the keys that identify an item of a `map` list. */
   readonly keys?: readonly string[]
-  /** Apply: true if a map or object is owned as a whole; false if field by field, although its type is atomic. */
+  /** Apply: whether a map or object is owned as a whole. False overrides an atomic type. */
   readonly atomic?: boolean
-  /** Protobuf: the field is in an embedded message with this number; `tag` is its number there. */
+  /** Protobuf: the number of the embedded message that contains the field; `tag` is the number in that message. */
   readonly within?: number
 }
 
@@ -76,7 +75,7 @@ export interface Field<T = unknown, Required extends boolean = boolean> extends 
   readonly tag: number
   readonly doc: string
   readonly required: Required
-  /** An empty value is kept, because it differs from an absent one. */
+  /** Whether an empty value is kept, because it differs from an absent one. */
   readonly keepsEmpty: boolean
 }
 
@@ -89,7 +88,7 @@ export type InferFields<F> = { [K in RequiredKeys<F>]: FieldValue<F[K]> } & {
   [K in OptionalKeys<F>]?: FieldValue<F[K]>
 }
 
-/** A value whose Type or Shape is known at run time only: code that handles one switches on `is`. */
+/** A value whose Type or Shape is only known at run time. Code that handles it switches on `is`. */
 // biome-ignore lint/suspicious/noExplicitAny: narrowing by another variable's `is` cannot be expressed in TypeScript
 export type DeclaredValue = any
 
@@ -134,7 +133,7 @@ export const object = <const F extends Fields>(
   ...extras,
 })
 
-/** Fields that are inlined in JSON but belong to an embedded message in protobuf. */
+/** Declares fields that are inlined in JSON but belong to an embedded message in protobuf. */
 export const within = <const F extends Fields>(tag: number, fields: F): F =>
   Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, { ...field, within: tag }])) as unknown as F
 

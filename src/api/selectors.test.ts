@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   EVERYTHING,
-  fieldPinnedBy,
   formatFieldSelector,
   formatLabelSelector,
   labelSelectorFromObject,
@@ -11,6 +10,7 @@ import {
   NOTHING,
   parseFieldSelector,
   parseLabelSelector,
+  requiredFieldValue,
 } from './selectors.ts'
 
 describe('parseLabelSelector', () => {
@@ -35,7 +35,7 @@ describe('parseLabelSelector', () => {
     ['notin=in', 'notin=in'],
     ['\tx\n=\r\na', 'x=a'],
     ['example.com/app=web', 'example.com/app=web'],
-  ])('reads %j as %j', (text, canonical) => {
+  ])('parses %j as %j', (text, canonical) => {
     expect(formatLabelSelector(parseLabelSelector(text))).toBe(canonical)
   })
 
@@ -58,20 +58,20 @@ describe('parseLabelSelector', () => {
     ['x=-a', 'invalid label value: "-a": a valid label must be'],
     [`x=${'a'.repeat(64)}`, 'must be no more than 63 bytes'],
     ['x\u00a0=a', 'invalid label key'],
-  ])('SYS-10 rejects %j', (text, because) => {
-    expect(() => parseLabelSelector(text)).toThrow(because)
+  ])('SYS-10 rejects %j', (text, message) => {
+    expect(() => parseLabelSelector(text)).toThrow(message)
   })
 
   it('parses the formatted selector to the same selector', () => {
     fc.assert(
       fc.property(labelSelectorText, (text) => {
-        const printed = formatLabelSelector(parseLabelSelector(text))
-        expect(formatLabelSelector(parseLabelSelector(printed))).toBe(printed)
+        const formatted = formatLabelSelector(parseLabelSelector(text))
+        expect(formatLabelSelector(parseLabelSelector(formatted))).toBe(formatted)
       }),
     )
   })
 
-  it('fails only with a SelectorError', () => {
+  it('throws no error other than a SelectorError', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'xy=!(), <>in') }), (text) => {
         try {
@@ -113,18 +113,18 @@ describe('matchesLabels', () => {
     ['x=a,y=b', { x: 'a', y: 'b' }, true],
     ['x=a,y=b', { x: 'a', y: 'c' }, false],
     ['toString', {}, false],
-  ])('%j on %j: %s', (text, labels, matches) => {
+  ])('returns for selector %j and labels %j: %s', (text, labels, matches) => {
     expect(matchesLabels(parseLabelSelector(text), labels as Record<string, string>)).toBe(matches)
   })
 
-  it('treats an object without labels as one with empty labels', () => {
+  it('treats absent labels as empty labels', () => {
     expect(matchesLabels(parseLabelSelector('!x'), undefined)).toBe(true)
     expect(matchesLabels(parseLabelSelector('x'), null)).toBe(false)
   })
 })
 
 describe('labelSelectorFromObject', () => {
-  it('selects nothing when absent and everything when empty', () => {
+  it('returns NOTHING for an absent selector and EVERYTHING for an empty one', () => {
     expect(labelSelectorFromObject(undefined)).toBe(NOTHING)
     expect(matchesLabels(NOTHING, { x: 'a' })).toBe(false)
     expect(labelSelectorFromObject({})).toBe(EVERYTHING)
@@ -132,7 +132,7 @@ describe('labelSelectorFromObject', () => {
     expect(matchesLabels(EVERYTHING, undefined)).toBe(true)
   })
 
-  it('matches the same objects as the text form', () => {
+  it('returns the same selector as parseLabelSelector', () => {
     const selector = labelSelectorFromObject({
       matchLabels: { tier: 'fast', app: 'web' },
       matchExpressions: [
@@ -152,8 +152,8 @@ describe('labelSelectorFromObject', () => {
     [{ key: 'x', operator: 'Exists', values: ['a'] }, 'values set must be empty'],
     [{ key: '', operator: 'Exists' }, 'invalid label key: ""'],
     [{ key: 'x', operator: 'In', values: ['a b'] }, 'invalid label value: "a b"'],
-  ])('rejects %j', (expression, because) => {
-    expect(() => labelSelectorFromObject({ matchExpressions: [expression] })).toThrow(because)
+  ])('rejects %j', (expression, message) => {
+    expect(() => labelSelectorFromObject({ matchExpressions: [expression] })).toThrow(message)
   })
 })
 
@@ -173,7 +173,7 @@ describe('field selectors', () => {
     ['a=x\\,y\\=z\\\\', [{ field: 'a', operator: '=', value: 'x,y=z\\' }]],
     ['a=x\\,', [{ field: 'a', operator: '=', value: 'x,' }]],
     ['a=!b', [{ field: 'a', operator: '=', value: '!b' }]],
-  ])('reads %j', (text, requirements) => {
+  ])('are parsed from %j', (text, requirements) => {
     expect(parseFieldSelector(text)).toEqual(requirements)
   })
 
@@ -183,8 +183,8 @@ describe('field selectors', () => {
     ['a===b', "unescaped character in value: '='"],
     ['a=\\x', 'invalid escape sequence: \\x'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('SYS-10 rejects %j', (text, because) => {
-    expect(() => parseFieldSelector(text)).toThrow(because)
+  ])('SYS-10 are rejected in %j', (text, message) => {
+    expect(() => parseFieldSelector(text)).toThrow(message)
   })
 
   it('match on equality and treat a missing value as empty', () => {
@@ -197,10 +197,10 @@ describe('field selectors', () => {
     expect(matches('spec.nodeName!=')).toBe(false)
   })
 
-  it('return the required value of a field', () => {
+  it('provide the required value of a field', () => {
     const requirements = parseFieldSelector('metadata.name=a,status.phase!=Failed')
-    expect(fieldPinnedBy(requirements, 'metadata.name')).toBe('a')
-    expect(fieldPinnedBy(requirements, 'status.phase')).toBeUndefined()
+    expect(requiredFieldValue(requirements, 'metadata.name')).toBe('a')
+    expect(requiredFieldValue(requirements, 'status.phase')).toBeUndefined()
   })
 
   it('are preserved by formatting and parsing', () => {
@@ -212,20 +212,24 @@ describe('field selectors', () => {
     fc.assert(
       fc.property(fc.array(requirement), (requirements) => {
         const text = formatFieldSelector(requirements)
-        const again = parseFieldSelector(text)
-        expect(formatFieldSelector(again)).toBe(text)
-        expect(again).toHaveLength(requirements.length)
-        expect(again).toEqual(expect.arrayContaining(requirements))
+        const parsed = parseFieldSelector(text)
+        expect(formatFieldSelector(parsed)).toBe(text)
+        expect(parsed).toHaveLength(requirements.length)
+        expect(parsed).toEqual(expect.arrayContaining(requirements))
       }),
     )
   })
 })
 
-const word = fc.stringMatching(/^[a-z]([a-z0-9]{0,3}[a-z0-9])?$/)
+const anyWord = fc.stringMatching(/^[a-z]([a-z0-9]{0,3}[a-z0-9])?$/)
 const term = fc.oneof(
-  fc.tuple(word, fc.constantFrom('=', '==', '!='), fc.oneof(word, fc.constant(''))).map((parts) => parts.join(' ')),
-  fc.tuple(word, fc.constantFrom('>', '<'), fc.nat()).map((parts) => parts.join('')),
-  fc.tuple(word, fc.constantFrom(' in', ' notin'), fc.array(word)).map(([key, op, values]) => `${key}${op}(${values})`),
-  fc.tuple(fc.constantFrom('', '!'), word).map((parts) => parts.join('')),
+  fc
+    .tuple(anyWord, fc.constantFrom('=', '==', '!='), fc.oneof(anyWord, fc.constant('')))
+    .map((parts) => parts.join(' ')),
+  fc.tuple(anyWord, fc.constantFrom('>', '<'), fc.nat()).map((parts) => parts.join('')),
+  fc
+    .tuple(anyWord, fc.constantFrom(' in', ' notin'), fc.array(anyWord))
+    .map(([key, op, values]) => `${key}${op}(${values})`),
+  fc.tuple(fc.constantFrom('', '!'), anyWord).map((parts) => parts.join('')),
 )
 const labelSelectorText = fc.array(term).map((terms) => terms.join(','))

@@ -1,18 +1,18 @@
-// Label and field selectors: parsing, formatting and matching. Both are conjunctions of requirements. Which fields a kind
-// supports is declared in Kind.selectableFields.
+// Parses, formats and matches label and field selectors. An object matches if it satisfies all requirements of the
+// selector. Kind.selectableFields declares the fields that a kind supports.
 import { labelValueProblems, qualifiedNameProblems } from './names.ts'
 
 export interface LabelRequirement {
   readonly key: string
   readonly operator: LabelOperator
-  /** Exactly one for '=', '!=', '>' and '<'; none for 'exists' and '!'; sorted, without duplicates. */
+  /** Sorted, without duplicates. Exactly one value for '=', '!=', '>' and '<'; none for 'exists' and '!'. */
   readonly values: readonly string[]
 }
 
 type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
 
 export interface LabelSelector {
-  /** All must be met; sorted by key. An empty list selects everything. */
+  /** The requirements, sorted by key. An empty list selects every object. */
   readonly requirements: readonly LabelRequirement[]
   /** True for an absent selector, which selects no object. */
   readonly nothing?: boolean
@@ -28,29 +28,31 @@ export class SelectorError extends Error {
   override readonly name = 'SelectorError'
 }
 
-/** `app=web,tier in (a,b),!legacy,generation>3`: commas mean AND. */
+/** Parses a selector such as `app=web,tier in (a,b),!legacy,generation>3`. */
 export function parseLabelSelector(text: string): LabelSelector {
   const tokens = tokenize(text)
   if (tokens.peek().kind === 'end') return EVERYTHING
   const requirements: LabelRequirement[] = []
-  for (let wanted = "!, identifier, or 'end of string'"; ; wanted = "identifier after ','") {
-    requirements.push(parseRequirement(tokens, wanted))
+  for (let expectation = "!, identifier, or 'end of string'"; ; expectation = "identifier after ','") {
+    requirements.push(parseRequirement(tokens, expectation))
     const next = tokens.take()
-    if (next.kind === 'end') return selectorOf(requirements)
-    if (next.text !== ',') throw expected(next, "',' or 'end of string'")
+    if (next.kind === 'end') return createSelector(requirements)
+    if (next.text !== ',') throw unexpectedToken(next, "',' or 'end of string'")
   }
 }
 
-/** The structured form in objects: absent selects nothing, empty selects everything. */
-export function labelSelectorFromObject(given: LabelSelectorObject | undefined | null): LabelSelector {
-  if (!given) return NOTHING
-  const requirements = Object.entries(given.matchLabels ?? {}).map(([key, value]) => requirement(key, '=', [value]))
-  for (const { key, operator, values } of given.matchExpressions ?? []) {
-    const parsed = OBJECT_OPERATORS.get(operator)
-    if (!parsed) throw new SelectorError(`"${operator}" is not a valid label selector operator`)
-    requirements.push(requirement(key, parsed, values ?? []))
+/** Converts the selector of an object. An absent selector selects no objects; an empty one selects all. */
+export function labelSelectorFromObject(selector: LabelSelectorObject | undefined | null): LabelSelector {
+  if (!selector) return NOTHING
+  const requirements = Object.entries(selector.matchLabels ?? {}).map(([key, value]) =>
+    createRequirement(key, '=', [value]),
+  )
+  for (const { key, operator, values } of selector.matchExpressions ?? []) {
+    const labelOperator = OBJECT_OPERATORS.get(operator)
+    if (!labelOperator) throw new SelectorError(`"${operator}" is not a valid label selector operator`)
+    requirements.push(createRequirement(key, labelOperator, values ?? []))
   }
-  return requirements.length === 0 ? EVERYTHING : selectorOf(requirements)
+  return requirements.length === 0 ? EVERYTHING : createSelector(requirements)
 }
 
 export interface LabelSelectorObject {
@@ -62,11 +64,11 @@ export interface LabelSelectorObject {
 
 export function matchesLabels({ requirements, nothing }: LabelSelector, labels: Labels): boolean {
   if (nothing) return false
-  for (const one of requirements) if (!meets(one, labels)) return false
+  for (const requirement of requirements) if (!satisfies(requirement, labels)) return false
   return true
 }
 
-/** Text that parses to the same selector; equal selectors have equal texts. */
+/** Formats a selector so that it can be parsed again. Equal selectors have equal texts. */
 export const formatLabelSelector = ({ requirements }: LabelSelector): string =>
   requirements.map(formatRequirement).join(',')
 
@@ -76,20 +78,20 @@ export interface FieldRequirement {
   readonly value: string
 }
 
-/** `status.phase!=Failed,spec.nodeName=n1`. In values, `,`, `=` and `\` are escaped with `\`. */
+/** Parses a selector such as `status.phase!=Failed,spec.nodeName=n1`. In values, `\` escapes `,`, `=` and `\`. */
 export function parseFieldSelector(text: string): FieldRequirement[] {
   return splitTerms(text)
     .filter((term) => term !== '')
-    .sort(byText)
+    .sort(compareText)
     .map((term) => {
-      const parts = /^(.*?)(!=|==|=)(.*)$/s.exec(term)
-      if (!parts) throw new SelectorError(`invalid selector: '${text}'; can't understand '${term}'`)
-      const [, field, operator, value] = parts as unknown as [string, string, string, string]
+      const match = /^(.*?)(!=|==|=)(.*)$/s.exec(term)
+      if (!match) throw new SelectorError(`invalid selector: '${text}'; can't understand '${term}'`)
+      const [, field, operator, value] = match as unknown as [string, string, string, string]
       return { field, operator: operator === '!=' ? '!=' : '=', value: unescapeValue(value) }
     })
 }
 
-/** `fieldValue` returns the value of a field; undefined is treated as ''. */
+/** Returns whether all requirements are satisfied. `fieldValue` returns the value of a field; undefined equals ''. */
 export function matchesFields(
   requirements: readonly FieldRequirement[],
   fieldValue: (field: string) => string | undefined,
@@ -99,14 +101,14 @@ export function matchesFields(
   )
 }
 
-/** The value that a selector requires of a field, so that a caller can use an index instead of a scan. */
-export const fieldPinnedBy = (requirements: readonly FieldRequirement[], field: string): string | undefined =>
-  requirements.find((one) => one.operator === '=' && one.field === field)?.value
+/** Returns the value that a selector requires of a field. The caller can use it for a lookup in an index. */
+export const requiredFieldValue = (requirements: readonly FieldRequirement[], field: string): string | undefined =>
+  requirements.find((requirement) => requirement.operator === '=' && requirement.field === field)?.value
 
 export const formatFieldSelector = (requirements: readonly FieldRequirement[]): string =>
   requirements
     .map(({ field, operator, value }) => `${field}${operator}${value.replace(/[\\,=]/g, '\\$&')}`)
-    .sort(byText)
+    .sort(compareText)
     .join(',')
 
 // Label requirements
@@ -118,15 +120,17 @@ const OBJECT_OPERATORS = new Map<string, LabelOperator>([
   ['DoesNotExist', '!'],
 ])
 
-const selectorOf = (requirements: LabelRequirement[]): LabelSelector => ({
-  requirements: requirements.sort((a, b) => byText(a.key, b.key) || byText(formatRequirement(a), formatRequirement(b))),
+const createSelector = (requirements: LabelRequirement[]): LabelSelector => ({
+  requirements: requirements.sort(
+    (a, b) => compareText(a.key, b.key) || compareText(formatRequirement(a), formatRequirement(b)),
+  ),
 })
 
-function requirement(key: string, operator: LabelOperator, given: readonly string[]): LabelRequirement {
+function createRequirement(key: string, operator: LabelOperator, unsortedValues: readonly string[]): LabelRequirement {
   checkKey(key)
-  const values = [...new Set(given)].sort(byText)
+  const values = [...new Set(unsortedValues)].sort(compareText)
   const rule = VALUE_RULES[operator]
-  if (!rule.allows(values.length)) throw new SelectorError(`${shown(values)}: ${rule.otherwise}`)
+  if (!rule.allows(values.length)) throw new SelectorError(`${formatValues(values)}: ${rule.message}`)
   for (const value of values) {
     if ((operator === '>' || operator === '<') && toInt64(value) === undefined) {
       throw new SelectorError(`"${value}": for 'Gt', 'Lt' operators, the value must be an integer`)
@@ -142,12 +146,21 @@ function checkKey(key: string): void {
   if (problems.length > 0) throw new SelectorError(`invalid label key: "${key}": ${problems.join('; ')}`)
 }
 
-const SOME = { allows: (n: number) => n > 0, otherwise: "for 'in', 'notin' operators, values set can't be empty" }
-const ONE = { allows: (n: number) => n === 1, otherwise: 'exact-match compatibility requires one single value' }
-const NO = { allows: (n: number) => n === 0, otherwise: 'values set must be empty for exists and does not exist' }
-const VALUE_RULES = { in: SOME, notin: SOME, '=': ONE, '!=': ONE, '>': ONE, '<': ONE, exists: NO, '!': NO }
+const ONE_OR_MORE = { allows: (n: number) => n > 0, message: "for 'in', 'notin' operators, values set can't be empty" }
+const EXACTLY_ONE = { allows: (n: number) => n === 1, message: 'exact-match compatibility requires one single value' }
+const NO_VALUES = { allows: (n: number) => n === 0, message: 'values set must be empty for exists and does not exist' }
+const VALUE_RULES = {
+  in: ONE_OR_MORE,
+  notin: ONE_OR_MORE,
+  '=': EXACTLY_ONE,
+  '!=': EXACTLY_ONE,
+  '>': EXACTLY_ONE,
+  '<': EXACTLY_ONE,
+  exists: NO_VALUES,
+  '!': NO_VALUES,
+}
 
-function meets({ key, operator, values }: LabelRequirement, labels: Labels): boolean {
+function satisfies({ key, operator, values }: LabelRequirement, labels: Labels): boolean {
   const value = labels && Object.hasOwn(labels, key) ? labels[key] : undefined
   switch (operator) {
     case '=':
@@ -162,11 +175,11 @@ function meets({ key, operator, values }: LabelRequirement, labels: Labels): boo
       return value === undefined
     case '>':
     case '<':
-      return value !== undefined && isOrdered(value, operator, values[0]!)
+      return value !== undefined && isIntegerInOrder(value, operator, values[0]!)
   }
 }
 
-function isOrdered(text: string, operator: '>' | '<', limitText: string): boolean {
+function isIntegerInOrder(text: string, operator: '>' | '<', limitText: string): boolean {
   const value = toInt64(text)
   const limit = toInt64(limitText)
   if (value === undefined || limit === undefined) return false
@@ -195,10 +208,10 @@ interface Token {
 
 const END: Token = { kind: 'end', text: '' }
 
-// Longer symbols first: "==" before "=", "!=" before "!".
+// The pattern has longer symbols first: "==" before "=", "!=" before "!".
 function tokenize(text: string) {
   const tokens = [...text.matchAll(/==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+/g)].map(
-    ([found]): Token => ({ kind: /^[=!(),<>]/.test(found) ? 'symbol' : 'word', text: found }),
+    ([symbol]): Token => ({ kind: /^[=!(),<>]/.test(symbol) ? 'symbol' : 'word', text: symbol }),
   )
   let position = 0
   return {
@@ -209,55 +222,55 @@ function tokenize(text: string) {
 
 type Tokens = ReturnType<typeof tokenize>
 
-function parseRequirement(tokens: Tokens, wanted: string): LabelRequirement {
+function parseRequirement(tokens: Tokens, expectation: string): LabelRequirement {
   const negated = tokens.peek().text === '!'
   if (negated) tokens.take()
-  const word = tokens.take()
-  if (word.kind !== 'word') throw expected(word, negated ? 'identifier' : wanted)
-  checkKey(word.text)
-  if (isTermEnd(tokens.peek())) return requirement(word.text, negated ? '!' : 'exists', [])
-  if (negated) throw expected(tokens.take(), "',' or 'end of string'")
+  const keyToken = tokens.take()
+  if (keyToken.kind !== 'word') throw unexpectedToken(keyToken, negated ? 'identifier' : expectation)
+  checkKey(keyToken.text)
+  if (isTermEnd(tokens.peek())) return createRequirement(keyToken.text, negated ? '!' : 'exists', [])
+  if (negated) throw unexpectedToken(tokens.take(), "',' or 'end of string'")
   const operator = tokens.take()
   switch (operator.text) {
     case '=':
     case '==':
-      return requirement(word.text, '=', [parseValue(tokens)])
+      return createRequirement(keyToken.text, '=', [parseValue(tokens)])
     case '!=':
     case '>':
     case '<':
-      return requirement(word.text, operator.text, [parseValue(tokens)])
+      return createRequirement(keyToken.text, operator.text, [parseValue(tokens)])
     case 'in':
     case 'notin':
-      return requirement(word.text, operator.text, parseValues(tokens))
+      return createRequirement(keyToken.text, operator.text, parseValues(tokens))
     default:
-      throw expected(operator, 'in, notin, =, ==, !=, gt, lt')
+      throw unexpectedToken(operator, 'in, notin, =, ==, !=, gt, lt')
   }
 }
 
 function parseValue(tokens: Tokens): string {
   if (isTermEnd(tokens.peek())) return ''
-  const word = tokens.take()
-  if (word.kind !== 'word') throw expected(word, 'identifier')
-  return word.text
+  const valueToken = tokens.take()
+  if (valueToken.kind !== 'word') throw unexpectedToken(valueToken, 'identifier')
+  return valueToken.text
 }
 
-// Values may be empty: "(a,,b)" and "(a,b,)" contain a, b and the empty text; "()" contains the empty text only.
+// Values may be empty: "(a,,b)" and "(a,b,)" contain a, b and the empty string; "()" contains only the empty string.
 function parseValues(tokens: Tokens): string[] {
-  const open = tokens.take()
-  if (open.text !== '(') throw expected(open, "'('")
+  const opening = tokens.take()
+  if (opening.text !== '(') throw unexpectedToken(opening, "'('")
   const values: string[] = []
   for (;;) {
     values.push(tokens.peek().kind === 'word' ? tokens.take().text : '')
     const next = tokens.take()
     if (next.text === ')') return values
-    if (next.text !== ',') throw expected(next, "',' or ')'")
+    if (next.text !== ',') throw unexpectedToken(next, "',' or ')'")
   }
 }
 
 const isTermEnd = ({ kind, text }: Token): boolean => kind === 'end' || text === ','
 
-const expected = (found: Token, wanted: string): SelectorError =>
-  new SelectorError(`unable to parse requirement: found '${found.text}', expected: ${wanted}`)
+const unexpectedToken = (token: Token, expectation: string): SelectorError =>
+  new SelectorError(`unable to parse requirement: found '${token.text}', expected: ${expectation}`)
 
 // The field selector grammar
 
@@ -277,17 +290,17 @@ function splitTerms(text: string): string[] {
 }
 
 function unescapeValue(value: string): string {
-  return value.replace(/\\([\s\S]?)|[,=]/g, (found, escaped: string | undefined) => {
+  return value.replace(/\\([\s\S]?)|[,=]/g, (match, escaped: string | undefined) => {
     if (escaped === undefined) {
-      throw new SelectorError(`invalid field selector: unescaped character in value: '${found}'`)
+      throw new SelectorError(`invalid field selector: unescaped character in value: '${match}'`)
     }
     if (escaped === '' || !'\\,='.includes(escaped)) {
-      throw new SelectorError(`invalid field selector: invalid escape sequence: ${found}`)
+      throw new SelectorError(`invalid field selector: invalid escape sequence: ${match}`)
     }
     return escaped
   })
 }
 
-const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const shown = (values: readonly string[]): string => JSON.stringify(values)
+const formatValues = (values: readonly string[]): string => JSON.stringify(values)

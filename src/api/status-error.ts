@@ -1,5 +1,5 @@
-// The catalogue of all errors that the API returns: code, reason and message. Clients branch on code and reason (isNotFound,
-// isConflict, …); users read the message, so it says what, which, why and what next.
+// Creates and classifies the errors that the API returns. Clients branch on code and reason (isNotFound, isConflict, …).
+// Users read the message, so it names the object, the problem and, if possible, the remedy.
 import type { FieldError } from './field-errors.ts'
 import { causeReason, formatFieldErrors } from './field-errors.ts'
 
@@ -29,13 +29,13 @@ export interface Status {
   readonly code?: number
 }
 
-/** An error response. Thrown anywhere in the handling of a request and sent as a Status. */
+/** An error response. It can be thrown anywhere in the handling of a request and is sent as a Status. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: number
   readonly reason: string
   readonly details: StatusDetails | undefined
-  /** A new continue token, for resuming a list with an expired token at the current state. */
+  /** A new continue token with which a client can continue a list after its token has expired. */
   readonly continueToken?: string
 
   constructor(code: number, reason: string, message: string, details?: StatusDetails, continueToken?: string) {
@@ -65,7 +65,7 @@ export interface ResourceName {
   readonly group: string
   readonly plural: string
 }
-const qualified = ({ group, plural }: ResourceName): string => (group ? `${plural}.${group}` : plural)
+const qualifiedName = ({ group, plural }: ResourceName): string => (group ? `${plural}.${group}` : plural)
 const detailsOf = (resource: ResourceName, name: string): StatusDetails => ({
   ...(name ? { name } : {}),
   ...(resource.group ? { group: resource.group } : {}),
@@ -79,20 +79,22 @@ export const unauthorized = (): ApiError => new ApiError(401, 'Unauthorized', 'U
 export const forbidden = (
   resource: ResourceName,
   name: string,
-  why: string,
+  message: string,
   causes?: readonly StatusCause[],
 ): ApiError =>
   new ApiError(
     403,
     'Forbidden',
-    name ? `${qualified(resource)} "${name}" is forbidden: ${why}` : `${qualified(resource)} is forbidden: ${why}`,
+    name
+      ? `${qualifiedName(resource)} "${name}" is forbidden: ${message}`
+      : `${qualifiedName(resource)} is forbidden: ${message}`,
     { ...detailsOf(resource, name), ...(causes ? { causes } : {}) },
   )
 
-export const forbiddenPath = (why: string): ApiError => new ApiError(403, 'Forbidden', `forbidden: ${why}`)
+export const forbiddenPath = (message: string): ApiError => new ApiError(403, 'Forbidden', `forbidden: ${message}`)
 
 export const notFound = (resource: ResourceName, name: string): ApiError =>
-  new ApiError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name))
+  new ApiError(404, 'NotFound', `${qualifiedName(resource)} "${name}" not found`, detailsOf(resource, name))
 
 export const noSuchPath = (): ApiError =>
   new ApiError(404, 'NotFound', 'the server could not find the requested resource')
@@ -100,7 +102,7 @@ export const noSuchPath = (): ApiError =>
 const hasReason = (error: unknown, code: number, reason: string): boolean =>
   error instanceof ApiError && error.code === code && error.reason === reason
 
-/** 404 without the name of an object: the server does not serve the kind, or a proxy responded. The object may exist. */
+/** 404 without the name of an object: the kind is not served, or the response is from a proxy. The object may exist. */
 export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name
 
@@ -126,30 +128,30 @@ export const isInvalid = (error: unknown): boolean => error instanceof ApiError 
 /** 401: the server did not accept the credentials. */
 export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401
 
-/** 503: the server cannot be reached, or cannot handle requests now. A write may have been done. */
+/** 503: the server cannot be reached or cannot handle requests now. A write may have succeeded. */
 export const isUnavailable = (error: unknown): boolean => error instanceof ApiError && error.code === 503
 
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
 
-export const notAcceptable = (why: string): ApiError => new ApiError(406, 'NotAcceptable', why)
+export const notAcceptable = (message: string): ApiError => new ApiError(406, 'NotAcceptable', message)
 
 export const alreadyExists = (resource: ResourceName, name: string): ApiError =>
-  new ApiError(409, 'AlreadyExists', `${qualified(resource)} "${name}" already exists`, detailsOf(resource, name))
+  new ApiError(409, 'AlreadyExists', `${qualifiedName(resource)} "${name}" already exists`, detailsOf(resource, name))
 
-export const generateNameTaken = (resource: ResourceName, prefix: string): ApiError =>
+export const generatedNameExists = (resource: ResourceName, prefix: string): ApiError =>
   new ApiError(
     409,
     'AlreadyExists',
-    `${qualified(resource)} "${prefix}" already exists, the server was not able to generate a unique name for the object`,
+    `${qualifiedName(resource)} "${prefix}" already exists, the server was not able to generate a unique name for the object`,
     { ...detailsOf(resource, prefix), retryAfterSeconds: 1 },
   )
 
-export const conflict = (resource: ResourceName, name: string, why: string): ApiError =>
+export const conflict = (resource: ResourceName, name: string, message: string): ApiError =>
   new ApiError(
     409,
     'Conflict',
-    `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`,
+    `Operation cannot be fulfilled on ${qualifiedName(resource)} "${name}": ${message}`,
     detailsOf(resource, name),
   )
 
@@ -160,22 +162,22 @@ export const changedSinceRead = (resource: ResourceName, name: string): ApiError
     'the object has been modified; please apply your changes to the latest version and try again',
   )
 
-/** Fields that an apply would change but other managers own. The message is that of Kubernetes. */
+/** The error for an apply that would change fields of other managers. The message is that of Kubernetes. */
 export function applyConflict(
   conflicts: readonly { readonly with: ConflictingManager; readonly field: string }[],
 ): ApiError {
   const causes = conflicts.map(({ with: manager, field }) => ({
     reason: 'FieldManagerConflict',
-    message: `conflict with ${nameOfManager(manager)}`,
+    message: `conflict with ${formatManager(manager)}`,
     field,
   }))
-  const only = causes.length === 1 && causes[0]
+  const single = causes.length === 1 && causes[0]
   return new ApiError(
     409,
     'Conflict',
-    only
-      ? `Apply failed with 1 conflict: ${only.message}: ${only.field}`
-      : `Apply failed with ${causes.length} conflicts: ${byManager(causes)}`,
+    single
+      ? `Apply failed with 1 conflict: ${single.message}: ${single.field}`
+      : `Apply failed with ${causes.length} conflicts: ${formatCauses(causes)}`,
     { causes },
   )
 }
@@ -187,12 +189,12 @@ interface ConflictingManager {
   readonly subresource?: string
 }
 
-function nameOfManager({ manager, operation, apiVersion, subresource }: ConflictingManager): string {
-  const through = subresource ? ` with subresource ${JSON.stringify(subresource)}` : ''
-  return `${JSON.stringify(manager)}${through}${operation === 'Update' ? ` using ${apiVersion}` : ''}`
+function formatManager({ manager, operation, apiVersion, subresource }: ConflictingManager): string {
+  const subresourceText = subresource ? ` with subresource ${JSON.stringify(subresource)}` : ''
+  return `${JSON.stringify(manager)}${subresourceText}${operation === 'Update' ? ` using ${apiVersion}` : ''}`
 }
 
-function byManager(causes: readonly StatusCause[]): string {
+function formatCauses(causes: readonly StatusCause[]): string {
   const messages = [...new Set(causes.map(({ message }) => message))].sort()
   return messages
     .flatMap((message) => [
@@ -208,14 +210,14 @@ export const expired = (message: string, continueToken?: string): ApiError =>
 export const bodyTooLarge = (maxBytes: number): ApiError =>
   new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`)
 
-export const patchTooLarge = (why: string): ApiError => new ApiError(413, 'RequestEntityTooLarge', why)
+export const patchTooLarge = (message: string): ApiError => new ApiError(413, 'RequestEntityTooLarge', message)
 
-export const unsupportedMediaType = (got: string, supported: readonly string[]): ApiError =>
+export const unsupportedMediaType = (contentType: string, supported: readonly string[]): ApiError =>
   new ApiError(
     415,
     'UnsupportedMediaType',
     `the body of the request was in an unknown format - accepted media types include: ${supported.join(', ')}` +
-      (got ? ` (got ${got})` : ''),
+      (contentType ? ` (got ${contentType})` : ''),
   )
 
 export const invalid = (kind: { group: string; kind: string }, name: string, errors: readonly FieldError[]): ApiError =>
@@ -231,21 +233,21 @@ export const invalid = (kind: { group: string; kind: string }, name: string, err
     },
   )
 
-export const tooManyRequests = (why: string, retryAfterSeconds = 1): ApiError =>
-  new ApiError(429, 'TooManyRequests', why, { retryAfterSeconds })
+export const tooManyRequests = (message: string, retryAfterSeconds = 1): ApiError =>
+  new ApiError(429, 'TooManyRequests', message, { retryAfterSeconds })
 
-export const internalError = (why: string): ApiError =>
-  new ApiError(500, 'InternalError', `Internal error occurred: ${why}`)
+export const internalError = (message: string): ApiError =>
+  new ApiError(500, 'InternalError', `Internal error occurred: ${message}`)
 
-export const unavailable = (why: string, retryAfterSeconds = 1): ApiError =>
-  new ApiError(503, 'ServiceUnavailable', why, { retryAfterSeconds })
+export const unavailable = (message: string, retryAfterSeconds = 1): ApiError =>
+  new ApiError(503, 'ServiceUnavailable', message, { retryAfterSeconds })
 
-export const versionTooLarge = (requested: number, newest: number): ApiError =>
+export const resourceVersionTooLarge = (requested: number, newest: number): ApiError =>
   new ApiError(504, 'Timeout', `Too large resource version: ${requested}, current: ${newest}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   })
 
-export const timedOut = (why: string): ApiError => new ApiError(504, 'Timeout', why)
+export const timedOut = (message: string): ApiError => new ApiError(504, 'Timeout', message)
 
 export const requestAborted = (): ApiError => new ApiError(499, 'ClientClosedRequest', 'the caller aborted the request')

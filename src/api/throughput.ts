@@ -1,12 +1,12 @@
 // Normalizes throughput to bytes/s. Users write MiB/s ("100") or bytes/s ("50Mi"). Claims, volumes, quotas and limit ranges
-// are normalized on every write, so that all other code sees bytes/s.
+// are normalized on every write, so that all other code can assume bytes/s.
 import { formatQuantity, isQuantity, parseQuantity } from './quantity.ts'
 
 const NANOS_PER_UNIT = 1_000_000_000n
 const BYTES_PER_MIB = 1_048_576n
 
 /**
- * A value from 1 to below 1Mi is in MiB/s; from 1Mi it is in bytes/s, so normalization is idempotent.
+ * Reads a value from 1 to below 1Mi as MiB/s and a larger one as bytes/s, which makes normalization idempotent.
  *   100 → 100Mi    1k → 1000Mi    50Mi → 50Mi    1000M → 1G    0, negative values, values below 1: unchanged
  */
 export function normalizeThroughput(quantity: string): string {

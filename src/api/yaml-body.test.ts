@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { JsonValue } from './json-value.ts'
 import { parseYaml, printYaml } from './yaml-body.ts'
 
-const read = async (text: string) => (await parseYaml(text)).value
+const parseValue = async (text: string) => (await parseYaml(text)).value
 
 describe('parseYaml', () => {
   it.each([
@@ -20,8 +20,8 @@ describe('parseYaml', () => {
     ['a: &x {k: 1}\nb: *x\nc: {<<: *x, l: 2}\n', { a: { k: 1 }, b: { k: 1 }, c: { k: 1, l: 2 } }],
     ['- a\n- b: 1\n', ['a', { b: 1 }]],
     ['%YAML 1.1\n---\na: 2026-01-02\nb: on\n', { a: '2026-01-02', b: 'on' }],
-  ])('reads %j', async (text, value) => {
-    expect(await read(text)).toEqual(value)
+  ])('parses %j', async (text, value) => {
+    expect(await parseValue(text)).toEqual(value)
     expect((await parseYaml(Buffer.from(text))).value).toEqual(value)
   })
 
@@ -40,8 +40,8 @@ describe('parseYaml', () => {
     ['a: *nowhere', 'Unresolved alias'],
     ['{"a": 1,, }', /^invalid YAML: /],
     ['a: &a {b: *a}', 'invalid YAML: '],
-  ])('SYS-10 rejects %j', async (text, because) => {
-    await expect(parseYaml(text)).rejects.toThrow(because)
+  ])('SYS-10 rejects %j', async (text, message) => {
+    await expect(parseYaml(text)).rejects.toThrow(message)
     await expect(parseYaml(text)).rejects.toHaveProperty('name', 'YamlError')
   })
 
@@ -50,22 +50,22 @@ describe('parseYaml', () => {
   })
 
   it('SYS-10 rejects bodies that exhaust resources', async () => {
-    const levels = [
+    const aliasLevels = [
       'a: &a [x,x,x,x,x,x,x,x,x]',
       ...[...'bcdefghi'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`),
     ]
-    await expect(parseYaml(levels.join('\n'))).rejects.toThrow('Excessive alias count')
+    await expect(parseYaml(aliasLevels.join('\n'))).rejects.toThrow('Excessive alias count')
     await expect(parseYaml(`- &a x\n${'- *a\n'.repeat(101)}`)).rejects.toThrow('more than 100 aliases')
-    for (const nest of ['[', '{a: ', '- ', '? ', '[{a: [']) {
-      await expect(parseYaml(nest.repeat(5_000))).rejects.toThrow('nested more than 100 deep')
+    for (const opening of ['[', '{a: ', '- ', '? ', '[{a: [']) {
+      await expect(parseYaml(opening.repeat(5_000))).rejects.toThrow('nested more than 100 deep')
     }
     await expect(parseYaml(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)).rejects.toThrow('nested more than 100 deep')
     await expect(parseYaml('- a\n'.repeat(50_000))).rejects.toThrow('more than 100000 tokens; send it as JSON instead')
   })
 
-  it('accepts long text in few tokens', async () => {
+  it('accepts a long text that has few tokens', async () => {
     const text = `data: |\n${'  line\n'.repeat(50_000)}`
-    expect(await read(text)).toEqual({ data: 'line\n'.repeat(50_000) })
+    expect(await parseValue(text)).toEqual({ data: 'line\n'.repeat(50_000) })
   })
 
   it.each([
@@ -74,16 +74,16 @@ describe('parseYaml', () => {
     ['{"a": 1, "a": 2}', ['a']],
     ['spec:\n  containers:\n  - name: x\n    name: y\n  x: {k: 1, "k": 2}\n', ['spec.containers[0].name', 'spec.x.k']],
     ['1: a\n"1": b\n', ['1']],
-  ])('names duplicate keys in %j', async (text, duplicateKeys) => {
+  ])('returns the duplicate keys in %j', async (text, duplicateKeys) => {
     expect((await parseYaml(text)).duplicateKeys).toEqual(duplicateKeys)
   })
 
-  it('uses the last of duplicate keys', async () => {
-    expect(await read('a: 1\na: 2\n')).toEqual({ a: 2 })
+  it('returns the last value of a duplicate key', async () => {
+    expect(await parseValue('a: 1\na: 2\n')).toEqual({ a: 2 })
   })
 
   it('keeps __proto__ as an ordinary key', async () => {
-    const value = (await read('__proto__: {polluted: 1}\nconstructor: {prototype: {polluted: 1}}\n')) as object
+    const value = (await parseValue('__proto__: {polluted: 1}\nconstructor: {prototype: {polluted: 1}}\n')) as object
     expect(Object.hasOwn(value, '__proto__')).toBe(true)
     expect({}).not.toHaveProperty('polluted')
   })
@@ -96,7 +96,7 @@ describe('printYaml', () => {
     )
   })
 
-  it('quotes strings that YAML 1.1 parsers would not read as strings', async () => {
+  it('quotes strings that YAML 1.1 parsers would parse as other types', async () => {
     expect(await printYaml(['yes', '1e3', '0644', 'null', '12:30', ''])).toBe(
       ['- "yes"', '- "1e3"', '- "0644"', '- "null"', '- "12:30"', '- ""', ''].join('\n'),
     )
@@ -104,9 +104,9 @@ describe('printYaml', () => {
 
   it('is the inverse of parseYaml', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (given) => {
-        const value: JsonValue = JSON.parse(JSON.stringify(given)) // JSON has no negative zero
-        expect(await read(await printYaml(value))).toEqual(value)
+      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (anyValue) => {
+        const value: JsonValue = JSON.parse(JSON.stringify(anyValue)) // JSON has no negative zero
+        expect(await parseValue(await printYaml(value))).toEqual(value)
       }),
     )
   })

@@ -1,6 +1,6 @@
 // Parses request bodies and formats responses in YAML: one document, only values that JSON can represent, with bounds on
-// size and depth. Bodies that are JSON, as those of kubectl are regardless of their content type, take the fast path
-// through json-scan.ts. The YAML package is loaded on first use, so that other processes do not pay for it.
+// size and depth. A body that is JSON is parsed by json-scan.ts, which is faster; kubectl sends JSON with any content
+// type. The YAML package is loaded on first use.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode } from 'yaml'
 import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys } from './json-scan.ts'
@@ -8,7 +8,7 @@ import type { JsonValue } from './json-value.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
 const YAML_TOKENS_MAX = 100_000 // about 15,000 lines; longer bodies are rejected and can be sent as JSON
-const YAML_ALIASES_MAX = 100 // of aliases and of the nodes that they expand to; bodies with more are rejected
+const YAML_ALIASES_MAX = 100 // bodies with more aliases, or with aliases that expand to more nodes, are rejected
 const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
 
 export class YamlError extends Error {
@@ -21,13 +21,13 @@ export interface DecodedYaml {
   readonly duplicateKeys: readonly string[]
 }
 
-/** Throws a YamlError with the reason and position of the problem. An empty body is null. */
+/** Parses a body. Throws a YamlError with the reason and position of the problem. An empty body is null. */
 export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   return decodeIfJson(text) ?? (await decodeYaml(text))
 }
 
-/** Sorts keys, and quotes strings so that YAML 1.1 parsers read them as strings too. */
+/** Formats a value with sorted keys. Quotes strings that YAML 1.1 parsers would parse as other types. */
 export async function printYaml(value: JsonValue): Promise<string> {
   const { stringify } = await loadYaml()
   return stringify(value, {
@@ -61,7 +61,7 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
     schema: 'core',
     merge: true,
     resolveKnownTags: false,
-    uniqueKeys: false, // inspect() reports them instead
+    uniqueKeys: false, // findDuplicates reports duplicate keys
     prettyErrors: false, // pretty errors quote the body, which may contain a secret
   })
   const [document, second] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
@@ -69,21 +69,21 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
   const problem = document!.errors[0] ?? document!.warnings[0]
   if (problem) {
     const { line, col } = lines.linePos(problem.pos[0])
-    throw new YamlError(`invalid YAML: ${cut(problem.message)} at line ${line}, column ${col}`)
+    throw new YamlError(`invalid YAML: ${truncate(problem.message)} at line ${line}, column ${col}`)
   }
-  const duplicateKeys = inspect(yaml, document!)
+  const duplicateKeys = findDuplicates(yaml, document!)
   return { value: toJson(document!), duplicateKeys }
 }
 
 type Yaml = typeof import('yaml')
 
-/** In the bundle a CommonJS package has only a default export; in Node.js it has both. */
+/** Loads the CommonJS package `yaml`, which has only a default export in the bundle. */
 async function loadYaml(): Promise<Yaml> {
   const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
   return loaded.default ?? loaded
 }
 
-/** Builds the syntax tree without recursion and checks that it is safe for the recursive code that follows. */
+/** Builds the syntax tree without recursion and checks its bounds before recursive code processes it. */
 function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
   const parser = new yaml.Parser(lines.addNewLine)
   lines.addNewLine(0)
@@ -96,30 +96,30 @@ function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
     tokens.push(...parser.next(lexeme))
   }
   tokens.push(...parser.end())
-  rejectExcess(tokens)
+  checkBounds(tokens)
   return tokens
 }
 
-function rejectExcess(tokens: readonly CST.Token[]): void {
-  const open = tokens.map((token) => ({ token, depth: 0 }))
+function checkBounds(tokens: readonly CST.Token[]): void {
+  const pending = tokens.map((token) => ({ token, depth: 0 }))
   let aliases = 0
-  for (let next = open.pop(); next; next = open.pop()) {
+  for (let next = pending.pop(); next; next = pending.pop()) {
     const { token, depth } = next
     if (depth > YAML_DEPTH_MAX) throw tooDeep()
     if (token.type === 'alias' && ++aliases > YAML_ALIASES_MAX) {
       throw new YamlError(`invalid YAML: the body has more than ${YAML_ALIASES_MAX} aliases`)
     }
-    if (token.type === 'document' && token.value) open.push({ token: token.value, depth })
+    if (token.type === 'document' && token.value) pending.push({ token: token.value, depth })
     if (!('items' in token)) continue
     for (const { key, value } of token.items as CST.CollectionItem[]) {
-      if (key) open.push({ token: key, depth: depth + 1 })
-      if (value) open.push({ token: value, depth: depth + 1 })
+      if (key) pending.push({ token: key, depth: depth + 1 })
+      if (value) pending.push({ token: value, depth: depth + 1 })
     }
   }
 }
 
-/** Finds duplicate keys, and rejects keys that JSON cannot represent. */
-function inspect({ isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
+/** Returns the paths of duplicate keys, and rejects keys that JSON cannot represent. */
+function findDuplicates({ isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
   const duplicates = new Set<string>()
   const visit = (node: unknown, path: string): void => {
     if (isSeq(node)) node.items.forEach((item, i) => void visit(item, `${path}[${i}]`))
@@ -143,14 +143,14 @@ function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonVal
   try {
     value = document.toJS({ maxAliasCount: YAML_ALIASES_MAX })
   } catch (error) {
-    throw new YamlError(`invalid YAML: ${cut((error as Error).message)}`) // an alias without an anchor, or too many aliases
+    throw new YamlError(`invalid YAML: ${truncate((error as Error).message)}`) // an alias without an anchor, or too many aliases
   }
-  rejectNonJson(value, 0)
+  assertJson(value, 0)
   return value as JsonValue
 }
 
-// An alias in its own expansion makes an infinite value, which the depth limit catches.
-function rejectNonJson(value: unknown, depth: number): void {
+// Rejects values that JSON cannot represent. An alias to its own parent makes an infinite value, which exceeds the depth.
+function assertJson(value: unknown, depth: number): void {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new YamlError(`invalid YAML: ${value} is not a number in JSON`)
@@ -160,9 +160,9 @@ function rejectNonJson(value: unknown, depth: number): void {
   if (typeof value !== 'object' || (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype)) {
     throw new YamlError(`invalid YAML: a ${value?.constructor?.name ?? typeof value} cannot be represented in JSON`)
   }
-  for (const inner of Object.values(value)) rejectNonJson(inner, depth + 1)
+  for (const inner of Object.values(value)) assertJson(inner, depth + 1)
 }
 
 const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} deep`)
 
-const cut = (message: string): string => message.slice(0, YAML_MESSAGE_LENGTH_MAX)
+const truncate = (message: string): string => message.slice(0, YAML_MESSAGE_LENGTH_MAX)

@@ -3,13 +3,14 @@
 // manager owns with a different value is a conflict, unless the apply is forced. Pure.
 import { compare } from './compare.ts'
 import { difference, type FieldSet, intersection, isEmptySet, pathsOf, sameSet, union } from './field-set.ts'
-import { appliedFields } from './fields-of.ts'
-import { type Entry, entryOf, inOrder, isEntryOf, type Writer } from './managers.ts'
+import { createEntry, type Entry, isEntryOf, sortEntries, type Writer } from './managed-fields.ts'
 import { mergeConfig } from './merge.ts'
-import { removeFields, withParents } from './remove.ts'
+import { withParents } from './parent-fields.ts'
+import { removeFields } from './remove.ts'
 import type { ObjectShape } from './shape.ts'
-import { takeAway } from './track-update.ts'
+import { removeOwnership } from './track-update.ts'
 import { withoutUntracked } from './untracked.ts'
+import { appliedFields } from './value-fields.ts'
 
 export interface ApplyOptions {
   readonly shape: ObjectShape
@@ -21,7 +22,7 @@ export interface ApplyOptions {
   complete(object: Value): Value
 }
 
-export interface Applied {
+export interface ApplyResult {
   readonly object: Value
   readonly entries: readonly Entry[]
 }
@@ -47,46 +48,46 @@ type Value = Record<string, unknown>
 export function applyConfig(
   { shape, writer, time, force, complete }: ApplyOptions,
   { live, config, entries }: { live: Value; config: Value; entries: readonly Entry[] },
-): Applied {
+): ApplyResult {
   const previous = entries.find((entry) => isEntryOf(entry, writer, 'Apply'))
   const others = entries.filter((entry) => entry !== previous)
-  const owned = withoutUntracked(appliedFields(shape, config))
+  const ownFields = withoutUntracked(appliedFields(shape, config))
   const merged = mergeConfig(shape, live, config)
-  const kept = previous ? prune(shape, merged, { previous: previous.fieldsV1, owned, others }) : merged
-  const object = complete(kept)
+  const pruned = previous ? prune(shape, merged, { previous: previous.fieldsV1, ownFields, others }) : merged
+  const object = complete(pruned)
 
   const { removed, modified, added } = compare(shape, live, object)
-  const set = union(modified, added)
-  const conflicts = conflictsOf(others, set)
+  const changed = union(modified, added)
+  const conflicts = findConflicts(others, changed)
   if (conflicts.length > 0 && !force) throw new ConflictError(conflicts)
 
-  const left = takeAway(others, union(set, removed))
-  if (isEmptySet(owned)) return { object, entries: inOrder(left) }
-  const isSame = previous && isEmptySet(set) && isEmptySet(removed) && sameSet(previous.fieldsV1, owned)
-  const entry = entryOf(writer, 'Apply', owned, isSame ? (previous.time ?? time) : time)
-  return { object, entries: inOrder([...left, entry]) }
+  const remaining = removeOwnership(others, union(changed, removed))
+  if (isEmptySet(ownFields)) return { object, entries: sortEntries(remaining) }
+  const isUnchanged = previous && isEmptySet(changed) && isEmptySet(removed) && sameSet(previous.fieldsV1, ownFields)
+  const entry = createEntry(writer, 'Apply', ownFields, isUnchanged ? (previous.time ?? time) : time)
+  return { object, entries: sortEntries([...remaining, entry]) }
 }
 
-const conflictsOf = (others: readonly Entry[], set: FieldSet): Conflict[] =>
-  others.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, set)).map((path) => ({ with: entry, path })))
+const findConflicts = (others: readonly Entry[], changed: FieldSet): Conflict[] =>
+  others.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, changed)).map((path) => ({ with: entry, path })))
 
 /**
- * Removes the fields that this manager set before and no manager sets now. Removing a field removes everything below it,
- * including fields that another manager owns or that have no owner, so the result keeps those.
+ * Removes the fields that this manager set before and that no manager sets now. Removing a field removes all fields below
+ * it, so a field is kept if another manager owns a field below it.
  */
 function prune(
   shape: ObjectShape,
   merged: Value,
-  { previous, owned, others }: { previous: FieldSet; owned: FieldSet; others: readonly Entry[] },
+  { previous, ownFields, others }: { previous: FieldSet; ownFields: FieldSet; others: readonly Entry[] },
 ): Value {
-  const full = (set: FieldSet) => withParents(shape, set)
-  const fieldsIn = (object: Value) => full(appliedFields(shape, object))
-  const all = fieldsIn(merged)
-  const claimed = others.reduce((set, entry) => union(set, entry.fieldsV1), owned)
+  const includeParents = (set: FieldSet) => withParents(shape, set)
+  const fieldsIn = (object: Value) => includeParents(appliedFields(shape, object))
+  const mergedFields = fieldsIn(merged)
+  const ownedFields = others.reduce((set, entry) => union(set, entry.fieldsV1), ownFields)
 
-  const bare = removeFields(shape, merged, full(previous))
-  const unclaimed = difference(all, union(fieldsIn(bare), full(claimed)))
-  const withClaimed = removeFields(shape, merged, unclaimed)
-  const lost = difference(all, fieldsIn(withClaimed))
-  return removeFields(shape, merged, intersection(lost, full(previous)))
+  const withoutPrevious = removeFields(shape, merged, includeParents(previous))
+  const unownedFields = difference(mergedFields, union(fieldsIn(withoutPrevious), includeParents(ownedFields)))
+  const withoutUnowned = removeFields(shape, merged, unownedFields)
+  const removedFields = difference(mergedFields, fieldsIn(withoutUnowned))
+  return removeFields(shape, merged, intersection(removedFields, includeParents(previous)))
 }

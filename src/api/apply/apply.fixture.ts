@@ -1,11 +1,11 @@
-// Test support: a small kind with every kind of ownership (atomic, per key, per item), arbitrary configurations of it,
-// and an object with its managedFields that tests apply to and update as a named manager.
+// Test support: a small kind with every form of ownership (atomic, per key, per item), arbitrary configurations of it, and
+// an object with managedFields that a test can apply to and update as a named manager.
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
 import { objectMeta } from '../kinds/shared/meta-schema.ts'
 import { type DeclaredValue, int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
 import { applyConfig } from './apply-config.ts'
-import type { Entry } from './managers.ts'
+import type { Entry } from './managed-fields.ts'
 import { objectShape } from './shape.ts'
 import { trackCreate, trackUpdate } from './track-update.ts'
 
@@ -34,20 +34,20 @@ export const machineShape = objectShape(machine)
 
 export type Config = Record<string, DeclaredValue>
 
-const word = fc.constantFrom('p', 'q', 'r', 's')
-const number = fc.integer({ min: 1, max: 9 })
-/** Names that only one of the two managers uses. */
-const namesOf = (side: string) => fc.constantFrom(`${side}1`, `${side}2`, `${side}3`)
+const anyWord = fc.constantFrom('p', 'q', 'r', 's')
+const anyNumber = fc.integer({ min: 1, max: 9 })
+/** Generates names that only one of two configurations uses. */
+const namesOf = (prefix: string) => fc.constantFrom(`${prefix}1`, `${prefix}2`, `${prefix}3`)
 
 const mapsAndLists = (name: fc.Arbitrary<string>) => ({
-  labels: fc.dictionary(name, word, { minKeys: 1, maxKeys: 3 }),
+  labels: fc.dictionary(name, anyWord, { minKeys: 1, maxKeys: 3 }),
   tags: fc.uniqueArray(name, { minLength: 1, maxLength: 3 }),
   parts: fc.uniqueArray(
     fc.record(
       {
         name,
-        weight: number,
-        tools: fc.uniqueArray(fc.record({ id: number, grip: word }, { requiredKeys: ['id'] }), {
+        weight: anyNumber,
+        tools: fc.uniqueArray(fc.record({ id: anyNumber, grip: anyWord }, { requiredKeys: ['id'] }), {
           selector: ({ id }) => id,
           minLength: 1,
           maxLength: 2,
@@ -55,24 +55,28 @@ const mapsAndLists = (name: fc.Arbitrary<string>) => ({
       },
       { requiredKeys: ['name'] },
     ),
-    { selector: (one) => one.name, minLength: 1, maxLength: 3 },
+    { selector: (part) => part.name, minLength: 1, maxLength: 3 },
   ),
 })
-const left = { colour: word, order: fc.array(word, { minLength: 1, maxLength: 3 }), joint: fc.record({ from: word }) }
-const right = {
-  size: number,
-  settings: fc.dictionary(word, word, { minKeys: 1, maxKeys: 2 }),
-  engine: fc.record({ fuel: word, power: number }, { requiredKeys: ['fuel'] }),
-  looseJoint: fc.record({ from: word, to: word }, { requiredKeys: ['to'] }),
+const fieldsOfFirst = {
+  colour: anyWord,
+  order: fc.array(anyWord, { minLength: 1, maxLength: 3 }),
+  joint: fc.record({ from: anyWord }),
+}
+const fieldsOfSecond = {
+  size: anyNumber,
+  settings: fc.dictionary(anyWord, anyWord, { minKeys: 1, maxKeys: 2 }),
+  engine: fc.record({ fuel: anyWord, power: anyNumber }, { requiredKeys: ['fuel'] }),
+  looseJoint: fc.record({ from: anyWord, to: anyWord }, { requiredKeys: ['to'] }),
 }
 
 /** Two configurations without a field in common. */
 export const disjointConfigs: fc.Arbitrary<[Config, Config]> = fc.tuple(
-  fc.record({ ...left, ...mapsAndLists(namesOf('a')) }, { requiredKeys: [] }),
-  fc.record({ ...right, ...mapsAndLists(namesOf('b')) }, { requiredKeys: [] }),
+  fc.record({ ...fieldsOfFirst, ...mapsAndLists(namesOf('a')) }, { requiredKeys: [] }),
+  fc.record({ ...fieldsOfSecond, ...mapsAndLists(namesOf('b')) }, { requiredKeys: [] }),
 )
 export const anyConfig: fc.Arbitrary<Config> = fc.record(
-  { ...left, ...right, ...mapsAndLists(fc.constantFrom('a1', 'a2', 'b1')) },
+  { ...fieldsOfFirst, ...fieldsOfSecond, ...mapsAndLists(fc.constantFrom('a1', 'a2', 'b1')) },
   { requiredKeys: [] },
 )
 
@@ -80,7 +84,7 @@ const complete = (value: object): Config => decode(machine, value).object
 const writerOf = (manager: string) => ({ manager, apiVersion: 'v1', subresource: '' })
 
 /** An object with its managedFields. Every write has its own timestamp. */
-export class Owned {
+export class ManagedObject {
   readonly object: Config
   readonly entries: readonly Entry[]
   readonly steps: number
@@ -91,23 +95,23 @@ export class Owned {
     this.steps = steps
   }
 
-  static createdBy(manager: string, object: Config): Owned {
-    const whole = complete(object)
+  static createdBy(manager: string, object: Config): ManagedObject {
+    const completed = complete(object)
     const write = { shape: machineShape, writer: writerOf(manager), time: timeOf(0) }
-    return new Owned(whole, trackCreate(write, whole), 1)
+    return new ManagedObject(completed, trackCreate(write, completed), 1)
   }
 
-  applyAs(manager: string, config: Config, { force = false } = {}): Owned {
+  applyAs(manager: string, config: Config, { force = false } = {}): ManagedObject {
     const options = { shape: machineShape, writer: writerOf(manager), time: timeOf(this.steps), force, complete }
     const { object, entries } = applyConfig(options, { live: this.object, config, entries: this.entries })
-    return new Owned(object, entries, this.steps + 1)
+    return new ManagedObject(object, entries, this.steps + 1)
   }
 
-  updateAs(manager: string, object: Config, subresource = ''): Owned {
+  updateAs(manager: string, object: Config, subresource = ''): ManagedObject {
     const after = complete(object)
     const writer = { ...writerOf(manager), subresource }
     const write = { shape: machineShape, writer, time: timeOf(this.steps) }
-    return new Owned(after, trackUpdate(write, this.entries, { before: this.object, after }), this.steps + 1)
+    return new ManagedObject(after, trackUpdate(write, this.entries, { before: this.object, after }), this.steps + 1)
   }
 
   /** The fields that each manager owns: `{'me Update': {f:colour: {}}}`. */
@@ -118,6 +122,6 @@ export class Owned {
   }
 }
 
-export const nothing = new Owned(complete({}))
+export const emptyMachine = new ManagedObject(complete({}))
 
 const timeOf = (step: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, step)).toISOString().replace('.000', '')

@@ -3,24 +3,24 @@ import { describe, expect, it } from 'vitest'
 import { anyConfig, machineShape } from './apply.fixture.ts'
 import { compare } from './compare.ts'
 
-const between = (before: object, after: object) => compare(machineShape, before, after)
+const compareMachines = (before: object, after: object) => compare(machineShape, before, after)
 
 describe('compare', () => {
   it('finds no difference between equal objects', () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
-        expect(between(config, structuredClone(config))).toEqual({ removed: {}, modified: {}, added: {} })
+        expect(compareMachines(config, structuredClone(config))).toEqual({ removed: {}, modified: {}, added: {} })
       }),
     )
   })
 
-  it('is symmetric: fields added in one direction are removed in the other', () => {
+  it('reports fields that are added in one direction as removed in the other', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (a, b) => {
-        const there = between(a, b)
-        const back = between(b, a)
-        expect(there.added).toEqual(back.removed)
-        expect(there.modified).toEqual(back.modified)
+        const forward = compareMachines(a, b)
+        const backward = compareMachines(b, a)
+        expect(forward.added).toEqual(backward.removed)
+        expect(forward.modified).toEqual(backward.modified)
       }),
     )
   })
@@ -44,7 +44,7 @@ describe('compare', () => {
       joint: { from: 'p' },
       looseJoint: { from: 'p' },
     }
-    expect(between(before, after)).toEqual({
+    expect(compareMachines(before, after)).toEqual({
       modified: { 'f:colour': {}, 'f:order': {}, 'f:joint': {}, 'f:parts': { 'k:{"name":"arm"}': { 'f:weight': {} } } },
       removed: { 'f:labels': { 'f:b': {} }, 'f:tags': { 'v:"s"': {} }, 'f:looseJoint': { 'f:to': {} } },
       added: {
@@ -55,8 +55,8 @@ describe('compare', () => {
     })
   })
 
-  it('reports a new optional object as a member, but not an object that is always present', () => {
-    expect(between({}, { engine: { fuel: 'oil' }, metadata: { labels: { a: '1' } } }).added).toEqual({
+  it('reports a new optional object as added, but not an object that is always present', () => {
+    expect(compareMachines({}, { engine: { fuel: 'oil' }, metadata: { labels: { a: '1' } } }).added).toEqual({
       'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } },
       'f:engine': { '.': {}, 'f:fuel': {} },
     })
@@ -64,23 +64,25 @@ describe('compare', () => {
 
   it('treats an absent key field as its default', () => {
     const tools = (grip: object) => ({ parts: [{ name: 'arm', tools: [{ id: 1, ...grip }] }] })
-    expect(between(tools({}), tools({ grip: 'right' })).removed).toEqual({})
-    expect(between(tools({}), tools({ grip: 'left' })).removed).toMatchObject({
+    expect(compareMachines(tools({}), tools({ grip: 'right' })).removed).toEqual({})
+    expect(compareMachines(tools({}), tools({ grip: 'left' })).removed).toMatchObject({
       'f:parts': { 'k:{"name":"arm"}': { 'f:tools': { 'k:{"grip":"right","id":1}': {} } } },
     })
   })
 
   it('treats items with the same key as one value', () => {
-    const twins = (weight: number) => ({
+    const machineWithTwoArms = (weight: number) => ({
       parts: [
         { name: 'arm', weight: 1 },
         { name: 'arm', weight },
       ],
     })
-    expect(between(twins(1), twins(2)).modified).toEqual({ 'f:parts': { 'k:{"name":"arm"}': {} } })
-    expect(between(twins(1), twins(1)).modified).toEqual({})
-    const one = { parts: [{ name: 'arm', weight: 1 }] }
-    expect(between(twins(1), one)).toEqual({
+    expect(compareMachines(machineWithTwoArms(1), machineWithTwoArms(2)).modified).toEqual({
+      'f:parts': { 'k:{"name":"arm"}': {} },
+    })
+    expect(compareMachines(machineWithTwoArms(1), machineWithTwoArms(1)).modified).toEqual({})
+    const machineWithOneArm = { parts: [{ name: 'arm', weight: 1 }] }
+    expect(compareMachines(machineWithTwoArms(1), machineWithOneArm)).toEqual({
       modified: {},
       removed: { 'f:parts': { 'k:{"name":"arm"}': {} } },
       added: { 'f:parts': { 'k:{"name":"arm"}': { '.': {}, 'f:name': {}, 'f:weight': {} } } },

@@ -4,9 +4,9 @@
 import { type JsonValue, jsonEquals } from '../json-value.ts'
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, insertNode, LEAF } from './field-set.ts'
-import { allFields } from './fields-of.ts'
 import { fieldElement, valueElement } from './path-element.ts'
 import type { ObjectShape, Shape } from './shape.ts'
+import { allFields } from './value-fields.ts'
 
 export interface Comparison {
   readonly removed: FieldSet
@@ -15,9 +15,9 @@ export interface Comparison {
 }
 
 export function compare(shape: ObjectShape, before: object, after: object): Comparison {
-  const found = { removed: {}, modified: {}, added: {} }
-  compareObjects(shape, before as Value, after as Value, { ...found, path: [] })
-  return found
+  const comparison = { removed: {}, modified: {}, added: {} }
+  compareObjects(shape, before as Value, after as Value, { ...comparison, path: [] })
+  return comparison
 }
 
 type Value = Record<string, unknown>
@@ -35,11 +35,11 @@ function compareAt(shape: Shape, element: string, before: unknown, after: unknow
   walk.path.push(element)
   if (before === undefined) insertNode(walk.added, walk.path, allFields(shape, after))
   else if (after === undefined) insertNode(walk.removed, walk.path, allFields(shape, before))
-  else compareBoth(shape, before, after, walk)
+  else compareValues(shape, before, after, walk)
   walk.path.pop()
 }
 
-function compareBoth(shape: Shape, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
+function compareValues(shape: Shape, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
   switch (shape.is) {
     case 'leaf':
       if (!jsonEquals(before as JsonValue, after as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
@@ -49,73 +49,79 @@ function compareBoth(shape: Shape, before: DeclaredValue, after: DeclaredValue, 
       return
     case 'map':
       for (const key of Object.keys(before)) {
-        compareAt(shape.value, fieldElement(key), before[key], ownOf(after, key), walk)
+        compareAt(shape.value, fieldElement(key), before[key], ownProperty(after, key), walk)
       }
       for (const key of Object.keys(after)) {
         if (!Object.hasOwn(before, key)) compareAt(shape.value, fieldElement(key), undefined, after[key], walk)
       }
       return
     case 'set':
-      compareKeyed({ is: 'leaf' }, indexed(before, valueElement), indexed(after, valueElement), walk)
+      compareKeyed({ is: 'leaf' }, indexByKey(before, valueElement), indexByKey(after, valueElement), walk)
       return
     case 'items':
-      compareKeyed(shape.item, indexed(before, shape.keyOf), indexed(after, shape.keyOf), walk)
+      compareKeyed(shape.item, indexByKey(before, shape.keyOf), indexByKey(after, shape.keyOf), walk)
       return
   }
 }
 
-const NOTHING: Value = Object.freeze({})
+const EMPTY_OBJECT: Value = Object.freeze({})
 
 function compareObjects(shape: ObjectShape, before: Value, after: Value, walk: Walk): void {
   for (const field of shape.fields) {
     const { name, element } = field
-    let was = before[name]
-    let is = after[name]
-    if (was === is) continue
-    if (field.isAlwaysThere) {
-      was ??= NOTHING
-      is ??= NOTHING
+    let oldValue = before[name]
+    let newValue = after[name]
+    if (oldValue === newValue) continue
+    if (field.isAlwaysPresent) {
+      oldValue ??= EMPTY_OBJECT
+      newValue ??= EMPTY_OBJECT
     }
-    compareAt(field.shape(), element, was, is, walk)
+    compareAt(field.shape(), element, oldValue, newValue, walk)
   }
 }
 
-type Indexed = ReadonlyMap<string, readonly unknown[]>
+type ItemsByKey = ReadonlyMap<string, readonly unknown[]>
 
-function compareKeyed(shape: Shape, before: Indexed, after: Indexed, walk: Walk): void {
-  for (const [key, was] of before) {
-    const is = after.get(key) ?? []
-    if (was.length <= 1 && is.length <= 1) compareAt(shape, key, was[0], is[0], walk)
-    else compareRepeated(shape, key, was, is, walk)
+function compareKeyed(shape: Shape, before: ItemsByKey, after: ItemsByKey, walk: Walk): void {
+  for (const [key, oldValue] of before) {
+    const newValue = after.get(key) ?? []
+    if (oldValue.length <= 1 && newValue.length <= 1) compareAt(shape, key, oldValue[0], newValue[0], walk)
+    else compareRepeated(shape, key, oldValue, newValue, walk)
   }
-  for (const [key, is] of after) {
+  for (const [key, newValue] of after) {
     if (before.has(key)) continue
-    if (is.length === 1) compareAt(shape, key, undefined, is[0], walk)
-    else compareRepeated(shape, key, [], is, walk)
+    if (newValue.length === 1) compareAt(shape, key, undefined, newValue[0], walk)
+    else compareRepeated(shape, key, [], newValue, walk)
   }
 }
 
-/** Several items with the same key cannot be distinguished: on that side they count as one leaf. */
-function compareRepeated(shape: Shape, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
+/** Compares items of which several have the same key. They cannot be distinguished, so they are treated as one leaf. */
+function compareRepeated(
+  shape: Shape,
+  key: string,
+  oldValue: readonly unknown[],
+  newValue: readonly unknown[],
+  walk: Walk,
+): void {
   const path = [...walk.path, key]
-  const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(shape, items[0]))
-  if (was.length > 1 && is.length > 1) {
-    if (!jsonEquals(was as JsonValue, is as JsonValue)) insertNode(walk.modified, path, LEAF)
+  const nodeOfItems = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(shape, items[0]))
+  if (oldValue.length > 1 && newValue.length > 1) {
+    if (!jsonEquals(oldValue as JsonValue, newValue as JsonValue)) insertNode(walk.modified, path, LEAF)
     return
   }
-  if (was.length > 0) insertNode(walk.removed, path, nodeOfThem(was))
-  if (is.length > 0) insertNode(walk.added, path, nodeOfThem(is))
+  if (oldValue.length > 0) insertNode(walk.removed, path, nodeOfItems(oldValue))
+  if (newValue.length > 0) insertNode(walk.added, path, nodeOfItems(newValue))
 }
 
-function indexed(items: readonly DeclaredValue[], keyOf: (item: DeclaredValue) => string): Indexed {
+function indexByKey(items: readonly DeclaredValue[], keyOf: (item: DeclaredValue) => string): ItemsByKey {
   const byKey = new Map<string, unknown[]>()
   for (const item of items) {
     const key = keyOf(item)
-    const known = byKey.get(key)
-    if (known) known.push(item)
+    const existing = byKey.get(key)
+    if (existing) existing.push(item)
     else byKey.set(key, [item])
   }
   return byKey
 }
 
-const ownOf = (object: Value, key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined)
+const ownProperty = (object: Value, key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined)

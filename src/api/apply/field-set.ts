@@ -2,7 +2,7 @@
 // `f:` a field, `k:` a list item by its keys, `v:` a list item by its value. A node without children is a member of the
 // set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
-// Pure: sets are immutable and shared; an operation that changes nothing returns its input.
+// Pure: sets are immutable and shared, and an operation without effect returns its input.
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -23,70 +23,70 @@ export const isEmptySet = (set: FieldSet): boolean => {
   return true
 }
 
-/** Whether the node itself is a member of the set, and not only its descendants. */
+/** Returns whether the node itself is a member of the set, and not only its descendants. */
 export const isMember = (node: FieldSet): boolean => ITSELF in node || isEmptySet(node)
 
-/** A node, or undefined if neither it nor a descendant is a member of the set. */
-export function nodeOf(member: boolean, below: DraftSet): FieldSet | undefined {
-  if (isEmptySet(below)) return member ? LEAF : undefined
-  return member ? { [ITSELF]: LEAF, ...below } : below
+/** Returns a node, or undefined if neither the node nor a descendant is a member of the set. */
+export function nodeOf(includesSelf: boolean, children: DraftSet): FieldSet | undefined {
+  if (isEmptySet(children)) return includesSelf ? LEAF : undefined
+  return includesSelf ? { [ITSELF]: LEAF, ...children } : children
 }
 
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmptySet(a)) return b
-  let both: DraftSet | undefined
+  let merged: DraftSet | undefined
   for (const element in b) {
     if (element === ITSELF) continue
-    const mine = a[element]
-    const theirs = b[element]!
-    const node = mine ? unionOfNodes(mine, theirs) : theirs
-    if (node === mine) continue
-    both ??= { ...a }
-    both[element] = node
+    const nodeA = a[element]
+    const nodeB = b[element]!
+    const node = nodeA ? unionOfNodes(nodeA, nodeB) : nodeB
+    if (node === nodeA) continue
+    merged ??= { ...a }
+    merged[element] = node
   }
-  return both ?? a
+  return merged ?? a
 }
 
 function unionOfNodes(a: FieldSet, b: FieldSet): FieldSet {
-  const isNew = isMember(b) && !isMember(a)
-  if (isEmptySet(b)) return isNew ? { [ITSELF]: LEAF, ...a } : a
+  const addsSelf = isMember(b) && !isMember(a)
+  if (isEmptySet(b)) return addsSelf ? { [ITSELF]: LEAF, ...a } : a
   if (isEmptySet(a)) return ITSELF in b ? b : { [ITSELF]: LEAF, ...b }
-  const both = union(a, b)
-  return isNew ? { [ITSELF]: LEAF, ...both } : both
+  const merged = union(a, b)
+  return addsSelf ? { [ITSELF]: LEAF, ...merged } : merged
 }
 
 export function intersection(a: FieldSet, b: FieldSet): DraftSet {
   const shared: DraftSet = {}
   for (const element in a) {
-    const mine = a[element]!
-    const theirs = b[element]
-    if (element === ITSELF || !theirs) continue
-    const node = nodeOf(isMember(mine) && isMember(theirs), intersection(mine, theirs))
+    const nodeA = a[element]!
+    const nodeB = b[element]
+    if (element === ITSELF || !nodeB) continue
+    const node = nodeOf(isMember(nodeA) && isMember(nodeB), intersection(nodeA, nodeB))
     if (node) shared[element] = node
   }
   return shared
 }
 
-/** The members of `a` that are not in `b`. A member of `b` removes that path only, not the paths below it. */
+/** Returns the members of `a` that are not in `b`. A member of `b` removes only that path, not the paths below it. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
-  let changed = false
-  const rest: DraftSet = {}
+  let hasChanged = false
+  const remaining: DraftSet = {}
   for (const element in a) {
     if (element === ITSELF) continue
-    const mine = a[element]!
-    const theirs = b[element]
-    const node = theirs ? differenceOfNodes(mine, theirs) : mine
-    if (node) rest[element] = node
-    if (node !== mine) changed = true
+    const nodeA = a[element]!
+    const nodeB = b[element]
+    const node = nodeB ? differenceOfNodes(nodeA, nodeB) : nodeA
+    if (node) remaining[element] = node
+    if (node !== nodeA) hasChanged = true
   }
-  return changed ? rest : a
+  return hasChanged ? remaining : a
 }
 
 function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
-  const below = difference(a, b)
-  const stays = isMember(a) && !isMember(b)
-  if (below === a && stays === isMember(a)) return a
-  return nodeOf(stays, withoutItself(below))
+  const children = difference(a, b)
+  const isStillMember = isMember(a) && !isMember(b)
+  if (children === a && isStillMember === isMember(a)) return a
+  return nodeOf(isStillMember, withoutItself(children))
 }
 
 export const isSubset = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b))
@@ -95,13 +95,13 @@ export function sameSet(a: FieldSet, b: FieldSet): boolean {
   return a === b || (isSubset(a, b) && isSubset(b, a))
 }
 
-/** All paths in the set, parents before their children. */
-export function pathsOf(set: FieldSet, above: readonly string[] = []): (readonly string[])[] {
+/** Returns all paths in the set, parents before their children. */
+export function pathsOf(set: FieldSet, parentPath: readonly string[] = []): (readonly string[])[] {
   const paths: (readonly string[])[] = []
   for (const element in set) {
     if (element === ITSELF) continue
     const node = set[element]!
-    const path = [...above, element]
+    const path = [...parentPath, element]
     if (isMember(node)) paths.push(path)
     paths.push(...pathsOf(node, path))
   }
@@ -117,17 +117,17 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
   return path.length > 0 && isMember(node)
 }
 
-/** Adds a node at a path where the draft has none yet. */
+/** Inserts a node at a path that the draft does not contain yet. */
 export function insertNode(draft: DraftSet, path: readonly string[], node: FieldSet): void {
-  let at = draft
+  let parent = draft
   for (const element of path.slice(0, -1)) {
-    at[element] ??= {}
-    at = at[element] as DraftSet
+    parent[element] ??= {}
+    parent = parent[element] as DraftSet
   }
-  at[path.at(-1)!] = node
+  parent[path.at(-1)!] = node
 }
 
-function withoutItself(node: FieldSet): DraftSet {
-  const { [ITSELF]: _, ...below } = node
-  return below
+export function withoutItself(node: FieldSet): DraftSet {
+  const { [ITSELF]: _, ...children } = node
+  return children
 }

@@ -1,29 +1,29 @@
-// The annotation in which client-side `kubectl apply` keeps its last configuration. When such an object moves to
-// server-side apply, kubectl owns the fields that still have their last applied values, so applying them is no conflict.
+// Reads and writes the annotation in which client-side `kubectl apply` stores its last configuration. When such an object
+// moves to server-side apply, kubectl owns the fields that still have their last applied values, to avoid conflicts.
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'
 import type { DeclaredValue, ObjectType } from '../schema.ts'
 import { compare } from './compare.ts'
 import { difference, type FieldSet } from './field-set.ts'
-import { appliedFields } from './fields-of.ts'
 import { objectShape } from './shape.ts'
+import { appliedFields } from './value-fields.ts'
 
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
-/** The annotation is read and updated for this manager only; a client opts out by using another name. */
+/** The only manager for which the annotation is read and updated. A client opts out by using another name. */
 export const LAST_APPLIED_MANAGER = 'kubectl'
 
-/** The fields of the last configuration that still have the values it gave them, or undefined without one. */
+/** Returns the fields that still have their last applied values, or undefined without a usable annotation. */
 export function lastAppliedFields(type: ObjectType, live: DeclaredValue, apiVersion: string): FieldSet | undefined {
-  const config = parsed(live.metadata?.annotations?.[LAST_APPLIED])
+  const config = parseConfig(live.metadata?.annotations?.[LAST_APPLIED])
   if (!config || config.apiVersion !== apiVersion) return undefined
   const shape = objectShape(type)
-  const object = partialOf(type, config)
+  const object = decodePartial(type, config)
   if (!object) return undefined
   const { removed, modified } = compare(shape, object, live)
   return difference(difference(appliedFields(shape, object), modified), removed)
 }
 
-/** The annotation's new text: the configuration without the annotation itself. */
+/** Returns the new value of the annotation: the configuration without the annotation itself. */
 export function lastAppliedText(config: JsonObject): string {
   const metadata = isJsonObject(config.metadata) ? config.metadata : {}
   if (!isJsonObject(metadata.annotations)) return `${JSON.stringify(config)}\n`
@@ -31,17 +31,17 @@ export function lastAppliedText(config: JsonObject): string {
   return `${JSON.stringify({ ...config, metadata: { ...metadata, annotations } })}\n`
 }
 
-function parsed(text: unknown): JsonObject | undefined {
+function parseConfig(text: unknown): JsonObject | undefined {
   if (typeof text !== 'string' || text === '') return undefined
   try {
     const config = JSON.parse(text)
     return isJsonObject(config) ? config : undefined
   } catch {
-    return undefined // edited manually: not usable
+    return undefined // a user edited the annotation
   }
 }
 
-function partialOf(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
+function decodePartial(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
   try {
     const { object, unknown } = decode(type, config, ['apiVersion', 'kind'], { partial: true })
     return unknown.length > 0 ? undefined : (object as Record<string, unknown>)

@@ -1,9 +1,9 @@
 // Merges a configuration into an object: sets the fields of the configuration and keeps all others. Pure; unchanged parts
-// are shared. A list owned item by item keeps the items that the configuration does not contain, and takes the order of
-// the configuration for those that it does:
+// are shared. A list that is owned item by item keeps its other items, and items in the configuration have the order of
+// the configuration:
 //   [a b c d] with [d x b]  →  [a c d x b]
 
-import { setOwn } from '../json-value.ts'
+import { setOwnProperty } from '../json-value.ts'
 import type { DeclaredValue } from '../schema.ts'
 import { valueElement } from './path-element.ts'
 import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
@@ -30,15 +30,15 @@ function mergeAt(shape: Shape, live: DeclaredValue, config: DeclaredValue): unkn
     case 'map': {
       const merged: Value = { ...live }
       for (const key of Object.keys(config)) {
-        const before = Object.hasOwn(live, key) ? live[key] : undefined
-        setOwn(merged, key, mergeAt(shape.value, before, config[key]))
+        const liveValue = Object.hasOwn(live, key) ? live[key] : undefined
+        setOwnProperty(merged, key, mergeAt(shape.value, liveValue, config[key]))
       }
       return merged
     }
     case 'set':
       return mergeItems(live, config, valueElement, (_, item) => item)
     case 'items':
-      return mergeItems(live, config, shape.keyOf, (before, item) => mergeAt(shape.item, before, item))
+      return mergeItems(live, config, shape.keyOf, (liveValue, item) => mergeAt(shape.item, liveValue, item))
   }
 }
 
@@ -46,32 +46,32 @@ function mergeItems(
   live: readonly DeclaredValue[],
   config: readonly DeclaredValue[],
   keyOf: ItemsShape['keyOf'] | typeof valueElement,
-  mergeItem: (before: unknown, item: unknown) => unknown,
+  mergeItem: (liveValue: unknown, item: unknown) => unknown,
 ): unknown[] {
-  const key = keyOf as (item: unknown) => string
-  const liveKeys = live.map(key)
-  const configKeys = config.map(key)
-  const named = new Set(configKeys)
-  const positions = positionsOf(liveKeys)
+  const toKey = keyOf as (item: unknown) => string
+  const liveKeys = live.map(toKey)
+  const configKeys = config.map(toKey)
+  const configKeySet = new Set(configKeys)
+  const positions = indexKeys(liveKeys)
   const merged: unknown[] = []
-  let next = 0
-  const passUpTo = (end: number) => {
-    for (; next < end; next++) if (!named.has(liveKeys[next]!)) merged.push(live[next])
+  let nextLive = 0
+  const copyLiveItems = (end: number) => {
+    for (; nextLive < end; nextLive++) if (!configKeySet.has(liveKeys[nextLive]!)) merged.push(live[nextLive])
   }
   for (const [index, item] of config.entries()) {
-    const shared = configKeys.slice(index).find((one) => positions.has(one))
-    passUpTo(shared === undefined ? live.length : positions.get(shared)!)
+    const nextSharedKey = configKeys.slice(index).find((key) => positions.has(key))
+    copyLiveItems(nextSharedKey === undefined ? live.length : positions.get(nextSharedKey)!)
     const position = positions.get(configKeys[index]!)
-    // Several live items with this key: the configured item replaces all of them.
-    const before =
+    // If several live items have this key, the configured item replaces all of them.
+    const liveValue =
       position === undefined || liveKeys.indexOf(liveKeys[position]!, position + 1) > 0 ? undefined : live[position]
-    merged.push(mergeItem(before, item))
+    merged.push(mergeItem(liveValue, item))
   }
-  passUpTo(live.length)
+  copyLiveItems(live.length)
   return merged
 }
 
-function positionsOf(keys: readonly string[]): ReadonlyMap<string, number> {
+function indexKeys(keys: readonly string[]): ReadonlyMap<string, number> {
   const positions = new Map<string, number>()
   for (const [index, key] of keys.entries()) if (!positions.has(key)) positions.set(key, index)
   return positions

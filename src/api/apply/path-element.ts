@@ -1,17 +1,17 @@
-// The elements of field paths: their form in a field set and their form in messages.
+// Formats and parses the elements of field paths, in the form of field sets and in the form of messages:
 //   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
 import type { JsonValue } from '../json-value.ts'
 
 export const fieldElement = (name: string): string => `f:${name}`
 export const valueElement = (value: JsonValue): string => `v:${JSON.stringify(value)}`
 
-/** The key fields of a list item in alphabetical order, without those that it lacks. */
+/** Formats the key fields of a list item, which must be in alphabetical order. */
 export function keyElement(keys: readonly (readonly [string, JsonValue])[]): string {
   const fields = keys.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   return `k:{${fields.join(',')}}`
 }
 
-/** The canonical form of an element, or undefined if the text is not an element. */
+/** Returns the canonical form of an element, or undefined if it is invalid. */
 export function canonicalElement(element: string): string | undefined {
   const content = element.slice(2)
   switch (element.slice(0, 2)) {
@@ -20,11 +20,11 @@ export function canonicalElement(element: string): string | undefined {
     case 'i:':
       return /^-?\d{1,9}$/.test(content) ? `i:${Number(content)}` : undefined
     case 'v:': {
-      const value = parsed(content)
+      const value = tryParseJson(content)
       return value === undefined ? undefined : valueElement(value)
     }
     case 'k:': {
-      const keys = parsed(content)
+      const keys = tryParseJson(content)
       if (typeof keys !== 'object' || keys === null || Array.isArray(keys)) return undefined
       return keyElement(Object.entries(keys).sort(([a], [b]) => (a < b ? -1 : 1)))
     }
@@ -43,7 +43,7 @@ function describeElement(element: string): string {
     case 'v:':
       return `[=${content}]`
     case 'k:': {
-      const keys = Object.entries(parsed(content) ?? {})
+      const keys = Object.entries(tryParseJson(content) ?? {})
       return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`
     }
     default:
@@ -51,7 +51,7 @@ function describeElement(element: string): string {
   }
 }
 
-function parsed(text: string): JsonValue | undefined {
+function tryParseJson(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text)
   } catch {

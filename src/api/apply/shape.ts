@@ -1,4 +1,4 @@
-// How the ownership of a declared value is divided, derived from its schema. Everything in apply/ works on this.
+// Derives from the schema of a value how the ownership of its fields is divided. All code in apply/ uses this shape.
 //   leaf     owned as a whole: scalars, any JSON, atomic lists, maps and objects
 //   object   field by field          map    key by key
 //   set      value by value          items  item by item, identified by key fields
@@ -28,22 +28,22 @@ export interface ObjectShape {
 interface FieldShape {
   readonly name: string
   readonly element: string
-  /** A function because types may be recursive. */
+  /** Returns the shape of the field's value. A function because types may be recursive. */
   shape(): Shape
-  /** The object is present even when empty, so only its fields can be added or removed. */
-  readonly isAlwaysThere: boolean
+  /** Whether the object is present even when empty, so that only its fields can be added or removed. */
+  readonly isAlwaysPresent: boolean
 }
 
-const objects = new WeakMap<ObjectType, ObjectShape>()
+const objectShapes = new WeakMap<ObjectType, ObjectShape>()
 
 export function objectShape(type: ObjectType): ObjectShape {
-  let known = objects.get(type)
-  if (!known) {
+  let shape = objectShapes.get(type)
+  if (!shape) {
     const fields = Object.entries(type.fields).map(([name, field]) => fieldShape(name, field))
-    known = { is: 'object', fields, byElement: new Map(fields.map((field) => [field.element, field])) }
-    objects.set(type, known)
+    shape = { is: 'object', fields, byElement: new Map(fields.map((field) => [field.element, field])) }
+    objectShapes.set(type, shape)
   }
-  return known
+  return shape
 }
 
 function fieldShape(name: string, field: Field): FieldShape {
@@ -55,7 +55,7 @@ function fieldShape(name: string, field: Field): FieldShape {
       shape ??= shapeOf(field.type, field)
       return shape
     },
-    isAlwaysThere: field.type.is === 'object' && (field.required || !field.keepsEmpty),
+    isAlwaysPresent: field.type.is === 'object' && (field.required || !field.keepsEmpty),
   }
 }
 
@@ -79,17 +79,17 @@ function shapeOf(type: Type, { list, keys, atomic }: Pick<Field, 'list' | 'keys'
 
 function itemsShape(item: Type, keys: readonly string[]): ItemsShape {
   const defaults = new Map(item.is === 'object' ? keys.map((key) => [key, item.fields[key]?.default]) : [])
-  const sorted = [...keys].sort()
+  const sortedKeys = [...keys].sort()
   return {
     is: 'items',
     item: shapeOf(item),
-    keyOf(one) {
-      const found: [string, JsonValue][] = []
-      for (const key of sorted) {
-        const value = one[key] ?? defaults.get(key)
-        if (value !== undefined) found.push([key, value as JsonValue])
+    keyOf(listItem) {
+      const keyFields: [string, JsonValue][] = []
+      for (const key of sortedKeys) {
+        const value = listItem[key] ?? defaults.get(key)
+        if (value !== undefined) keyFields.push([key, value as JsonValue])
       }
-      return keyElement(found)
+      return keyElement(keyFields)
     },
   }
 }

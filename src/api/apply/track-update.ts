@@ -1,20 +1,20 @@
-// Updates managedFields when an object is created, updated or patched: the writer becomes the only owner of the fields that
-// it sets, and removed fields lose their owners. Objects without managedFields get none until the first apply.
+// Computes managedFields after a create, update or patch: the writer becomes the only owner of the fields that it changes,
+// and removed fields have no owner. An object without managedFields stays without them until the first apply.
 import { compare } from './compare.ts'
 import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
-import { createdFields } from './fields-of.ts'
 import {
+  createEntry,
   type Entry,
-  entryOf,
-  inOrder,
   isEntryOf,
   mergeOldest,
-  ownsSomething,
+  ownsFields,
+  sortEntries,
   type Writer,
   withFields,
-} from './managers.ts'
+} from './managed-fields.ts'
 import type { ObjectShape } from './shape.ts'
 import { withoutUntracked } from './untracked.ts'
+import { createdFields } from './value-fields.ts'
 
 export interface TrackedWrite {
   readonly shape: ObjectShape
@@ -23,12 +23,13 @@ export interface TrackedWrite {
   readonly time: string
 }
 
+/** Returns the entries of a new object. */
 export function trackCreate(write: TrackedWrite, object: object): Entry[] {
   const fields = withoutUntracked(createdFields(write.shape, object as Record<string, unknown>))
-  return isEmptySet(fields) ? [] : [entryOf(write.writer, 'Update', fields, write.time)]
+  return isEmptySet(fields) ? [] : [createEntry(write.writer, 'Update', fields, write.time)]
 }
 
-/** The entries after the write; the same array if nothing changes. */
+/** Returns the entries after the write, or the same array if they do not change. */
 export function trackUpdate(
   { shape, writer, time }: TrackedWrite,
   entries: readonly Entry[],
@@ -36,19 +37,21 @@ export function trackUpdate(
 ): readonly Entry[] {
   if (entries.length === 0) return entries
   const { removed, modified, added } = compare(shape, before, after)
-  const left = takeAway(entries, removed)
-  const set = union(modified, added)
-  const mine = withoutUntracked(set)
-  if (isEmptySet(mine)) return left === entries ? entries : inOrder(left)
-  const previous = left.find((entry) => isEntryOf(entry, writer, 'Update'))
-  const entry = entryOf(writer, 'Update', previous ? union(previous.fieldsV1, mine) : mine, time)
-  const others = left.filter((other) => other !== previous)
-  return inOrder(mergeOldest([...takeAway(others, set), entry]))
+  const remaining = removeOwnership(entries, removed)
+  const changed = union(modified, added)
+  const ownFields = withoutUntracked(changed)
+  if (isEmptySet(ownFields)) return remaining === entries ? entries : sortEntries(remaining)
+  const previous = remaining.find((entry) => isEntryOf(entry, writer, 'Update'))
+  const entry = createEntry(writer, 'Update', previous ? union(previous.fieldsV1, ownFields) : ownFields, time)
+  const otherEntries = remaining.filter((candidate) => candidate !== previous)
+  return sortEntries(mergeOldest([...removeOwnership(otherEntries, changed), entry]))
 }
 
-/** Removes the fields from all entries, and the entries that have no fields left. */
-export function takeAway(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
+/** Removes the fields from all entries, and removes entries without fields. */
+export function removeOwnership(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
   if (isEmptySet(fields)) return entries
-  const left = entries.map((entry) => withFields(entry, difference(entry.fieldsV1, fields))).filter(ownsSomething)
-  return left.length === entries.length && left.every((entry, index) => entry === entries[index]) ? entries : left
+  const remaining = entries.map((entry) => withFields(entry, difference(entry.fieldsV1, fields))).filter(ownsFields)
+  return remaining.length === entries.length && remaining.every((entry, index) => entry === entries[index])
+    ? entries
+    : remaining
 }

@@ -1,8 +1,8 @@
-// Fields without an owner: those that identify an object and those that only the server sets.
+// Lists the fields that never have an owner: those that identify an object and those that only the server sets.
 import { difference, type FieldSet, LEAF } from './field-set.ts'
 import { fieldElement } from './path-element.ts'
 
-const METADATA = [
+const METADATA_FIELDS = [
   'name',
   'namespace',
   'creationTimestamp',
@@ -16,7 +16,10 @@ const METADATA = [
 const UNTRACKED: FieldSet = {
   [fieldElement('apiVersion')]: LEAF,
   [fieldElement('kind')]: LEAF,
-  [fieldElement('metadata')]: { '.': LEAF, ...Object.fromEntries(METADATA.map((name) => [fieldElement(name), LEAF])) },
+  [fieldElement('metadata')]: {
+    '.': LEAF,
+    ...Object.fromEntries(METADATA_FIELDS.map((name) => [fieldElement(name), LEAF])),
+  },
 }
 
 export const withoutUntracked = (set: FieldSet): FieldSet => difference(set, UNTRACKED)

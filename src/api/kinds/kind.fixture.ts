@@ -23,7 +23,7 @@ export const FIXTURE_NOW_MS = Date.parse('2026-01-02T03:04:05Z')
 export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: object, options?: RuleOptions): RuleResult<T> {
   const object = decoded(kind, body)
   const context = contextOf(options)
-  if (kind.status && !kind.status.keptOnCreate) delete (object as { status?: unknown }).status
+  if (kind.status && !kind.status.isKeptOnCreate) delete (object as { status?: unknown }).status
   kind.defaults?.(object)
   kind.prepareForCreate?.(object, context)
   return validated(object, (errors) => kind.validate(object, errors, context))

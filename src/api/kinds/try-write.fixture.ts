@@ -29,7 +29,7 @@ export function tryCreate<T extends KubeObject>(
 ): WriteResult<T> {
   const context = contextOf(options)
   const object = decode(kind.type, clone(body)).object as T & { status?: unknown }
-  if (kind.status && !kind.status.keptOnCreate) delete object.status
+  if (kind.status && !kind.status.isKeptOnCreate) delete object.status
   applyDefaults(kind.type, object as unknown as Record<string, unknown>)
   kind.defaults?.(object)
   kind.prepareForCreate?.(object, context)

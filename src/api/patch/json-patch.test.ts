@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { JSON_DEPTH_MAX } from '../json-scan.ts'
-import { isJsonObject, isList, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
 import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 
 const json = (text: string): JsonValue => JSON.parse(text)
@@ -299,7 +299,7 @@ function difference(from: JsonValue, to: JsonValue, path: string[] = []): JsonOb
       ),
     ]
   }
-  if (isList(from) && isList(to)) {
+  if (isJsonArray(from) && isJsonArray(to)) {
     const shared = Math.min(from.length, to.length)
     return [
       ...from.slice(shared).map(() => ({ op: 'remove', path: at(shared) })),

@@ -2,7 +2,7 @@
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 // The API server maps a PatchError to an HTTP status.
 import { JSON_DEPTH_MAX } from '../json-scan.ts'
-import { isDeeperThan, isJsonObject, isList, type JsonValue, jsonEquals, setOwn } from '../json-value.ts'
+import { exceedsDepth, isJsonArray, isJsonObject, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'
 import { PatchError, type PatchFailure } from './patch-error.ts'
 
 export interface JsonPatchOptions {
@@ -14,7 +14,7 @@ export interface JsonPatchOptions {
 
 export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: JsonPatchOptions = {}): JsonValue {
   const { operationsMax = 10_000, copyBytesMax = 3 * 1024 * 1024 } = options
-  if (!isList(patch)) throw new PatchError('malformed', 'a JSON patch must be a list of operations')
+  if (!isJsonArray(patch)) throw new PatchError('malformed', 'a JSON patch must be a list of operations')
   if (patch.length > operationsMax) {
     throw new PatchError(
       'too large',
@@ -31,7 +31,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: J
       throw new PatchError(error.failure, `operation ${index} (${describe(operation)}): ${error.message}`)
     }
   })
-  if (isDeeperThan(work.root, JSON_DEPTH_MAX)) {
+  if (exceedsDepth(work.root, JSON_DEPTH_MAX)) {
     throw new PatchError('too large', `the patched document is nested more than ${JSON_DEPTH_MAX} deep`)
   }
   return work.root
@@ -76,7 +76,7 @@ function add(work: Work, path: Pointer, value: JsonValue): void {
   }
   const { parent, key } = writableParent(work, path)
   if (Array.isArray(parent)) parent.splice(key === '-' ? parent.length : indexIn(parent, key, parent.length), 0, value)
-  else setOwn(parent, key, value)
+  else setOwnProperty(parent, key, value)
 }
 
 function remove(work: Work, path: Pointer): JsonValue {
@@ -96,7 +96,7 @@ function replace(work: Work, path: Pointer, value: JsonValue): void {
   const { parent, key } = writableParent(work, path)
   child(parent, key) // must exist
   if (Array.isArray(parent)) parent[Number(key)] = value
-  else setOwn(parent, key, value)
+  else setOwnProperty(parent, key, value)
 }
 
 function move(work: Work, from: Pointer, path: Pointer): void {
@@ -129,7 +129,7 @@ function duplicate(work: Work, value: JsonValue): JsonValue {
 }
 
 function checkDepth(value: JsonValue): void {
-  if (!isDeeperThan(value, JSON_DEPTH_MAX)) return
+  if (!exceedsDepth(value, JSON_DEPTH_MAX)) return
   throw new OperationError(`the value is nested more than ${JSON_DEPTH_MAX} deep`, 'too large')
 }
 
@@ -142,7 +142,7 @@ function get(work: Work, path: Pointer): JsonValue {
 }
 
 function child(parent: JsonValue | Container, key: string): JsonValue {
-  if (isList(parent)) return parent[indexIn(parent, key, parent.length - 1)]!
+  if (isJsonArray(parent)) return parent[indexIn(parent, key, parent.length - 1)]!
   if (!isJsonObject(parent))
     throw new OperationError(`there is no ${shown(key)}: what should contain it is not an object or list`)
   if (!Object.hasOwn(parent, key)) throw new OperationError(`there is no ${shown(key)}`)
@@ -157,7 +157,7 @@ function writableParent(work: Work, path: Pointer): { parent: Container; key: st
     const key = path[depth - 1]!
     const inner = writable(work, child(parent, key), path[depth]!)
     if (Array.isArray(parent)) parent[Number(key)] = inner
-    else setOwn(parent, key, inner)
+    else setOwnProperty(parent, key, inner)
     parent = inner as Container
   }
   return { parent, key: path.at(-1)! }
@@ -168,7 +168,7 @@ function writable(work: Work, value: JsonValue, key: string): JsonValue {
     throw new OperationError(`there is no ${shown(key)}: what should contain it is not an object or list`)
   }
   if (work.ours.has(value)) return value
-  const copy = isList(value) ? [...value] : { ...value }
+  const copy = isJsonArray(value) ? [...value] : { ...value }
   work.ours.add(copy)
   return copy
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isJsonObject, type JsonValue, ownValue } from '../json-value.ts'
+import { getOwnProperty, isJsonObject, type JsonValue } from '../json-value.ts'
 import { applyMergePatch } from './merge-patch.ts'
 
 const json = (text: string): JsonValue => JSON.parse(text)
@@ -77,7 +77,7 @@ function difference(from: JsonValue, to: JsonValue): JsonValue {
     .filter((key) => !Object.hasOwn(to, key))
     .map((key) => [key, null] as const)
   const changed = Object.entries(to).map(
-    ([key, value]) => [key, difference(ownValue(from, key) ?? null, value)] as const,
+    ([key, value]) => [key, difference(getOwnProperty(from, key) ?? null, value)] as const,
   )
   return Object.fromEntries([...removed, ...changed])
 }

@@ -1,13 +1,13 @@
 // JSON Merge Patch (RFC 7386): sets the fields of the patch and removes those that are null.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
-import { isJsonObject, type JsonValue, ownValue, setOwn } from '../json-value.ts'
+import { getOwnProperty, isJsonObject, type JsonValue, setOwnProperty } from '../json-value.ts'
 
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch
   const merged: { [key: string]: JsonValue } = isJsonObject(document) ? { ...document } : {}
   for (const [key, change] of Object.entries(patch)) {
     if (change === null) delete merged[key]
-    else setOwn(merged, key, applyMergePatch(ownValue(merged, key), change))
+    else setOwnProperty(merged, key, applyMergePatch(getOwnProperty(merged, key), change))
   }
   return merged
 }

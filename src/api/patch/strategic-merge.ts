@@ -1,7 +1,14 @@
 // Strategic merge patch: a merge patch in which some lists are merged item by item, by a key of the items.
 // The rules come from a MergeShape, so that this file does not depend on the schema of kinds.
 // Pure: the document and the patch are not modified. strategic-order.ts determines the order of merged lists.
-import { isJsonObject, isList, type JsonObject, type JsonValue, ownValue, setOwn } from '../json-value.ts'
+import {
+  getOwnProperty,
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  setOwnProperty,
+} from '../json-value.ts'
 import { PatchError } from './patch-error.ts'
 import { orderItems } from './strategic-order.ts'
 
@@ -42,7 +49,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, place: Place): Jso
   for (const [key, change] of Object.entries(patch)) {
     if (isDirective(key)) continue
     if (change === null) delete merged[key]
-    else setField(merged, key, mergeField(ownValue(base, key), change, patch, inside(place, key)))
+    else setField(merged, key, mergeField(getOwnProperty(base, key), change, patch, inside(place, key)))
   }
   for (const [key, change] of Object.entries(patch)) {
     const ordered = listNamedBy(key, ORDER_PREFIX, place)
@@ -57,7 +64,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, place: Place): Jso
 
 function setField(merged: { [key: string]: JsonValue }, key: string, value: JsonValue | undefined): void {
   if (value === undefined) delete merged[key]
-  else setOwn(merged, key, value)
+  else setOwnProperty(merged, key, value)
 }
 
 type FieldPlace = MergeField & { readonly key: string; readonly path: string }
@@ -73,9 +80,9 @@ function mergeField(
     if (!isJsonObject(original) && directiveOf(change, place) === 'delete') return undefined
     return mergeObject(isJsonObject(original) ? original : {}, change, place)
   }
-  if (!isList(change)) return change
-  checkOrder(change, ownValue(patch, `${ORDER_PREFIX}/${place.key}`), place)
-  const before = isList(original) ? original : []
+  if (!isJsonArray(change)) return change
+  checkOrder(change, getOwnProperty(patch, `${ORDER_PREFIX}/${place.key}`), place)
+  const before = isJsonArray(original) ? original : []
   if (place.merge === undefined) return withoutDirectives(change, place)
   return place.merge === '' ? mergeScalars(before, change, place) : mergeItems(before, change, place)
 }
@@ -114,7 +121,7 @@ function mergeItems(before: readonly JsonValue[], change: readonly JsonValue[], 
 
 function keyOfItem(item: JsonValue, mergeKey: string, { path }: Place): JsonValue {
   if (!isJsonObject(item)) throw inapplicable({ path }, 'is merged by key, so its items must be objects')
-  const key = ownValue(item, mergeKey)
+  const key = getOwnProperty(item, mergeKey)
   if (key === undefined || key === null) throw inapplicable({ path }, `has an item without its merge key "${mergeKey}"`)
   if (typeof key === 'object') throw inapplicable({ path }, `has an item whose merge key "${mergeKey}" is not a scalar`)
   return key
@@ -129,18 +136,18 @@ function orderField(
   { base, place }: { base: JsonObject; place: Place },
 ): void {
   const field = inside(place, key)
-  if (!isList(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)
-  const items = ownValue(merged, key)
-  if (!isList(items) || field.merge === undefined) return // replaced as a whole, so it has the order of the patch already
+  if (!isJsonArray(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)
+  const items = getOwnProperty(merged, key)
+  if (!isJsonArray(items) || field.merge === undefined) return // replaced as a whole, so it has the order of the patch already
   const keyOf = (item: JsonValue) => (field.merge === '' ? item : keyOfItem(item, field.merge!, field))
-  const before = ownValue(base, key)
-  const keysBefore = isList(before) ? before.map(keyOf) : []
-  setOwn(merged, key, orderItems({ items, wanted: order.map(keyOf), before: keysBefore, keyOf }))
+  const before = getOwnProperty(base, key)
+  const keysBefore = isJsonArray(before) ? before.map(keyOf) : []
+  setOwnProperty(merged, key, orderItems({ items, wanted: order.map(keyOf), before: keysBefore, keyOf }))
 }
 
 /** Every item of the patch must be listed in its $setElementOrder, in the same order. */
 function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, place: FieldPlace): void {
-  if (place.merge === undefined || !isList(order) || order.length === 0) return
+  if (place.merge === undefined || !isJsonArray(order) || order.length === 0) return
   const keyOf = (item: JsonValue) => (place.merge === '' ? item : keyOfItem(item, place.merge!, place))
   const ordered = order.map(keyOf).values()
   for (const item of change) {
@@ -166,7 +173,7 @@ const isDirective = (key: string): boolean =>
   key === '$patch' || key === '$retainKeys' || key.startsWith(ORDER_PREFIX) || key.startsWith(DELETE_PREFIX)
 
 function directiveOf(patch: JsonObject, place: Place): 'replace' | 'delete' | 'merge' {
-  const directive = ownValue(patch, '$patch') ?? 'merge'
+  const directive = getOwnProperty(patch, '$patch') ?? 'merge'
   if (directive === 'replace' || directive === 'delete' || directive === 'merge') return directive
   throw inapplicable(
     place,
@@ -175,9 +182,9 @@ function directiveOf(patch: JsonObject, place: Place): 'replace' | 'delete' | 'm
 }
 
 function retainKeys(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
-  const keys = ownValue(patch, '$retainKeys')
+  const keys = getOwnProperty(patch, '$retainKeys')
   if (keys === undefined) return original
-  if (!isList(keys)) throw inapplicable(place, 'has a $retainKeys that is not a list')
+  if (!isJsonArray(keys)) throw inapplicable(place, 'has a $retainKeys that is not a list')
   const retained = new Set<unknown>(keys)
   for (const [key, change] of Object.entries(patch)) {
     if (change === null || isDirective(key) || retained.has(key)) continue
@@ -193,10 +200,10 @@ function listNamedBy(key: string, prefix: string, place: Place): string | undefi
 }
 
 function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change: JsonValue, place: Place): void {
-  if (!isList(change)) throw inapplicable(inside(place, key), `has a ${DELETE_PREFIX} that is not a list`)
-  const items = ownValue(merged, key)
-  if (isList(items))
-    setOwn(
+  if (!isJsonArray(change)) throw inapplicable(inside(place, key), `has a ${DELETE_PREFIX} that is not a list`)
+  const items = getOwnProperty(merged, key)
+  if (isJsonArray(items))
+    setOwnProperty(
       merged,
       key,
       items.filter((item) => !change.includes(item)),
@@ -206,7 +213,7 @@ function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change
 /** The list of the patch without directives and without nulls in objects. */
 function withoutDirectives(list: readonly JsonValue[], place: Place): JsonValue[] {
   return list.flatMap((item) => {
-    if (isList(item)) return [withoutDirectives(item, place)]
+    if (isJsonArray(item)) return [withoutDirectives(item, place)]
     if (!isJsonObject(item)) return [item]
     if (Object.hasOwn(item, '$patch') && directiveOf(item, place) !== 'merge') return []
     return [mergeObject({}, item, { path: place.path })]

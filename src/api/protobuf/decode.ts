@@ -3,7 +3,7 @@
 // nothing else. Unknown fields are skipped, because clients may be newer than the server.
 import { zeroOf } from '../decode.ts'
 import { decodeJson, JsonError } from '../json-scan.ts'
-import { setOwn } from '../json-value.ts'
+import { setOwnProperty } from '../json-value.ts'
 import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'
@@ -85,7 +85,7 @@ function readEntry(type: MapType, reader: ProtobufReader, map: Plain, path: stri
     else if (entry.number === 2) value = readValue(type.value, entry, path)
     else entry.skip()
   }
-  setOwn(map, key, value)
+  setOwnProperty(map, key, value)
 }
 
 /** A list in a map is wrapped in a message that contains only the items. */

@@ -130,7 +130,7 @@ export function decodeAs<T>(
   }
   if (validation === 'Ignore') return { object: decoded.object, warnings: [] }
   const findings = decoded.unknown.map((path) => `unknown field "${path}"`)
-  if (keyCount === undefined || keyCount !== decoded.keys) {
+  if (keyCount === undefined || keyCount !== decoded.keyCount) {
     for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
   }
   if (findings.length > 0 && validation === 'Strict') {

@@ -34,7 +34,7 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
     errors.notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn'])
   }
   const force = booleanQuery(query, 'force')
-  if (errors.any) throw invalid({ group: META_GROUP, kind }, '', errors.list)
+  if (errors.hasErrors) throw invalid({ group: META_GROUP, kind }, '', errors.list)
   return {
     dryRun,
     fieldManager: manager || (userAgent?.split('/')[0] ?? '').slice(0, FIELD_MANAGER_LENGTH_MAX) || 'unknown',
@@ -55,7 +55,7 @@ export function checkPatchOptions(query: URLSearchParams, isApply: boolean): voi
   const errors = new FieldErrors()
   if (isApply && !query.get('fieldManager')) errors.required('fieldManager', 'is required for apply patch')
   if (!isApply && booleanQuery(query, 'force')) errors.forbidden('force', 'may not be specified for non-apply patch')
-  if (errors.any) throw invalid({ group: META_GROUP, kind: 'PatchOptions' }, '', errors.list)
+  if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'PatchOptions' }, '', errors.list)
 }
 
 function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {
@@ -115,7 +115,7 @@ export function parseListOptions(query: URLSearchParams, watch: boolean): ListOp
       )
     }
   }
-  if (errors.any) throw invalid({ group: META_GROUP, kind: 'ListOptions' }, '', errors.list)
+  if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'ListOptions' }, '', errors.list)
   if (continueToken && resourceVersion) {
     throw badRequest('specifying resource version is not allowed when using continue')
   }
@@ -159,7 +159,7 @@ function parseResourceVersion(text: string | null, errors: FieldErrors): number 
 export function parseGetVersion(query: URLSearchParams): number {
   const errors = new FieldErrors()
   const version = parseResourceVersion(query.get('resourceVersion'), errors)
-  if (errors.any) throw invalid({ group: META_GROUP, kind: 'GetOptions' }, '', errors.list)
+  if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'GetOptions' }, '', errors.list)
   return version ?? 0
 }
 
@@ -191,7 +191,7 @@ export function parseDeleteOptions(body: unknown, query: URLSearchParams): Delet
     errors.notSupported('propagationPolicy', propagation, ['Foreground', 'Background', 'Orphan'])
   }
   if (given.orphanDependents !== undefined) propagation = given.orphanDependents ? 'Orphan' : 'Background'
-  if (errors.any) throw invalid({ group: META_GROUP, kind: 'DeleteOptions' }, '', errors.list)
+  if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'DeleteOptions' }, '', errors.list)
   const grace = given.gracePeriodSeconds
   return {
     dryRun,

@@ -64,7 +64,7 @@ function adopted(
   if (requested === undefined || jsonEquals(requested as JsonValue, live as unknown as JsonValue)) return live
   const read = readEntries(requested)
   if (read.is === 'reset') return []
-  if (read.is === 'nothing') return live
+  if (read.is === 'unchanged') return live
   const errors = new FieldErrors()
   for (const [index, { manager, subresource = '' }] of read.entries.entries()) {
     checkFieldManager(manager, `metadata.managedFields[${index}].manager`, errors)
@@ -72,7 +72,7 @@ function adopted(
       errors.tooLong(`metadata.managedFields[${index}].subresource`, SUBRESOURCE_LENGTH_MAX)
     }
   }
-  if (errors.any) throw invalid(target.resource.kind, target.name, errors.list)
+  if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
   return read.entries
 }
 

@@ -1,5 +1,5 @@
 // What get, list and watch share: waiting for a resourceVersion that this server has not reached yet.
-import { versionTooLarge } from '../../api/status-error.ts'
+import { resourceVersionTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Store } from '../../store/index.ts'
 import type { StoredObjects } from './stored-object.ts'
@@ -19,7 +19,7 @@ export async function waitForRevision(
   atLeast: number,
 ): Promise<void> {
   for (let waitedMs = 0; store.revision < atLeast; waitedMs += POLL_INTERVAL_MS) {
-    if (waitedMs >= FUTURE_WAIT_MS) throw versionTooLarge(atLeast, store.revision)
+    if (waitedMs >= FUTURE_WAIT_MS) throw resourceVersionTooLarge(atLeast, store.revision)
     await clock.sleep(POLL_INTERVAL_MS)
   }
 }

@@ -3,9 +3,9 @@
 import {
   applyConfig,
   ConflictError,
-  configProblems,
   describePath,
   type Entry,
+  findConfigProblems,
   hasPath,
   LAST_APPLIED,
   LAST_APPLIED_MANAGER,
@@ -88,7 +88,7 @@ function decodeConfig(given: JsonObject, target: WriteTarget): AnyObject {
     const { object, unknown } = decode<AnyObject>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
     const problems = [
       ...unknown.map((path) => `.${path}: field not declared in schema`),
-      ...(unknown.length > 0 ? [] : configProblems(objectShape(kind.type), object)),
+      ...(unknown.length > 0 ? [] : findConfigProblems(objectShape(kind.type), object)),
     ]
     if (problems.length > 0) throw refuse(problems.join(', '))
     kind.normalize?.(object)

@@ -53,7 +53,7 @@ export function planBinding(
   const errors = new FieldErrors()
   validateMeta(target.resource.kind, next.metadata, errors)
   target.resource.kind.validate(next, errors, ruleContext(deps), old)
-  if (errors.any) throw invalid(target.resource.kind, target.name, errors.list)
+  if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
   const value = encodeStored(next)
   return {
     writes: [{ put: keyOf(target), value }],

@@ -4,7 +4,7 @@ import { FieldErrors } from '../../api/field-errors.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { validateMeta } from '../../api/meta.ts'
-import { alreadyExists, badRequest, generateNameTaken, invalid, methodNotAllowed } from '../../api/status-error.ts'
+import { alreadyExists, badRequest, generatedNameExists, invalid, methodNotAllowed } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import { generateName, randomUuid } from '../../base/identifiers.ts'
 import type { TransactionView } from '../../store/index.ts'
@@ -60,7 +60,7 @@ export function planCreate(
   metadata.creationTimestamp = timestamp(context.nowMs)
   for (const field of SERVER_OWNED) delete metadata[field]
   if (kind.generationOf) object.metadata.generation = 1
-  if (kind.status && !kind.status.keptOnCreate) delete object.status
+  if (kind.status && !kind.status.isKeptOnCreate) delete object.status
 
   applyDefaults(kind.type, object)
   kind.defaults?.(object)
@@ -74,7 +74,7 @@ export function planCreate(
   const errors = new FieldErrors()
   validateMeta(kind, object.metadata, errors)
   kind.validate(object, errors, context)
-  if (errors.any) throw invalid(kind, name, errors.list)
+  if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
   const stored = storedOf(resource, object)
   const admissionWrites = deps.admission.validate({ ...request, object: stored, after: stored })
@@ -117,5 +117,5 @@ function chooseName(deps: ObjectDeps, target: WriteTarget, object: KubeObject, v
     const candidate = generateName(prefix, deps.random)
     if (!view.get(keyOf({ ...target, name: candidate }))) return candidate
   }
-  throw generateNameTaken(target.resource, prefix)
+  throw generatedNameExists(target.resource, prefix)
 }

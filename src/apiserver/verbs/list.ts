@@ -1,6 +1,6 @@
 // GET of a collection: the objects at the requested resourceVersion that match the selectors, in pages.
 // Objects are decoded only if a selector needs it.
-import { badRequest, expired, versionTooLarge } from '../../api/status-error.ts'
+import { badRequest, expired, resourceVersionTooLarge } from '../../api/status-error.ts'
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
 import type { ListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
@@ -84,7 +84,7 @@ async function readPage(
   try {
     return await store.list(page)
   } catch (error) {
-    if (error instanceof FutureRevisionError) throw versionTooLarge(page.atRevision ?? 0, store.revision)
+    if (error instanceof FutureRevisionError) throw resourceVersionTooLarge(page.atRevision ?? 0, store.revision)
     if (!(error instanceof CompactedError)) throw error
     if (!options.continueToken) {
       throw expired(

@@ -137,7 +137,9 @@ interface PatchContext {
 /** Only what the patch has changed is decoded: the rest is identical to the stored object, which is valid. */
 function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: PatchContext) {
   try {
-    const { object, unknown } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], { known: old })
+    const { object, unknown } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], {
+      previous: old,
+    })
     const findings = validation === 'Ignore' ? [] : [...unknown.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
       throw cannotApply(resource, name, `strict decoding error: ${findings.join(', ')}`)

@@ -57,7 +57,8 @@ export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update
 function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const { kind } = target.resource
   if (update.applies && !target.subresource) return planCreateFromApply(deps, target, update, view)
-  if (!update.createFrom || !kind.createOnUpdate || target.subresource) throw notFound(target.resource, target.name)
+  if (!update.createFrom || !kind.allowsCreateOnUpdate || target.subresource)
+    throw notFound(target.resource, target.name)
   const { metadata } = update.createFrom
   checkAddress(target, metadata)
   if (metadata.uid) {
@@ -118,7 +119,7 @@ function planChange(
     kind.validateUpdate?.(next, old, errors, context)
   } else if (subresource === 'status') kind.status?.validate?.(next, old, errors, context)
   else kind.validate(next, errors, context, old)
-  if (errors.any) throw invalid(kind, name, errors.list)
+  if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
   if (kind.generationOf && !jsonEquals(kind.generationOf(next) as JsonValue, kind.generationOf(old) as JsonValue)) {
     next.metadata.generation = (old.metadata.generation ?? 0) + 1
@@ -187,7 +188,7 @@ function checkIdentity(
       )
     }
     if (version !== String(entry.modRevision)) throw changedSinceRead(resource, name)
-  } else if (needsVersion && resource.kind.unconditionalUpdate === false) {
+  } else if (needsVersion && resource.kind.allowsUnconditionalUpdate === false) {
     const errors = new FieldErrors()
     errors.invalid('metadata.resourceVersion', version ?? '', 'must be specified for an update')
     throw invalid(resource.kind, name, errors.list)

@@ -92,7 +92,7 @@ describe('a CSI driver', () => {
 
   it('has a generation and requires a resourceVersion for updates', () => {
     expect(kind.generationOf?.(stored)).toBe(stored.spec)
-    expect(kind.unconditionalUpdate).toBe(false)
+    expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 
   it('has a table row with its capabilities', () => {

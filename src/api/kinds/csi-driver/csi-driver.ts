@@ -109,7 +109,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
     },
     ageColumn,
   ],
-  unconditionalUpdate: false,
+  allowsUnconditionalUpdate: false,
   deleteReturnsObject: true,
   generationOf: ({ spec }) => spec,
 })

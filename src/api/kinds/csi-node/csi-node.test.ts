@@ -58,7 +58,7 @@ describe('the drivers of a node', () => {
       'Age string',
     ])
     expect(kind.columns[1]!.cell(stored, { nowMs: 0 })).toBe(1)
-    expect(kind.unconditionalUpdate).toBe(false)
+    expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 })
 

@@ -57,7 +57,7 @@ export const csiNodeKind = defineKind<CSINode>({
     },
     ageColumn,
   ],
-  unconditionalUpdate: false,
+  allowsUnconditionalUpdate: false,
   deleteReturnsObject: true,
 })
 

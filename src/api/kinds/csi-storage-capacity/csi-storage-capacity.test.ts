@@ -66,7 +66,7 @@ describe('a capacity object', () => {
       draft.maximumVolumeSize = '1Gi'
     })
     expect(errors).toEqual([])
-    expect(kind.unconditionalUpdate).toBe(false)
+    expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 
   it('warns about deprecated labels', () => {

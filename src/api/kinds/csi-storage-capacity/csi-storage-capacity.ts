@@ -50,6 +50,6 @@ export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
       cell: (object) => object.capacity ?? '<unset>',
     },
   ],
-  unconditionalUpdate: false,
+  allowsUnconditionalUpdate: false,
   deleteReturnsObject: false,
 })

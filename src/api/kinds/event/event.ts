@@ -33,7 +33,7 @@ export const eventKind = defineKind<Event>({
     type: (object) => object.type ?? '',
   },
   columns: eventColumns<Event>((object) => object),
-  createOnUpdate: true,
+  allowsCreateOnUpdate: true,
   deleteReturnsObject: false,
   expiresAtMs: (_object, { nowMs }) => nowMs + EVENT_LIFETIME_MS,
 })

@@ -39,7 +39,7 @@ export const eventsEventKind = defineKind<Event>({
     type: (object) => object.type ?? '',
   },
   columns: eventColumns(toStored),
-  createOnUpdate: true,
+  allowsCreateOnUpdate: true,
   deleteReturnsObject: false,
   expiresAtMs: (_object, { nowMs }) => nowMs + EVENT_LIFETIME_MS,
 

@@ -40,8 +40,8 @@ export const leaseKind = defineKind<Lease>({
     },
     ageColumn,
   ],
-  unconditionalUpdate: false,
-  createOnUpdate: true,
+  allowsUnconditionalUpdate: false,
+  allowsCreateOnUpdate: true,
   deleteReturnsObject: false,
 })
 

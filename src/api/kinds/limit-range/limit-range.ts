@@ -42,7 +42,7 @@ export const limitRangeKind = defineKind<LimitRange>({
   },
 
   columns: [nameColumn, createdAtColumn],
-  createOnUpdate: true,
+  allowsCreateOnUpdate: true,
   deleteReturnsObject: false,
 })
 

@@ -26,7 +26,7 @@ export const nodeKind = defineKind<Node>({
   validateUpdate: validateNodeUpdate,
   status: {
     acceptsMetadata: true,
-    keptOnCreate: true,
+    isKeptOnCreate: true,
     validate: (next, _old, errors) => validateNodeStatus(next, errors),
   },
 

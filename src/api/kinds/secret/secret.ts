@@ -2,7 +2,7 @@
 // Well-known types require certain keys.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
-import { setOwn } from '../../json-value.ts'
+import { setOwnProperty } from '../../json-value.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
 import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'
@@ -46,7 +46,8 @@ export const secretKind = defineKind<Secret>({
 function mergeStringData(object: Secret): void {
   if (!object.stringData) return
   const data = { ...object.data }
-  for (const [key, text] of Object.entries(object.stringData)) setOwn(data, key, Buffer.from(text).toString('base64'))
+  for (const [key, text] of Object.entries(object.stringData))
+    setOwnProperty(data, key, Buffer.from(text).toString('base64'))
   if (Object.keys(data).length > 0) object.data = data
   delete object.stringData
 }

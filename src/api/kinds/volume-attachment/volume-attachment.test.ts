@@ -77,7 +77,7 @@ describe('an attachment', () => {
   it('has an immutable spec', () => {
     const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.nodeName = 'n2'))
     expect(errors).toEqual([expect.stringMatching(/^spec: Invalid value: \{.*"n2".*\}: field is immutable$/)])
-    expect(kind.unconditionalUpdate).toBe(false)
+    expect(kind.allowsUnconditionalUpdate).toBe(false)
   })
 
   it('SYS-18 accepts status updates', () => {

@@ -65,7 +65,7 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     },
     ageColumn,
   ],
-  unconditionalUpdate: false,
+  allowsUnconditionalUpdate: false,
   deleteReturnsObject: true,
 })
 

@@ -1,5 +1,5 @@
-// The entries of metadata.managedFields: reading those that clients send, ordering them and bounding their number.
-// One entry exists per manager, operation and subresource; updates have a separate entry per API version.
+// Decodes, sorts and merges the entries of metadata.managedFields. There is one entry per manager, operation and
+// subresource; updates have a separate entry per API version.
 import type { ManagedFieldsEntry } from '../kinds/shared/meta-schema.ts'
 import { type FieldSet, isEmptySet, union } from './field-set.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
@@ -21,7 +21,7 @@ export interface Writer {
   readonly subresource: string
 }
 
-export function entryOf(writer: Writer, operation: Operation, fields: FieldSet, time: string): Entry {
+export function createEntry(writer: Writer, operation: Operation, fields: FieldSet, time: string): Entry {
   const { manager, apiVersion, subresource } = writer
   return {
     manager,
@@ -43,71 +43,72 @@ export const isEntryOf = (entry: Entry, writer: Writer, operation: Operation): b
 export const withFields = (entry: Entry, fieldsV1: FieldSet): Entry =>
   fieldsV1 === entry.fieldsV1 ? entry : { ...entry, fieldsV1 }
 
-export const ownsSomething = ({ fieldsV1 }: Entry): boolean => !isEmptySet(fieldsV1)
+export const ownsFields = ({ fieldsV1 }: Entry): boolean => !isEmptySet(fieldsV1)
 
-/** What a client requests: a reset, these entries, or (if they are invalid) no change. */
-export type AskedEntries = { is: 'reset' } | { is: 'entries'; entries: readonly Entry[] } | { is: 'nothing' }
+/** The change that a client requests: a reset, new entries, or no change if its entries are absent or invalid. */
+export type RequestedEntries = { is: 'reset' } | { is: 'entries'; entries: readonly Entry[] } | { is: 'unchanged' }
 
-export function readEntries(asked: readonly ManagedFieldsEntry[] | undefined): AskedEntries {
-  if (!asked) return { is: 'nothing' }
-  if (asked.length === 0 || (asked.length === 1 && isBlank(asked[0]!))) return { is: 'reset' }
+export function readEntries(requested: readonly ManagedFieldsEntry[] | undefined): RequestedEntries {
+  if (!requested) return { is: 'unchanged' }
+  if (requested.length === 0 || (requested.length === 1 && isBlank(requested[0]!))) return { is: 'reset' }
   const entries: Entry[] = []
-  for (const entry of asked) {
+  for (const entry of requested) {
     const { manager = '', operation, apiVersion, fieldsType } = entry
     const fieldsV1 = decodeFieldsV1(entry.fieldsV1 ?? {})
     if ((operation !== 'Apply' && operation !== 'Update') || !apiVersion || fieldsType !== 'FieldsV1' || !fieldsV1) {
-      return { is: 'nothing' } // a client that does not understand managedFields must not be able to destroy it
+      return { is: 'unchanged' } // a client that does not support managedFields must not be able to remove it
     }
     entries.push({ ...entry, manager, operation, apiVersion, fieldsType, fieldsV1 })
   }
-  return { is: 'entries', entries: merged(entries) }
+  return { is: 'entries', entries: keepLastEntries(entries) }
 }
 
 const isBlank = (entry: ManagedFieldsEntry): boolean => Object.keys(entry).length === 0
 
 /** Keeps the last entry of each manager, operation and subresource. */
-function merged(entries: readonly Entry[]): readonly Entry[] {
+function keepLastEntries(entries: readonly Entry[]): readonly Entry[] {
   return entries.filter(
-    (entry, index) => !entries.slice(index + 1).some((later) => isEntryOf(later, writerOf(entry), entry.operation)),
+    (entry, index) =>
+      !entries.slice(index + 1).some((laterEntry) => isEntryOf(laterEntry, writerOf(entry), entry.operation)),
   )
 }
 
 const writerOf = ({ manager, apiVersion, subresource = '' }: Entry): Writer => ({ manager, apiVersion, subresource })
 
-/** The order in which entries are stored: Apply before Update, then by time. */
-export const inOrder = (entries: readonly Entry[]): Entry[] => [...entries].sort(byOrder)
+/** Sorts entries into the order in which they are stored: Apply before Update, then by time. */
+export const sortEntries = (entries: readonly Entry[]): Entry[] => [...entries].sort(compareEntries)
 
-const byOrder = (a: Entry, b: Entry): number =>
-  order(a.operation, b.operation) ||
-  order(a.time ?? '', b.time ?? '') ||
-  order(a.manager, b.manager) ||
-  order(a.apiVersion, b.apiVersion) ||
-  order(a.subresource ?? '', b.subresource ?? '')
+const compareEntries = (a: Entry, b: Entry): number =>
+  compareText(a.operation, b.operation) ||
+  compareText(a.time ?? '', b.time ?? '') ||
+  compareText(a.manager, b.manager) ||
+  compareText(a.apiVersion, b.apiVersion) ||
+  compareText(a.subresource ?? '', b.subresource ?? '')
 
-const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const UPDATERS_MAX = 10 // beyond this the oldest entries are merged into one without the names of their managers
+const UPDATERS_MAX = 10 // if there are more, the oldest are merged into one entry without the names of their managers
 const MERGED_MANAGER = 'ancient-changes' // the name that Kubernetes uses
 
-/** Merges the oldest Update entries of each API version into one until at most UPDATERS_MAX are left. */
+/** Merges the oldest Update entries of each API version into one until at most UPDATERS_MAX remain. */
 export function mergeOldest(entries: readonly Entry[]): readonly Entry[] {
-  const updaters = inOrder(entries.filter(({ operation }) => operation === 'Update'))
+  const updaters = sortEntries(entries.filter(({ operation }) => operation === 'Update'))
   let excess = updaters.length - UPDATERS_MAX
   if (excess <= 0) return entries
-  const gone = new Set<Entry>()
+  const mergedEntries = new Set<Entry>()
   const buckets = new Map<string, Entry>()
   for (const entry of updaters) {
     if (excess <= 0) break
     const bucket = buckets.get(entry.apiVersion)
-    gone.add(entry)
+    mergedEntries.add(entry)
     if (!bucket) {
       buckets.set(entry.apiVersion, entry)
       continue
     }
     const writer: Writer = { manager: MERGED_MANAGER, apiVersion: entry.apiVersion, subresource: '' }
     const fields = union(bucket.fieldsV1, entry.fieldsV1)
-    buckets.set(entry.apiVersion, entryOf(writer, 'Update', fields, entry.time ?? ''))
+    buckets.set(entry.apiVersion, createEntry(writer, 'Update', fields, entry.time ?? ''))
     excess--
   }
-  return [...entries.filter((entry) => !gone.has(entry)), ...buckets.values()]
+  return [...entries.filter((entry) => !mergedEntries.has(entry)), ...buckets.values()]
 }

@@ -1,0 +1,32 @@
+// Adds to a field set the parents of its members.
+import { type FieldSet, ITSELF, isMember } from './field-set.ts'
+import type { Shape } from './shape.ts'
+
+/** Returns the set with the object fields above each member as additional members. */
+export function withParents(shape: Shape, set: FieldSet): FieldSet {
+  const expanded: Record<string, FieldSet> = {}
+  for (const element in set) {
+    const node = set[element]!
+    if (element === ITSELF) {
+      expanded[ITSELF] = node
+      continue
+    }
+    const inner = childShape(shape, element)
+    const below = inner ? withParents(inner, node) : node
+    expanded[element] = shape.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...below } : below
+  }
+  return expanded
+}
+
+function childShape(shape: Shape, element: string): Shape | undefined {
+  switch (shape.is) {
+    case 'object':
+      return shape.byElement.get(element)?.shape()
+    case 'map':
+      return shape.value
+    case 'items':
+      return shape.item
+    default:
+      return undefined
+  }
+}
