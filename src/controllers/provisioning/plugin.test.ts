@@ -111,10 +111,10 @@ describe('provisionerOf', () => {
   const MEANINGS = [
     ['anything', new Error('boom'), 'unfinished'],
     ['a text', 'boom', 'unfinished'],
-    ['Infeasible', new InfeasibleError('boom'), 'infeasible'],
-    ['NothingMade', new NotCreatedError('boom'), 'final'],
-    ['TryAnotherNode', new RescheduleError('boom'), 'reschedule'],
-    ['NotReached', new UnreachableError('boom'), 'noChange'],
+    ['InfeasibleError', new InfeasibleError('boom'), 'infeasible'],
+    ['NotCreatedError', new NotCreatedError('boom'), 'final'],
+    ['RescheduleError', new RescheduleError('boom'), 'reschedule'],
+    ['UnreachableError', new UnreachableError('boom'), 'noChange'],
   ] as const
   const WORDLESS: [unknown, string][] = [
     [null, 'null was thrown instead of an Error'],
@@ -138,7 +138,7 @@ describe('provisionerOf', () => {
     })
   }
 
-  it('PROV-9 records no event for NotMine', async () => {
+  it('PROV-9 records no event for IgnoredError', async () => {
     const error = new IgnoredError('node b does that')
     const { provision } = aPlugin(throws(error))
     expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
