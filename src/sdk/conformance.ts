@@ -1,4 +1,5 @@
-// Conformance test of a provisioner in one line. Throws an error that names the rule that is broken.
+// The conformance test of provisioners. It runs the plugin in a test cluster and throws an error that names the first
+// rule that the plugin breaks.
 import { isDeepStrictEqual } from 'node:util'
 import type {
   AnyProvisionerPlugin,
@@ -13,11 +14,11 @@ import { thrownText } from '../controllers/provisioning/plugin/wording.ts'
 import { startTestCluster, type TestClaim } from './test-cluster.ts'
 
 export interface ConformanceOptions {
-  /** A claim that this provisioner can satisfy. Default: 1Gi, of a class without parameters. */
+  /** A claim that this provisioner can satisfy. Default: a claim for 1Gi with a class without parameters. */
   readonly claim?: TestClaim
   /**
-   * Parameters of another class that this provisioner can satisfy. Default: those of the claim, with another value for
-   * each choice or flag.
+   * Parameters of another class that this provisioner can satisfy. Default: the parameters of the claim with each other
+   * value of a choice or flag in turn.
    */
   readonly otherParameters?: Readonly<Record<string, string>>
 }
@@ -26,56 +27,62 @@ export async function testProvisioner(
   plugin: AnyProvisionerPlugin,
   { claim = {}, otherParameters }: ConformanceOptions = {},
 ): Promise<void> {
-  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; made: ProvisionedVolume }[] = []
-  const watched: AnyProvisionerPlugin = {
-    ...bound(plugin),
+  const calls: { request: Parameters<AnyProvisionerPlugin['provision']>[0]; provisioned: ProvisionedVolume }[] = []
+  const recordingPlugin: AnyProvisionerPlugin = {
+    ...bindMethods(plugin),
     async provision(request, call) {
-      const made = await plugin.provision(request, call)
-      calls.push({ request, made })
-      return made
+      const provisioned = await plugin.provision(request, call)
+      calls.push({ request, provisioned })
+      return provisioned
     },
   }
   const call: Call = { signal: new AbortController().signal }
-  const cluster = await startTestCluster(watched)
+  const cluster = await startTestCluster(recordingPlugin)
   try {
     const first = await cluster.provision(claim)
     const second = await cluster.provision(claim)
-    rule('two claims get two volumes', !isDeepStrictEqual(first.source, second.source), first.source)
+    checkRule('two claims get two volumes', !isDeepStrictEqual(first.source, second.source), first.source)
 
-    const { request, made } = calls[0]!
-    const again = await plugin.provision(request, call)
-    rule('the same request returns the same volume', isDeepStrictEqual(again, made), again)
-    // As if the process crashed and the class was replaced before the next attempt.
-    for (const parameters of otherClasses(plugin, claim.parameters, otherParameters)) {
-      const found = await madeBy(plugin.provision({ ...request, parameters }, call))
-      rule(NAME_DECIDES, found === UNDECIDED || isDeepStrictEqual(found, made.source), found)
+    const { request, provisioned } = calls[0]!
+    const repeated = await plugin.provision(request, call)
+    checkRule('the same request returns the same volume', isDeepStrictEqual(repeated, provisioned), repeated)
+    // Simulates a crash, after which the class is replaced before the request is repeated.
+    for (const parameters of readOtherParameters(plugin, claim.parameters, otherParameters)) {
+      const found = await readSource(plugin.provision({ ...request, parameters }, call))
+      checkRule(
+        NAME_IDENTIFIES_VOLUME,
+        found === UNKNOWN_OUTCOME || isDeepStrictEqual(found, provisioned.source),
+        found,
+      )
     }
     if (plugin.find) {
       const found = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
-      rule('find returns the provisioned volume', isDeepStrictEqual(found?.source, made.source), found)
+      checkRule('find returns the provisioned volume', isDeepStrictEqual(found?.source, provisioned.source), found)
     }
     if (plugin.owns) {
-      rule('owns accepts a provisioned volume', plugin.owns(first), first.source)
+      checkRule('owns accepts a provisioned volume', plugin.owns(first), first.source)
       const foreign: Partial<VolumeSources> = { csi: { driver: 'not.yours.example.com', volumeHandle: 'x' } }
-      rule('owns rejects a foreign volume', !plugin.owns({ ...first, name: 'x', source: foreign }), foreign)
+      checkRule('owns rejects a foreign volume', !plugin.owns({ ...first, name: 'x', source: foreign }), foreign)
     }
 
-    const before = calls.length
-    const unknown = { ...claim, parameters: { ...claim.parameters, [UNKNOWN_PARAMETER]: 'x' } }
-    const refused = await cluster.provision(unknown).then(
+    const callsBefore = calls.length
+    const claimWithUnknownParameter = { ...claim, parameters: { ...claim.parameters, [UNKNOWN_PARAMETER]: 'x' } }
+    const rejection = await cluster.provision(claimWithUnknownParameter).then(
       () => undefined,
       (error: Error) => error.message,
     )
-    rule('an unknown parameter is rejected', refused?.includes(UNKNOWN_PARAMETER) ?? false, refused)
-    rule('an unknown parameter provisions nothing', calls.length === before, calls.length - before)
+    checkRule('an unknown parameter is rejected', rejection?.includes(UNKNOWN_PARAMETER) ?? false, rejection)
+    checkRule('an unknown parameter provisions nothing', calls.length === callsBefore, calls.length - callsBefore)
 
     await cluster.release(first)
     await cluster.restart()
     await cluster.release(second)
-    await plugin.delete(first, call).catch((error) => rule('deleting a deleted volume succeeds', false, error.message))
+    await plugin
+      .delete(first, call)
+      .catch((error) => checkRule('deleting a deleted volume succeeds', false, error.message))
     if (plugin.find) {
-      const left = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
-      rule('find returns nothing for a deleted volume', left === undefined, left)
+      const deletedVolume = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
+      checkRule('find returns nothing for a deleted volume', deletedVolume === undefined, deletedVolume)
     }
   } finally {
     await cluster.stop()
@@ -83,43 +90,44 @@ export async function testProvisioner(
 }
 
 const UNKNOWN_PARAMETER = 'conformance-unknown-parameter'
-const NAME_DECIDES = 'the volume name, not the parameters, identifies the volume: the earlier one is returned'
+const NAME_IDENTIFIES_VOLUME = 'the volume name, not the parameters, identifies the volume: the earlier one is returned'
 
-/** As `provision` would receive them; classes that it would reject are omitted. */
-function otherClasses(
+/** Returns the parameters of other classes as `provision` receives them, without classes that are rejected earlier. */
+function readOtherParameters(
   { name, parameters: declared = {} }: AnyProvisionerPlugin,
-  given: Readonly<Record<string, string>> = {},
-  other: Readonly<Record<string, string>> | undefined,
+  parameters: Readonly<Record<string, string>> = {},
+  otherParameters: Readonly<Record<string, string>> | undefined,
 ): Readonly<Record<string, unknown>>[] {
-  const classes = other
-    ? [other]
+  const classes = otherParameters
+    ? [otherParameters]
     : Object.entries(declared as ParameterDeclarations).flatMap(([key, { values = [] }]) =>
-        values.filter((value) => value !== given[key]).map((value) => ({ ...given, [key]: value })),
+        values.filter((value) => value !== parameters[key]).map((value) => ({ ...parameters, [key]: value })),
       )
   return classes.flatMap((parameters) => {
-    const read = readParameters(declared, parameters, { className: 'another', provisioner: name })
-    if (read.is === 'read') return [read.values]
-    if (other) throw new Error(`otherParameters: ${read.because}`)
+    const result = readParameters(declared, parameters, { className: 'another', provisioner: name })
+    if (result.is === 'read') return [result.values]
+    if (otherParameters) throw new Error(`otherParameters: ${result.because}`)
     return []
   })
 }
 
-/** The outcome is unknown: the caller repeats the request. */
-const UNDECIDED = Symbol('undecided')
+/** Stands for a failure after which a volume may exist, so that the controller repeats the request. */
+const UNKNOWN_OUTCOME = Symbol('unknown outcome')
 
-async function madeBy(provisioning: Promise<ProvisionedVolume>): Promise<unknown> {
+/** Returns the source of the volume, UNKNOWN_OUTCOME or the message of another error. */
+async function readSource(provisioning: Promise<ProvisionedVolume>): Promise<unknown> {
   try {
     return (await provisioning)?.source
   } catch (error) {
-    // Every other failure claims that nothing exists, which is wrong here.
-    return MAY_EXIST.has(meaningOf(error)) ? UNDECIDED : thrownText(error)
+    // All other errors declare that no volume exists, which is false because an earlier request created it.
+    return MAY_EXIST.has(meaningOf(error)) ? UNKNOWN_OUTCOME : thrownText(error)
   }
 }
 
 const MAY_EXIST: ReadonlySet<Meaning> = new Set(['unfinished', 'noChange'])
 
-/** Binds the functions to the plugin; absent ones stay absent. */
-function bound(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
+/** Returns the plugin with its functions bound to it. */
+function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
   const { find, owns } = plugin
   return {
     ...plugin,
@@ -131,8 +139,8 @@ function bound(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {
   }
 }
 
-function rule(name: string, holds: boolean, got: unknown): void {
+function checkRule(name: string, holds: boolean, actual: unknown): void {
   if (holds) return
-  const shown = JSON.stringify(got, (_key, value) => (typeof value === 'bigint' ? `${value}n` : value))
-  throw new Error(`The provisioner breaks a rule: ${name}. Got ${shown}.`)
+  const actualText = JSON.stringify(actual, (_key, value) => (typeof value === 'bigint' ? `${value}n` : value))
+  throw new Error(`The provisioner breaks a rule: ${name}. Got ${actualText}.`)
 }

@@ -1,5 +1,4 @@
-// Runs a provisioner as a program: flags, the connection to the API server, and the process that hosts its controllers.
-// ../controllers/provisioning provisions one claim; ../runtime hosts the process.
+// Runs a provisioner as a program: parses flags, connects to the API server and hosts the provisioning controllers.
 import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { parseListen } from '../base/listen-address.ts'
@@ -11,20 +10,20 @@ import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import { createEventRecorder, type ProcessDeps, runOnHost, startHost, withRecorders } from '../runtime/index.ts'
 import { createLog } from '../runtime/log.ts'
 import { createStopSignal } from '../runtime/stop-signal.ts'
-import { helpText, type RunOptions, readSettings, type Settings } from './settings.ts'
+import { formatHelp, type RunOptions, readSettings, type Settings } from './settings.ts'
 
 /**
- * Runs until SIGINT or SIGTERM, and settles when the last volume in work is done or the stop timeout has passed.
- * Errors are printed on standard error and set the exit code: 2 for wrong flags, 1 for the rest.
+ * Runs until SIGINT or SIGTERM, and settles when all running calls have returned or the stop timeout has passed.
+ * Prints errors to standard error and sets the exit code: 2 for invalid flags, 1 for other errors.
  */
 export async function runProvisioner(plugin: AnyProvisionerPlugin, options: RunOptions = {}): Promise<void> {
   const { signal, dispose } = options.signal ? { signal: options.signal, dispose: () => {} } : createStopSignal()
   try {
     const settings = readSettings(options, options.args ?? process.argv.slice(2))
-    if ('help' in settings) process.stdout.write(helpText(plugin.name))
-    else if ((await operate(plugin, settings, options, signal)) === 'abandoned') {
+    if ('help' in settings) process.stdout.write(formatHelp(plugin.name))
+    else if ((await runOnServer(plugin, settings, options, signal)) === 'abandoned') {
       process.exitCode = 1
-      if (!options.signal) process.exit() // calls that ignore their signal would keep the process alive
+      if (!options.signal) process.exit() // calls that ignore their signal keep the process alive
     }
   } catch (error) {
     process.stderr.write(`${plugin.name}: ${error instanceof Error ? error.message : String(error)}\n`)
@@ -36,14 +35,14 @@ export async function runProvisioner(plugin: AnyProvisionerPlugin, options: RunO
 
 const STOP_TIMEOUT_MS = 30_000
 
-async function operate(
+async function runOnServer(
   plugin: AnyProvisionerPlugin,
   settings: Settings,
-  { log: ownLog, env = process.env }: RunOptions,
+  { log: customLog, env = process.env }: RunOptions,
   signal: AbortSignal,
 ): Promise<'stopped' | 'abandoned'> {
   const { name } = plugin
-  const log = ownLog ?? createLog(settings.logLevel ?? 'info')
+  const log = customLog ?? createLog(settings.logLevel ?? 'info')
   const deps: ProcessDeps = { clock: systemClock(), random: systemRandom(), log, signal, env }
   const provisioner = provisionerOf(plugin, { clock: deps.clock, callTimeoutMs: settings.timeoutMs || undefined })
   const server = await findServer(settings.kubeconfig, deps)

@@ -1,42 +1,44 @@
-// The settings of a provisioner process. Flags override options in code, which override the defaults. The flags are those of
-// the upstream external provisioners.
+// The settings of a provisioner process. Flags override options in code, and options override the defaults. The flags have
+// the names that upstream external provisioners use.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
 import { UsageError } from '../base/usage-error.ts'
 
-/** Most have a flag; see --help. */
+/** Options of a provisioner process. Most of them have a flag that overrides them; --help lists the flags. */
 export interface RunOptions {
-  /** Path of a kubeconfig. Default: $KUBECONFIG, else the cluster this process runs in. */
+  /** Path of the kubeconfig. Default: $KUBECONFIG, or the in-cluster configuration if it is not set. */
   readonly kubeconfig?: string
-  /** Elect a leader among several processes; only the leader works. Default: true. */
+  /** Whether the processes elect a leader, which alone provisions and deletes volumes. Default: true. */
   readonly leaderElection?: boolean
-  /** Namespace of the lease. Default: the one this process runs in, or the kubeconfig's. */
+  /** Namespace of the Lease. Default: the namespace of the pod or of the kubeconfig. */
   readonly leaderElectionNamespace?: string
-  /** `HOST:PORT` or `:PORT` for /metrics, /healthz and /readyz. Default: none. */
+  /** Address of /metrics, /healthz and /readyz, as `HOST:PORT` or `:PORT`. Default: they are not served. */
   readonly httpEndpoint?: string
-  /** Claims processed at once, and as many volumes. Default 100. */
+  /** Maximum number of claims processed concurrently, and of volumes. Default: 100. */
   readonly workerThreads?: number
-  /** First delay after a failure; doubles. Default 1 s. */
+  /** Delay after the first failure. It doubles with each further failure. Default: 1 s. */
   readonly retryIntervalStartMs?: number
-  /** Longest delay. Default 5 min. */
+  /** Maximum delay after failures. Default: 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** Timeout of `provision` and `delete`; then their signal fires. Default 10 min. */
+  /** Timeout of calls to `provision` and `delete`, after which their signal is aborted. Default: 10 min. */
   readonly timeoutMs?: number
-  /** How long a stop waits for running calls. Default 30 s. */
+  /** Maximum time to wait for running calls during a shutdown. Default: 30 s. */
   readonly stopTimeoutMs?: number
-  /** Prefix of volume names. Default `pvc`. */
+  /** Prefix of volume names. Default: `pvc`. */
   readonly volumeNamePrefix?: string
+  /** Minimum level of log messages. Default: `info`. */
   readonly logLevel?: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** Replaces the JSON log on standard error. */
+  /** Logger. Default: JSON on standard error. */
   readonly log?: ProvisionerLog
-  /** Stops it. Default: SIGTERM or SIGINT. */
+  /** Shuts the process down. Default: a signal that SIGTERM and SIGINT abort. */
   readonly signal?: AbortSignal
-  /** The command line, without the program. Default: the process's own. Give [] if you read flags of your own. */
+  /** Command-line arguments. Default: those of the process. Pass [] if the program parses its own flags. */
   readonly args?: readonly string[]
+  /** Environment variables. Default: those of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Fields first, then the message; pino fits. */
+/** A structured logger that takes fields and a message, such as pino. */
 export interface ProvisionerLog {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -48,105 +50,113 @@ export type Settings = Omit<RunOptions, 'args' | 'env' | 'signal' | 'log'>
 
 interface Flag {
   readonly setting: keyof Settings
-  readonly takes: 'text' | 'number' | 'duration' | 'switch' | 'level'
-  readonly doc: string
+  readonly type: 'string' | 'number' | 'duration' | 'boolean' | 'level'
+  readonly help: string
 }
 
 const FLAGS: Readonly<Record<string, Flag>> = {
   kubeconfig: {
     setting: 'kubeconfig',
-    takes: 'text',
-    doc: 'kubeconfig of the server (default $KUBECONFIG, else in-cluster)',
+    type: 'string',
+    help: 'path of the kubeconfig (default $KUBECONFIG, or the in-cluster configuration)',
   },
   'leader-election': {
     setting: 'leaderElection',
-    takes: 'switch',
-    doc: 'elect a leader; only the leader works (default true)',
+    type: 'boolean',
+    help: 'elect a leader, which alone provisions and deletes volumes (default true)',
   },
   'leader-election-namespace': {
     setting: 'leaderElectionNamespace',
-    takes: 'text',
-    doc: 'namespace of the Lease (default: that of this pod or the kubeconfig)',
+    type: 'string',
+    help: 'namespace of the Lease (default: the namespace of the pod or of the kubeconfig)',
   },
   'http-endpoint': {
     setting: 'httpEndpoint',
-    takes: 'text',
-    doc: 'HOST:PORT for /metrics, /healthz and /readyz (default none)',
+    type: 'string',
+    help: 'address of /metrics, /healthz and /readyz, as HOST:PORT (default: not served)',
   },
-  'worker-threads': { setting: 'workerThreads', takes: 'number', doc: 'claims processed at once (default 100)' },
+  'worker-threads': {
+    setting: 'workerThreads',
+    type: 'number',
+    help: 'maximum number of claims processed concurrently (default 100)',
+  },
   'retry-interval-start': {
     setting: 'retryIntervalStartMs',
-    takes: 'duration',
-    doc: 'first delay after a failure (default 1s)',
+    type: 'duration',
+    help: 'delay after the first failure (default 1s)',
   },
   'retry-interval-max': {
     setting: 'retryIntervalMaxMs',
-    takes: 'duration',
-    doc: 'longest delay after failures (default 5m)',
+    type: 'duration',
+    help: 'maximum delay after failures (default 5m)',
   },
-  timeout: { setting: 'timeoutMs', takes: 'duration', doc: 'timeout of one call of the provisioner (default 10m)' },
+  timeout: { setting: 'timeoutMs', type: 'duration', help: 'timeout of calls to the provisioner (default 10m)' },
   'stop-timeout': {
     setting: 'stopTimeoutMs',
-    takes: 'duration',
-    doc: 'how long a stop waits for running calls (default 30s)',
+    type: 'duration',
+    help: 'maximum time to wait for running calls during a shutdown (default 30s)',
   },
   'volume-name-prefix': {
     setting: 'volumeNamePrefix',
-    takes: 'text',
-    doc: 'prefix of volume names (default pvc)',
+    type: 'string',
+    help: 'prefix of volume names (default pvc)',
   },
-  'log-level': { setting: 'logLevel', takes: 'level', doc: 'debug, info, warn, error or silent (default info)' },
+  'log-level': {
+    setting: 'logLevel',
+    type: 'level',
+    help: 'minimum log level: debug, info, warn, error or silent (default info)',
+  },
 }
 
 export function readSettings(options: RunOptions, args: readonly string[]): Settings | { readonly help: true } {
-  const given = parseFlags(args)
-  if (given.help) return { help: true }
+  const flags = parseFlags(args)
+  if (flags.help) return { help: true }
   const settings: Record<string, unknown> = { ...options }
-  for (const [name, { setting, takes }] of Object.entries(FLAGS)) {
-    if (given[name] !== undefined) settings[setting] = valueFrom(name, takes, String(given[name]))
+  for (const [name, { setting, type }] of Object.entries(FLAGS)) {
+    if (flags[name] !== undefined) settings[setting] = parseValue(name, type, String(flags[name]))
   }
   return settings
 }
 
-export function helpText(provisioner: string): string {
-  const lines = Object.entries(FLAGS).map(([name, { doc }]) => `  --${name.padEnd(26)} ${doc}`)
-  return `The provisioner ${provisioner}.\n\nFlags:\n${lines.join('\n')}\n  --help                       print this\n`
+export function formatHelp(provisioner: string): string {
+  const lines = Object.entries(FLAGS).map(([name, { help }]) => `  --${name.padEnd(26)} ${help}`)
+  return `The provisioner ${provisioner}.\n\nFlags:\n${lines.join('\n')}\n  --help                       print this help\n`
 }
 
 function parseFlags(args: readonly string[]): Record<string, string | boolean | undefined> {
   const options = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, { type: 'string' as const }]))
   // A boolean flag without a value is true.
-  const spelled = args.map((arg) => (FLAGS[arg.replace(/^--/, '')]?.takes === 'switch' ? `${arg}=true` : arg))
+  const normalizedArgs = args.map((arg) => (FLAGS[arg.replace(/^--/, '')]?.type === 'boolean' ? `${arg}=true` : arg))
   try {
-    return parseArgs({ args: spelled, options: { ...options, help: { type: 'boolean' } }, strict: true }).values
+    return parseArgs({ args: normalizedArgs, options: { ...options, help: { type: 'boolean' } }, strict: true }).values
   } catch (error) {
     throw new UsageError(`${(error as Error).message.replace(/\.$/, '')}. --help lists the flags.`)
   }
 }
 
-const LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
 
-function valueFrom(name: string, takes: Flag['takes'], text: string): unknown {
-  const refuse = (expected: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expected}`)
-  switch (takes) {
-    case 'text':
-      if (text === '') throw refuse('a text that is not empty')
+function parseValue(name: string, type: Flag['type'], text: string): unknown {
+  const usageError = (expected: string) => new UsageError(`--${name} ${JSON.stringify(text)}: expected ${expected}`)
+  switch (type) {
+    case 'string':
+      if (text === '') throw usageError('a non-empty string')
       return text
     case 'number': {
       const value = Number(text)
-      if (!(Number.isInteger(value) && value > 0)) throw refuse('a whole number above 0')
+      if (!(Number.isInteger(value) && value > 0)) throw usageError('a positive integer')
       return value
     }
     case 'duration': {
       const ms = parseDuration(text)
-      if (!ms) throw refuse('a duration above 0, such as 500ms, 10s or 5m')
+      if (!ms) throw usageError('a positive duration, such as 500ms, 10s or 5m')
       return ms
     }
-    case 'switch':
-      if (text !== 'true' && text !== 'false') throw refuse('true or false')
+    case 'boolean':
+      if (text !== 'true' && text !== 'false') throw usageError('true or false')
       return text === 'true'
     case 'level':
-      if (!LEVELS.includes(text)) throw refuse(LEVELS.join(', '))
+      if (!LOG_LEVELS.includes(text)) throw usageError(`one of ${LOG_LEVELS.join(', ')}`)
       return text
   }
 }

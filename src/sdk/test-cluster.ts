@@ -1,5 +1,5 @@
-// An in-memory cluster for one provisioner, in this process: the real API server and the real provisioning controllers around
-// the plugin. Tests bind claims directly, which other controllers do in a cluster.
+// An in-memory cluster for the tests of a provisioner: the API server and the provisioning controllers run in this
+// process. The binder and the protection controllers do not run; the test cluster performs their writes itself.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -33,18 +33,19 @@ import { openMemoryStore } from '../store/memory.ts'
 import { PROVISIONER } from '../volumes/names.ts'
 
 export interface TestClusterOptions {
-  /** How long to wait for a volume to be provisioned or deleted. Default 30 s. */
+  /** Maximum time to wait until a volume is provisioned or deleted. Default: 30 s. */
   readonly timeoutMs?: number
 }
 
-/** The claim to create; absent fields have the usual defaults. */
+/** A claim to create, together with its class. */
 export interface TestClaim {
-  /** Default `1Gi`. */
+  /** Default: `1Gi`. */
   readonly size?: string
-  /** Of the class. */
+  /** Parameters of the class. */
   readonly parameters?: Readonly<Record<string, string>>
+  /** Mount options of the class. */
   readonly mountOptions?: readonly string[]
-  /** Default ReadWriteOnce. */
+  /** Default: ReadWriteOnce. */
   readonly accessModes?: readonly AccessMode[]
   readonly volumeMode?: VolumeMode
   readonly selector?: {
@@ -55,28 +56,28 @@ export interface TestClaim {
       readonly values?: readonly string[]
     }[]
   }
-  /** For a class that waits for the first pod: where that pod is. */
+  /** The node of the first consumer. If set, the class has volumeBindingMode WaitForFirstConsumer. */
   readonly selectedNode?: string
 }
 
 export interface TestVolume extends ExistingVolume {
-  /** The claim it was provisioned for. */
+  /** The claim for which the volume was provisioned. */
   readonly claim: { readonly namespace: string; readonly name: string }
   readonly mountOptions: readonly string[]
 }
 
 export interface TestCluster {
-  /** Creates a class and a claim, and waits for the volume. Rejects with the message of the claim's event. */
+  /** Creates a class and a claim, and waits for the volume. Rejects with the message of a warning about the claim. */
   provision(claim?: TestClaim): Promise<TestVolume>
-  /** Deletes the claim, and waits until the provisioner has deleted the volume. Rejects with the message of its event. */
+  /** Deletes the claim, and waits until the volume is deleted. Rejects with the message of a warning about the volume. */
   release(volume: TestVolume): Promise<void>
-  /** Stops the controllers and starts new ones, as after a restart of the process. */
+  /** Stops the controllers and starts new ones to simulate a restart of the process. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
 const TIMEOUT_MS = 30_000
-const LOOK_AGAIN_MS = 5
+const POLL_INTERVAL_MS = 5
 const RETRY_MS = 20
 const NAMESPACE = 'default'
 
@@ -97,13 +98,13 @@ export async function startTestCluster(
   })
   await createBuiltIns(server.objects)
   const client = inProcessClient(server.objects, SYSTEM_USER)
-  /** The last warning about each object, by its uid. */
+  /** The message of the last Warning event about each object, by uid. */
   const warnings = new Map<string, string>()
-  let process = startProcess()
-  let count = 0
+  let controllerProcess = startProcess()
+  let claimCount = 0
 
   function startProcess() {
-    const stop = new AbortController()
+    const abort = new AbortController()
     const caches = createCacheSet({ client, clock, random })
     const record = (_kind: unknown, { metadata }: Readonly<PersistentVolume>, { type, message }: EventDetails) => {
       if (type === 'Warning') warnings.set(metadata.uid ?? '', message)
@@ -114,10 +115,10 @@ export async function startTestCluster(
       options: { retryIntervalStartMs: RETRY_MS },
       events: { record },
     })
-    const running = controllers.run(stop.signal)
+    const running = controllers.run(abort.signal)
     return {
-      async end() {
-        stop.abort()
+      async stop() {
+        abort.abort()
         await running
         await caches.stop()
       },
@@ -125,7 +126,7 @@ export async function startTestCluster(
   }
 
   async function provision(request: TestClaim = {}): Promise<TestVolume> {
-    const name = `claim-${++count}`
+    const name = `claim-${++claimCount}`
     const { parameters, mountOptions, selectedNode } = request
     await client.create(storageClassKind, {
       metadata: { name },
@@ -134,25 +135,25 @@ export async function startTestCluster(
       ...(mountOptions ? { mountOptions: [...mountOptions] } : {}),
       volumeBindingMode: selectedNode ? 'WaitForFirstConsumer' : 'Immediate',
     })
-    const claim = await client.create(persistentVolumeClaimKind, claimOf(name, request, plugin.name))
+    const claim = await client.create(persistentVolumeClaimKind, buildClaim(name, request, plugin.name))
     const uid = claim.metadata.uid!
-    const volume = await until(`a volume for the claim "${name}"`, uid, () => volumeNamed(`pvc-${uid}`))
+    const volume = await pollUntil(`a volume for the claim "${name}"`, uid, () => findVolume(`pvc-${uid}`))
     const { mountOptions: options = [] } = volume.spec ?? {}
     return { ...existingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
   }
 
   async function release({ name, claim }: TestVolume): Promise<void> {
-    const bound = await volumeNamed(name)
-    if (!bound) throw new Error(`There is no volume "${name}" any more.`)
+    const volume = await findVolume(name)
+    if (!volume) throw new Error(`The volume "${name}" does not exist.`)
     await client.delete(persistentVolumeClaimKind, claim)
     await client.patch(persistentVolumeClaimKind, claim, { type: 'merge', body: { metadata: { finalizers: null } } })
     const status = { type: 'merge', body: { status: { phase: 'Released' } } } as const
     await client.patch(persistentVolumeKind, { name }, status, { subresource: 'status' })
-    await until(`the volume "${name}" to be deleted`, bound.metadata.uid!, async () => {
-      const left = await volumeNamed(name)
-      if (!left) return true
-      const { deletionTimestamp, finalizers = [] } = left.metadata
-      // The protection controller does not run here; the volume is not in use.
+    await pollUntil(`the volume "${name}" to be deleted`, volume.metadata.uid!, async () => {
+      const current = await findVolume(name)
+      if (!current) return true
+      const { deletionTimestamp, finalizers = [] } = current.metadata
+      // No protection controller runs that would remove its finalizer.
       if (deletionTimestamp && finalizers.join() === 'kubernetes.io/pv-protection') {
         await client.patch(persistentVolumeKind, { name }, { type: 'merge', body: { metadata: { finalizers: null } } })
       }
@@ -160,18 +161,18 @@ export async function startTestCluster(
     })
   }
 
-  const volumeNamed = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
+  const findVolume = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
     find(client, persistentVolumeKind, { name })
 
-  /** The result of `look`; a Warning event on the object ends the wait. */
-  async function until<T>(what: string, uid: string, look: () => Promise<T | undefined>): Promise<T> {
-    for (const startMs = clock.monotonicMs(); ; await clock.sleep(LOOK_AGAIN_MS)) {
-      const found = await look()
-      if (found !== undefined) return found
+  /** Polls `read` until it returns a result. Throws if a Warning event about the object is recorded. */
+  async function pollUntil<T>(goal: string, uid: string, read: () => Promise<T | undefined>): Promise<T> {
+    for (const startMs = clock.monotonicMs(); ; await clock.sleep(POLL_INTERVAL_MS)) {
+      const result = await read()
+      if (result !== undefined) return result
       const warning = warnings.get(uid)
       if (warning !== undefined) throw new Error(warning)
       if (clock.monotonicMs() - startMs > timeoutMs)
-        throw new Error(`Timed out after ${timeoutMs} ms waiting for ${what}.`)
+        throw new Error(`Timed out after ${timeoutMs} ms waiting for ${goal}.`)
     }
   }
 
@@ -179,17 +180,17 @@ export async function startTestCluster(
     provision,
     release,
     async restart() {
-      await process.end()
-      process = startProcess()
+      await controllerProcess.stop()
+      controllerProcess = startProcess()
     },
     async stop() {
-      await process.end()
+      await controllerProcess.stop()
       await store.close()
     },
   }
 }
 
-const claimOf = (name: string, request: TestClaim, provisioner: string): PersistentVolumeClaim => ({
+const buildClaim = (name: string, request: TestClaim, provisioner: string): PersistentVolumeClaim => ({
   metadata: {
     namespace: NAMESPACE,
     name,

@@ -1,4 +1,5 @@
-// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`. Needs no cluster.
+// The public API for tests of provisioners: `import { testProvisioner } from 'stowage/provisioner/testing'`. The tests
+// need no cluster.
 export { type ConformanceOptions, testProvisioner } from './conformance.ts'
 export {
   startTestCluster,

@@ -14,10 +14,10 @@ describe('attachment names', () => {
     // printf 'vol-1disks.example.comleft' | sha256sum
     expect(name).toBe('csi-68e5bb0f5e55135d657ffb968e7f332d62cabd21dc679e436a31764dbff73190')
     expect(isAttachmentName(name)).toBe(true)
-    expect(isAttachmentName('by-hand')).toBe(false)
+    expect(isAttachmentName('manual')).toBe(false)
   })
 
-  it('SYS-18 parses driver and handle back from the name of an attached volume', () => {
+  it('SYS-18 parses the driver and handle of an attached volume from its name', () => {
     const driver = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?$/)
     fc.assert(
       fc.property(driver, fc.string(), (name, handle) => {
@@ -30,7 +30,7 @@ describe('attachment names', () => {
     expect(parseAttachedVolumeName('kubernetes.io/aws-ebs/vol-1')).toBeUndefined()
   })
 
-  it('SYS-18 spells the finalizer as external-attacher does', () => {
+  it('SYS-18 derives the same finalizer as external-attacher', () => {
     expect(attacherFinalizerOf('disks.example.com')).toBe('external-attacher/disks-example-com')
     expect(attacherFinalizerOf('odd.')).toBe('external-attacher/odd-X')
   })

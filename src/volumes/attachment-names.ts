@@ -1,44 +1,44 @@
-// Names of VolumeAttachments and of attached volumes. Kubelets, schedulers and external attachers derive the same names
-// from the same input, so their spelling is part of the API.
+// Names, annotations, finalizers and taints for attaching volumes. Kubelets, schedulers and external attachers derive the
+// same names from the same input, so they are part of the API.
 import { createHash } from 'node:crypto'
 
 export interface VolumeOnNode {
   readonly driver: string
-  /** The volume_id of CSI. */
+  /** The CSI volume_id. */
   readonly handle: string
   readonly nodeName: string
 }
 
-/** The VolumeAttachment of a volume on a node. The name is deterministic, so creating it twice finds the first one. */
+/** Returns the name of the VolumeAttachment of a volume on a node. A repeated creation conflicts with the existing one. */
 export const attachmentNameOf = ({ driver, handle, nodeName }: VolumeOnNode): string =>
   `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
 
 export const isAttachmentName = (name: string): boolean => /^csi-[0-9a-f]{64}$/.test(name)
 
-/** A volume in the volumesInUse and volumesAttached of a node's status. */
+/** Returns the name of a volume in volumesInUse and volumesAttached of a node's status. */
 export const attachedVolumeNameOf = ({ driver, handle }: Pick<VolumeOnNode, 'driver' | 'handle'>): string =>
   `${CSI_VOLUME_PREFIX}${driver}^${handle}`
 
-/** The inverse of attachedVolumeNameOf; undefined for volumes of other plugins. */
+/** The inverse of attachedVolumeNameOf. Returns undefined for volumes of other plugins. */
 export function parseAttachedVolumeName(name: string): Pick<VolumeOnNode, 'driver' | 'handle'> | undefined {
-  const at = name.indexOf('^')
-  if (!name.startsWith(CSI_VOLUME_PREFIX) || at < 0) return undefined
-  return { driver: name.slice(CSI_VOLUME_PREFIX.length, at), handle: name.slice(at + 1) }
+  const separator = name.indexOf('^')
+  if (!name.startsWith(CSI_VOLUME_PREFIX) || separator < 0) return undefined
+  return { driver: name.slice(CSI_VOLUME_PREFIX.length, separator), handle: name.slice(separator + 1) }
 }
 
 const CSI_VOLUME_PREFIX = 'kubernetes.io/csi/'
 
-/** The value of the `volume_plugin` label of metrics. */
+/** Returns the value of the `volume_plugin` label of metrics. */
 export const pluginNameOf = (driver: string): string => `kubernetes.io/csi:${driver}`
 
-/** On attachments and volumes until the volume is known to be unpublished. */
+/** Returns the finalizer that attachments and volumes have until the volume is unpublished from the node. */
 export function attacherFinalizerOf(driver: string): string {
   const name = driver.replaceAll(/[^a-zA-Z0-9-]/g, '-')
   return `external-attacher/${name}${name.endsWith('-') ? 'X' : ''}`
 }
 
-/** On attachments: the driver's id of the node, for detaching after the CSINode was deleted. */
+/** Annotation of attachments with the driver's ID of the node, which is needed to detach after the CSINode is deleted. */
 export const NODE_ID_ANNOTATION = 'csi.alpha.kubernetes.io/node-id'
 
-/** Set by an operator who guarantees that nothing runs on the node any more. */
+/** Taint with which an operator guarantees that no workload runs on the node. */
 export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'

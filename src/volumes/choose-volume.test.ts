@@ -8,13 +8,17 @@ import { aClaim, aVolume, type ClaimSample, fakeVolumeCache, type VolumeSample }
 import { DELETION_REQUESTED_ANNOTATION } from './deletion-requested.ts'
 import { type Claim, requirementsOf, type Volume } from './matching.ts'
 
-function chosen(claim: ClaimSample, volumes: readonly VolumeSample[], options: ChooseOptions = {}): string | undefined {
+function chosenName(
+  claim: ClaimSample,
+  volumes: readonly VolumeSample[],
+  options: ChooseOptions = {},
+): string | undefined {
   const cache = fakeVolumeCache()
   const index = createVolumeIndex(cache.cache)
   index.follow(() => {})
   for (const volume of volumes) cache.put(aVolume(volume))
-  const one = aClaim(claim)
-  return chooseVolume(one, requirementsOf(one), index, options)?.metadata.name
+  const stored = aClaim(claim)
+  return chooseVolume(stored, requirementsOf(stored), index, options)?.metadata.name
 }
 
 const RWO = ['ReadWriteOnce']
@@ -33,72 +37,75 @@ describe('chooseVolume', () => {
       { name: 'snug-b', size: '12Gi' },
       { name: 'snug-a', size: '12Gi' },
     ]
-    expect(chosen({ size: '10Gi' }, volumes)).toBe('snug-a')
-    expect(chosen({ size: '13Gi' }, volumes)).toBe('roomy')
-    expect(chosen({ size: '101Gi' }, volumes)).toBeUndefined()
+    expect(chosenName({ size: '10Gi' }, volumes)).toBe('snug-a')
+    expect(chosenName({ size: '13Gi' }, volumes)).toBe('roomy')
+    expect(chosenName({ size: '101Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-5 chooses a volume being deleted only if it was already bound on its side', () => {
-    const deleted = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
-    expect(chosen({}, [{ name: 'half', ...deleted, phase: 'Bound' }])).toBe('half')
-    expect(chosen({}, [{ name: 'fresh', ...deleted, phase: 'Pending' }])).toBeUndefined()
-    expect(chosen({}, [{ name: 'reserved', ...deleted, claim: { name: 'c' }, phase: 'Bound' }])).toBeUndefined()
+  it('PROV-5 chooses a volume being deleted only if the volume is already bound to the claim', () => {
+    const beingDeleted = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(chosenName({}, [{ name: 'half-bound', ...beingDeleted, phase: 'Bound' }])).toBe('half-bound')
+    expect(chosenName({}, [{ name: 'pending', ...beingDeleted, phase: 'Pending' }])).toBeUndefined()
+    expect(
+      chosenName({}, [{ name: 'reserved', ...beingDeleted, claim: { name: 'c' }, phase: 'Bound' }]),
+    ).toBeUndefined()
   })
 
   it('PROV-4 never chooses a volume that is not Available, is being deleted or has another claimRef', () => {
-    for (const phase of ['Pending', 'Bound', 'Released', 'Failed', '']) expect(chosen({}, [{ phase }])).toBeUndefined()
-    expect(chosen({}, [{ metadata: { deletionTimestamp: 'now' } }])).toBeUndefined()
-    expect(chosen({}, [{ claim: { name: 'other' } }])).toBeUndefined()
+    for (const phase of ['Pending', 'Bound', 'Released', 'Failed', ''])
+      expect(chosenName({}, [{ phase }])).toBeUndefined()
+    expect(chosenName({}, [{ metadata: { deletionTimestamp: 'now' } }])).toBeUndefined()
+    expect(chosenName({}, [{ claim: { name: 'other' } }])).toBeUndefined()
   })
 
-  it('PROV-4 chooses the volume with the fewest access modes that include those requested', () => {
+  it('PROV-4 chooses the volume with the fewest access modes among those that include the requested modes', () => {
     const volumes = [
       { name: 'three', modes: [...RWO, ...ROX, ...RWX] },
       { name: 'two', modes: [...RWO, ...ROX], size: '5Gi' },
       { name: 'one', modes: RWO, size: '10Gi' },
     ]
-    expect(chosen({ modes: RWO }, volumes)).toBe('one')
-    expect(chosen({ modes: RWO }, volumes.slice(0, 2))).toBe('two')
-    expect(chosen({ modes: RWO }, volumes.slice(0, 1))).toBe('three')
-    expect(chosen({ modes: ROX }, volumes)).toBe('two')
-    expect(chosen({ modes: [...ROX, ...RWO] }, volumes)).toBe('two')
-    expect(chosen({ modes: ['ReadWriteOncePod'] }, volumes)).toBeUndefined()
+    expect(chosenName({ modes: RWO }, volumes)).toBe('one')
+    expect(chosenName({ modes: RWO }, volumes.slice(0, 2))).toBe('two')
+    expect(chosenName({ modes: RWO }, volumes.slice(0, 1))).toBe('three')
+    expect(chosenName({ modes: ROX }, volumes)).toBe('two')
+    expect(chosenName({ modes: [...ROX, ...RWO] }, volumes)).toBe('two')
+    expect(chosenName({ modes: ['ReadWriteOncePod'] }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 chooses the smaller of two volumes with equally many access modes', () => {
+  it('PROV-4 chooses the smaller of two volumes with the same number of access modes', () => {
     const volumes = [
       { name: 'a', modes: [...RWO, ...ROX], size: '5Gi' },
       { name: 'b', modes: [...RWO, ...RWX], size: '4Gi' },
     ]
-    expect(chosen({ modes: RWO }, volumes)).toBe('b')
+    expect(chosenName({ modes: RWO }, volumes)).toBe('b')
   })
 
-  it('PROV-4 never matches a claim with a class to a volume without one, or the reverse', () => {
+  it('PROV-4 never chooses a volume of another class, and treats an absent class as empty', () => {
     const volumes = [
       { name: 'classless', size: '1Gi' },
       { name: 'gold', size: '10Gi', className: 'gold' },
     ]
-    expect(chosen({ className: 'gold' }, volumes)).toBe('gold')
-    expect(chosen({ className: '' }, volumes)).toBe('classless')
-    expect(chosen({}, volumes)).toBe('classless')
-    expect(chosen({ size: '5Gi' }, volumes)).toBeUndefined()
+    expect(chosenName({ className: 'gold' }, volumes)).toBe('gold')
+    expect(chosenName({ className: '' }, volumes)).toBe('classless')
+    expect(chosenName({}, volumes)).toBe('classless')
+    expect(chosenName({ size: '5Gi' }, volumes)).toBeUndefined()
   })
 
   it('PROV-4 prefers a reserved volume, regardless of its class, labels and phase', () => {
-    const reserved = { name: 'mine', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
+    const reserved = { name: 'reserved', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
     const withSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
-    expect(chosen(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('mine')
-    expect(chosen({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('mine')
+    expect(chosenName(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('reserved')
+    expect(chosenName({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('reserved')
   })
 
   it('PROV-4 skips a reserved volume that is too small, lacks an access mode or has another volume mode', () => {
     const free = { name: 'free', size: '5Gi' }
-    const mine = { name: 'mine', claim: { name: 'c' } }
-    expect(chosen({ size: '2Gi' }, [mine, free])).toBe('free')
-    expect(chosen({}, [{ ...mine, modes: RWX }, free])).toBe('free')
-    expect(chosen({}, [{ ...mine, spec: { volumeMode: 'Block' } }, free])).toBe('free')
-    expect(chosen({}, [{ ...mine, metadata: { deletionTimestamp: 'now' } }, free])).toBe('free')
-    expect(chosen({}, [{ ...mine, claim: { name: 'c', uid: 'another' } }, free])).toBe('free')
+    const reserved = { name: 'reserved', claim: { name: 'c' } }
+    expect(chosenName({ size: '2Gi' }, [reserved, free])).toBe('free')
+    expect(chosenName({}, [{ ...reserved, modes: RWX }, free])).toBe('free')
+    expect(chosenName({}, [{ ...reserved, spec: { volumeMode: 'Block' } }, free])).toBe('free')
+    expect(chosenName({}, [{ ...reserved, metadata: { deletionTimestamp: 'now' } }, free])).toBe('free')
+    expect(chosenName({}, [{ ...reserved, claim: { name: 'c', uid: 'another' } }, free])).toBe('free')
   })
 
   it('PROV-5 prefers the reserved volume whose claimRef has the uid of the claim', () => {
@@ -106,72 +113,76 @@ describe('chooseVolume', () => {
       { name: 'a', claim: { name: 'c' } },
       { name: 'b', size: '9Gi', claim: { name: 'c', uid: 'uid-c' } },
     ]
-    expect(chosen({}, volumes)).toBe('b')
+    expect(chosenName({}, volumes)).toBe('b')
   })
 
-  it('VAC-4 requires equal attributes classes, also on a reserved volume; absent equals empty', () => {
+  it('VAC-4 never chooses a volume of another attributes class, and treats an absent class as empty', () => {
     const gold = { name: 'gold', spec: { volumeAttributesClassName: 'gold' } }
-    const wantsGold = { spec: { volumeAttributesClassName: 'gold' } }
-    expect(chosen(wantsGold, [{ name: 'plain' }, gold])).toBe('gold')
-    expect(chosen({}, [gold])).toBeUndefined()
-    expect(chosen({ spec: { volumeAttributesClassName: '' } }, [gold, { name: 'plain' }])).toBe('plain')
-    expect(chosen({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
+    const requestsGold = { spec: { volumeAttributesClassName: 'gold' } }
+    expect(chosenName(requestsGold, [{ name: 'plain' }, gold])).toBe('gold')
+    expect(chosenName({}, [gold])).toBeUndefined()
+    expect(chosenName({ spec: { volumeAttributesClassName: '' } }, [gold, { name: 'plain' }])).toBe('plain')
+    expect(chosenName({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
   })
 
   it('PROV-14 never chooses a volume whose deletion was requested, not even a reserved one', () => {
     const annotations = { [DELETION_REQUESTED_ANNOTATION]: '2026-01-01T00:00:00Z' }
-    expect(chosen({}, [{ annotations }])).toBeUndefined()
-    expect(chosen({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(chosenName({}, [{ annotations }])).toBeUndefined()
+    expect(chosenName({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(
-      chosen({}, [
+      chosenName({}, [
         { name: 'deleting', annotations },
         { name: 'free', size: '100Gi' },
       ]),
     ).toBe('free')
   })
 
-  it('VAC-12 chooses a volume provisioned for the claim without attributes, but not one merely reserved', () => {
-    const wantsGold = { spec: { volumeAttributesClassName: 'gold' } }
+  it('VAC-12 ignores an absent attributes class only on a volume that was provisioned for the claim', () => {
+    const requestsGold = { spec: { volumeAttributesClassName: 'gold' } }
     const annotations = { 'pv.kubernetes.io/provisioned-by': 'd.example.com' }
     const provisioned = { annotations, claim: { name: 'c', uid: 'uid-c' } }
-    expect(chosen(wantsGold, [provisioned])).toBe('pv')
-    expect(chosen(wantsGold, [{ ...provisioned, claim: { name: 'c' } }])).toBeUndefined()
-    expect(chosen(wantsGold, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
-    expect(chosen(wantsGold, [{ ...provisioned, spec: { volumeAttributesClassName: 'silver' } }])).toBeUndefined()
+    expect(chosenName(requestsGold, [provisioned])).toBe('pv')
+    expect(chosenName(requestsGold, [{ ...provisioned, claim: { name: 'c' } }])).toBeUndefined()
+    expect(chosenName(requestsGold, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(
+      chosenName(requestsGold, [{ ...provisioned, spec: { volumeAttributesClassName: 'silver' } }]),
+    ).toBeUndefined()
   })
 
   it('PROV-4 treats an absent volume mode as Filesystem', () => {
-    expect(chosen({ spec: { volumeMode: 'Filesystem' } }, [{}])).toBe('pv')
-    expect(chosen({}, [{ spec: { volumeMode: 'Block' } }])).toBeUndefined()
-    expect(chosen({ spec: { volumeMode: 'Block' } }, [{ spec: { volumeMode: 'Block' } }])).toBe('pv')
+    expect(chosenName({ spec: { volumeMode: 'Filesystem' } }, [{}])).toBe('pv')
+    expect(chosenName({}, [{ spec: { volumeMode: 'Block' } }])).toBeUndefined()
+    expect(chosenName({ spec: { volumeMode: 'Block' } }, [{ spec: { volumeMode: 'Block' } }])).toBe('pv')
   })
 
   it('PROV-4 compares sizes beyond 2^53 exactly', () => {
-    expect(chosen({ size: '800E' }, [{ size: '800E' }])).toBe('pv')
-    expect(chosen({ size: '950E' }, [{ size: '800E' }])).toBeUndefined()
-    expect(chosen({ size: '9007199254740993' }, [{ size: '9007199254740992' }])).toBeUndefined()
+    expect(chosenName({ size: '800E' }, [{ size: '800E' }])).toBe('pv')
+    expect(chosenName({ size: '950E' }, [{ size: '800E' }])).toBeUndefined()
+    expect(chosenName({ size: '9007199254740993' }, [{ size: '9007199254740992' }])).toBeUndefined()
   })
 
   it('PROV-4 chooses only a reserved volume for a claim that waits for a pod', () => {
-    expect(chosen({}, [{ name: 'free' }], { isDelayed: true })).toBeUndefined()
-    expect(chosen({}, [{ name: 'free' }, { name: 'mine', claim: { name: 'c' } }], { isDelayed: true })).toBe('mine')
+    expect(chosenName({}, [{ name: 'free' }], { isDelayed: true })).toBeUndefined()
+    expect(chosenName({}, [{ name: 'free' }, { name: 'reserved', claim: { name: 'c' } }], { isDelayed: true })).toBe(
+      'reserved',
+    )
   })
 
-  it('PROV-4 chooses only volumes that the node can reach, and none if it cannot reach a reserved one', () => {
+  it('PROV-4 chooses only volumes that the node can reach, and none if it cannot reach the reserved volume', () => {
     const node = { name: 'n', labels: { zone: 'a' } }
     const volumes = [
       { name: 'far', spec: inZone('b') },
       { name: 'near', size: '2Gi', spec: inZone('a') },
     ]
-    expect(chosen({}, volumes, { node, isDelayed: true })).toBe('near')
-    const mine = { name: 'mine', claim: { name: 'c' }, spec: { ...inZone('b') } }
-    expect(chosen({}, [...volumes, mine], { node })).toBeUndefined()
+    expect(chosenName({}, volumes, { node, isDelayed: true })).toBe('near')
+    const reserved = { name: 'reserved', claim: { name: 'c' }, spec: { ...inZone('b') } }
+    expect(chosenName({}, [...volumes, reserved], { node })).toBeUndefined()
   })
 
   it('PROV-4 skips excluded volumes', () => {
     const volumes = [{ name: 'small' }, { name: 'large', size: '2Gi' }]
     const node = { name: 'n', labels: {} }
-    expect(chosen({}, volumes, { node, excluded: new Set(['small']) })).toBe('large')
+    expect(chosenName({}, volumes, { node, excluded: new Set(['small']) })).toBe('large')
   })
 
   const zones = fc.constantFrom('a', 'b')
@@ -181,7 +192,7 @@ describe('chooseVolume', () => {
   const classes = fc.constantFrom(undefined, '', 'gold')
   const volumeMode = fc.constantFrom(undefined, 'Filesystem', 'Block')
   const attributes = fc.constantFrom(undefined, 'fast')
-  const optional = (parts: object) =>
+  const omitUndefined = (parts: object) =>
     Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined))
   const volumeSamples = fc.array(
     fc
@@ -202,16 +213,16 @@ describe('chooseVolume', () => {
           { name: 'c', uid: 'old' },
           { name: 'd' },
         ),
-        isGoing: fc.constantFrom(false, false, false, true),
+        isBeingDeleted: fc.constantFrom(false, false, false, true),
       })
-      .map(({ volumeMode, attributes, zone, isGoing, claim, className, ...rest }) => ({
-        ...rest,
-        ...optional({ claim, className }),
+      .map(({ volumeMode, attributes, zone, isBeingDeleted, claim, className, ...otherFields }) => ({
+        ...otherFields,
+        ...omitUndefined({ claim, className }),
         spec: {
-          ...optional({ volumeMode, volumeAttributesClassName: attributes }),
+          ...omitUndefined({ volumeMode, volumeAttributesClassName: attributes }),
           ...(zone ? inZone(zone) : {}),
         },
-        metadata: isGoing ? { deletionTimestamp: 'now' } : {},
+        metadata: isBeingDeleted ? { deletionTimestamp: 'now' } : {},
       })),
     { maxLength: 12 },
   )
@@ -224,10 +235,10 @@ describe('chooseVolume', () => {
       attributes,
       selector: fc.constantFrom(undefined, { matchLabels: { tier: 'x' } }),
     })
-    .map(({ volumeMode, attributes, selector, className, ...rest }) => ({
-      ...rest,
-      ...optional({ className }),
-      spec: optional({ volumeMode, volumeAttributesClassName: attributes, selector }),
+    .map(({ volumeMode, attributes, selector, className, ...otherFields }) => ({
+      ...otherFields,
+      ...omitUndefined({ className }),
+      spec: omitUndefined({ volumeMode, volumeAttributesClassName: attributes, selector }),
     }))
 
   it('PROV-4 chooses the same volume as a scan of all volumes', () => {
@@ -239,12 +250,12 @@ describe('chooseVolume', () => {
         fc.option(zones, { nil: undefined }),
         fc.subarray(['v0', 'v1', 'v2']),
         (claim, samples, isDelayed, zone, excludedNames) => {
-          const volumes = samples.map((sample, at) => ({ ...sample, name: `v${at}` }) as VolumeSample)
+          const volumes = samples.map((sample, index) => ({ ...sample, name: `v${index}` }) as VolumeSample)
           const excluded = new Set(excludedNames)
           const node = zone === undefined ? undefined : { name: 'n', labels: { zone } }
           const options = { isDelayed, excluded, ...(node ? { node } : {}) }
-          const expected = chosenByScan(aClaim(claim as ClaimSample), volumes.map(aVolume), options)
-          expect(chosen(claim as ClaimSample, volumes, options)).toBe(expected)
+          const expected = chooseByScan(aClaim(claim as ClaimSample), volumes.map(aVolume), options)
+          expect(chosenName(claim as ClaimSample, volumes, options)).toBe(expected)
         },
       ),
       { numRuns: 500 },
@@ -252,38 +263,38 @@ describe('chooseVolume', () => {
   })
 })
 
-/** The same rule as a plain scan that shares no code with chooseVolume. */
-function chosenByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
-  const wanted = claim.spec!
-  const fits = ({ metadata, spec = {} }: Volume): boolean =>
+/** Implements the same rules as a scan of all volumes that shares no code with chooseVolume. */
+function chooseByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
+  const claimSpec = claim.spec!
+  const meetsSpec = ({ metadata, spec = {} }: Volume): boolean =>
     !excluded?.has(metadata.name!) &&
     !metadata.deletionTimestamp &&
-    compareQuantities(spec.capacity!.storage!, wanted.resources!.requests!.storage!) >= 0 &&
-    wanted.accessModes!.every((mode) => spec.accessModes!.includes(mode)) &&
-    (spec.volumeMode ?? 'Filesystem') === (wanted.volumeMode ?? 'Filesystem') &&
-    (spec.volumeAttributesClassName ?? '') === (wanted.volumeAttributesClassName ?? '')
-  const reaches = ({ spec }: Volume): boolean => {
+    compareQuantities(spec.capacity!.storage!, claimSpec.resources!.requests!.storage!) >= 0 &&
+    claimSpec.accessModes!.every((mode) => spec.accessModes!.includes(mode)) &&
+    (spec.volumeMode ?? 'Filesystem') === (claimSpec.volumeMode ?? 'Filesystem') &&
+    (spec.volumeAttributesClassName ?? '') === (claimSpec.volumeAttributesClassName ?? '')
+  const isReachable = ({ spec }: Volume): boolean => {
     const zone = spec?.nodeAffinity?.required?.nodeSelectorTerms[0]?.matchExpressions?.[0]?.values?.[0]
     return !node || zone === undefined || node.labels.zone === zone
   }
-  const order = (a: Volume, b: Volume) =>
+  const compareFit = (a: Volume, b: Volume) =>
     a.spec!.accessModes!.length - b.spec!.accessModes!.length ||
     compareQuantities(a.spec!.capacity!.storage!, b.spec!.capacity!.storage!) ||
     (a.metadata.name! < b.metadata.name! ? -1 : 1)
-  const mine = volumes.filter(({ spec }) => spec?.claimRef?.name === 'c' && !spec.claimRef.uid).filter(fits)
-  if (mine.length > 0) {
-    const [first] = mine.sort(order)
-    return reaches(first!) ? first!.metadata.name : undefined
+  const reserved = volumes.filter(({ spec }) => spec?.claimRef?.name === 'c' && !spec.claimRef.uid).filter(meetsSpec)
+  if (reserved.length > 0) {
+    const [first] = reserved.sort(compareFit)
+    return isReachable(first!) ? first!.metadata.name : undefined
   }
   if (isDelayed && !node) return undefined
   const free = volumes.filter(
     (volume) =>
-      fits(volume) &&
-      reaches(volume) &&
+      meetsSpec(volume) &&
+      isReachable(volume) &&
       volume.status?.phase === 'Available' &&
       !volume.spec?.claimRef &&
-      (volume.spec?.storageClassName ?? '') === (wanted.storageClassName ?? '') &&
-      (!wanted.selector || matchesLabels(labelSelectorFromObject(wanted.selector), volume.metadata.labels)),
+      (volume.spec?.storageClassName ?? '') === (claimSpec.storageClassName ?? '') &&
+      (!claimSpec.selector || matchesLabels(labelSelectorFromObject(claimSpec.selector), volume.metadata.labels)),
   )
-  return free.sort(order)[0]?.metadata.name
+  return free.sort(compareFit)[0]?.metadata.name
 }

@@ -1,8 +1,7 @@
-// Chooses the volume that a claim binds to: one that is reserved for it, else the free volume with the fewest access
-// modes beyond those requested, then the smallest, then the first by name. The binder passes no node; the scheduler
-// passes one node at a time and excludes volumes it has assigned to other claims of the same pod.
-// Pure. Candidates come from controllers/binding/volume-index.ts or the scheduler's own index; controllers/binding/
-// bind-claim.ts writes the binding.
+// Chooses the volume that a claim binds to: a volume that is reserved for the claim, or the free volume with the fewest
+// access modes, then the smallest size, then the first name. Pure.
+// The binder passes no node. The scheduler passes one node at a time and excludes the volumes that it has assigned to
+// other claims of the same pod.
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import { matchesLabels } from '../api/selectors.ts'
@@ -19,22 +18,22 @@ import {
 import { PROVISIONED_BY } from './names.ts'
 import { isReachableFrom, type NodeIdentity } from './node-affinity.ts'
 
-/** Volumes, indexed so that a choice examines few of them. */
+/** An index of volumes that limits the number of volumes to examine. */
 export interface VolumeCandidates {
-  /** All volumes whose claimRef names this claim. */
+  /** Returns all volumes whose claimRef has the namespace and name of this claim. */
   reservedFor(claimKey: string): readonly Volume[]
-  /** Free volumes that are large enough and equal in all matched fields, grouped by access modes. */
+  /** Returns the free volumes that are large enough and equal in all matched fields, grouped by access modes. */
   groups(requirements: ClaimRequirements): Iterable<CandidateGroup>
 }
 
 export interface CandidateGroup {
   readonly modes: number
-  /** By size, then name. */
+  /** The candidates in order of size, then name. */
   readonly candidates: Iterable<VolumeCandidate>
 }
 
 export interface ChooseOptions {
-  /** The class is WaitForFirstConsumer: without a node, only a reserved volume is chosen. */
+  /** Whether the class is WaitForFirstConsumer. Without a node, only a reserved volume is then chosen. */
   readonly isDelayed?: boolean
   readonly node?: NodeIdentity
   /** Names of volumes that are assigned to other claims. */
@@ -55,11 +54,11 @@ export function chooseVolume(
     .filter((candidate) => mismatchReason(candidate, requirements, { isReserved: true }) === undefined)
     .sort(byReservation)[0]
   if (reserved) {
-    // The claim's data may be on it, so a free volume elsewhere is no substitute for a node that cannot reach it.
+    // The reserved volume may contain the claim's data, so a free volume that the node can reach cannot replace it.
     return node && !isReachableFrom(reserved.volume, node) ? undefined : reserved.volume
   }
   if (isDelayed && !node) return undefined
-  return bestFree(requirements, candidates, options)?.volume
+  return findBestFreeVolume(requirements, candidates, options)?.volume
 }
 
 export const STORAGE_BEING_DELETED = 'its storage is being deleted'
@@ -70,8 +69,8 @@ export const satisfies = (candidate: VolumeCandidate, requirements: ClaimRequire
   (!requirements.selector || matchesLabels(requirements.selector, candidate.volume.metadata.labels))
 
 /**
- * Why a volume cannot be bound to the claim, as events say it. The selector is not checked: a user who names the volume
- * need not select it too. The class of a reserved volume may differ.
+ * Returns the reason why a volume cannot be bound to the claim, as it appears in events. Does not check the selector,
+ * because a user may name a volume that the selector does not match. The class of a reserved volume may differ.
  */
 export function mismatchReason(
   candidate: VolumeCandidate,
@@ -95,16 +94,16 @@ export function mismatchReason(
   return undefined
 }
 
-/** Bound on the volume's side before it was deleted. Its protection finalizer keeps it until the claim's side is bound. */
+/** Whether the volume was bound to the claim before it was deleted. Its protection finalizer keeps it while it is bound. */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
-/** Provisioned for this claim without an attributes class: it is bound first, and modified to the class afterwards. */
+/** Whether the volume was provisioned for the claim without an attributes class. It is modified after the binding. */
 const isProvisionedWithoutAttributes = ({ attributesClass, volume }: VolumeCandidate): boolean =>
   attributesClass === '' &&
   volume.spec?.claimRef?.uid !== undefined &&
   annotationOf(volume, PROVISIONED_BY) !== undefined
 
-function bestFree(
+function findBestFreeVolume(
   requirements: ClaimRequirements,
   candidates: VolumeCandidates,
   { node, excluded }: ChooseOptions,
@@ -112,7 +111,7 @@ function bestFree(
   let best: VolumeCandidate | undefined
   for (const group of candidates.groups(requirements)) {
     for (const candidate of group.candidates) {
-      if (best && byFit(best, candidate) < 0) break // the rest of this group is larger
+      if (best && byFit(best, candidate) < 0) break // the remaining candidates of this group are larger
       if (excluded?.has(candidate.volume.metadata.name) || !satisfies(candidate, requirements)) continue
       if (node && !isReachableFrom(candidate.volume, node)) continue
       best = candidate
@@ -122,13 +121,14 @@ function bestFree(
   return best
 }
 
-/** A claimRef with the claim's uid comes before one with only its name: that binding has already started. */
+/** Sorts volumes whose claimRef has the claim's uid first, because their binding has already started. */
 const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 
 const byFit = (a: VolumeCandidate, b: VolumeCandidate): number =>
   countModes(a.modes) - countModes(b.modes) || bySize(a, b)
 
+/** Compares by size, then name. */
 export function bySize(a: VolumeCandidate, b: VolumeCandidate): number {
   if (a.size !== b.size) return a.size < b.size ? -1 : 1
   const [first, second] = [a.volume.metadata.name, b.volume.metadata.name]

@@ -1,4 +1,4 @@
-// Claims and volumes for tests, built from the fields that matter to a test, and a fake cache of volumes.
+// Builders of claims and volumes for tests, and a fake cache of volumes.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import type { Cache, CacheHandlers } from '../runtime/cache.ts'
@@ -44,7 +44,7 @@ export interface VolumeSample {
   readonly size?: string
   readonly modes?: readonly string[]
   readonly className?: string
-  /** Its claimRef; `{ name }` reserves the volume. */
+  /** The claimRef of the volume. Without a uid, it reserves the volume. */
   readonly claim?: { readonly name: string; readonly uid?: string }
   readonly phase?: string
   readonly labels?: Readonly<Record<string, string>>
@@ -76,17 +76,17 @@ export const aVolume = (sample: VolumeSample = {}): Volume => {
   } as unknown as Volume
 }
 
-/** The part of a cache that the volume index uses, filled by the test. */
+/** Implements the part of a cache that the volume index uses. Tests call put and remove. */
 export function fakeVolumeCache() {
   const volumes = new ObjectSet<Stored<PersistentVolume>>()
-  const handlers = new Set<CacheHandlers<PersistentVolume>>()
+  const subscribers = new Set<CacheHandlers<PersistentVolume>>()
   const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {
     get: (name) => volumes.get(String(name)),
     addIndex: (name, keysOf) => volumes.addIndex(name, keysOf),
     byIndex: (name, key) => volumes.byIndex(name, key),
-    subscribe(own) {
-      handlers.add(own)
-      return () => void handlers.delete(own)
+    subscribe(subscriber) {
+      subscribers.add(subscriber)
+      return () => void subscribers.delete(subscriber)
     },
   }
   return {
@@ -94,17 +94,17 @@ export function fakeVolumeCache() {
     put(object: Volume): void {
       const volume = object as Stored<Volume>
       const { name } = volume.metadata
-      const old = volumes.get(name)
+      const previous = volumes.get(name)
       volumes.put(name, volume)
-      for (const own of handlers) {
-        if (old) own.updated?.(volume, old)
-        else own.added?.(volume)
+      for (const subscriber of subscribers) {
+        if (previous) subscriber.updated?.(volume, previous)
+        else subscriber.added?.(volume)
       }
     },
     remove(name: string): void {
-      const old = volumes.get(name)
+      const previous = volumes.get(name)
       volumes.delete(name)
-      if (old) for (const own of handlers) own.deleted?.(old)
+      if (previous) for (const subscriber of subscribers) subscriber.deleted?.(previous)
     },
     all: () => [...volumes.values()],
   }

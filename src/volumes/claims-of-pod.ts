@@ -1,4 +1,4 @@
-// The claims that a pod uses, as `namespace/name`, including those created from its ephemeral volumes.
+// Returns the keys (`NAMESPACE/NAME`) of the claims that a pod uses, including the claims of its ephemeral volumes.
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 
 export function claimsOfPod({ metadata, spec }: Readonly<Pod>): string[] {

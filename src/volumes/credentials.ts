@@ -1,7 +1,7 @@
 // Reads the credentials for CSI calls from the Secret that a volume or a class names. They are read for each call and
 // never cached. Error messages name the Secret and never contain a value.
-// Resolving the secret templates of a class: controllers/provisioning/csi/secret-reference.ts. Removing credentials from
-// messages of drivers: csi/redact-credentials.ts.
+// controllers/provisioning/csi/secret-reference.ts resolves the secret templates of a class; csi/redact-credentials.ts
+// removes credentials from messages of drivers.
 import { secretKind } from '../api/kinds/secret/secret.ts'
 import { ApiError, isForbidden, isNotFound } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
@@ -15,7 +15,7 @@ export interface SecretRef {
 
 export class UnreadableSecretError extends Error {
   override readonly name = 'UnreadableSecretError'
-  /** The API server failed, so the Secret may exist. False when it does not exist, is forbidden or is not text. */
+  /** Whether the API server failed, so that a retry may succeed. False if the Secret is missing, forbidden or not text. */
   readonly isTransient: boolean
 
   constructor(message: string, { isTransient }: { isTransient: boolean }) {
@@ -24,7 +24,7 @@ export class UnreadableSecretError extends Error {
   }
 }
 
-/** Throws UnreadableSecretError. */
+/** Throws UnreadableSecretError if the Secret cannot be read or a value is not UTF-8 text. */
 export async function readCredentials(client: Client, ref: SecretRef, signal: AbortSignal): Promise<Credentials> {
   const { namespace, name } = ref
   let data: Readonly<Record<string, string>>

@@ -1,9 +1,9 @@
-// Intent before effect, for deleting a volume: a provisioner annotates the PV before it requests the deletion of its
-// storage. From then on the storage may be deleted, so no claim binds to the PV, even if its claimRef or policy changes.
+// The annotation that a provisioner sets on a PersistentVolume before it requests the deletion of the storage. From then on
+// the storage may be deleted, so no claim binds to the volume, even if its claimRef or reclaim policy changes.
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
-/** On volumes, with the time. An operator who has verified that the storage exists, and keeps it, removes it. */
+/** Its value is the time of the request. To keep the volume, an operator verifies that the storage exists and removes it. */
 export const DELETION_REQUESTED_ANNOTATION = 'provisioning.stowage.dev/deletion-asked'
 
 export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>

@@ -1,6 +1,5 @@
-// A claim and a volume, each reduced to what matching compares: claim requirements and volume candidates. Sizes are
-// exact, and access modes are bit sets, so that "has all requested modes" is one comparison.
-// The choice among candidates is choose-volume.ts.
+// Extracts the fields that matching compares: the requirements of a claim and the candidate of a volume. Sizes are exact,
+// and access modes are bit sets, which are fast to compare. choose-volume.ts chooses among the candidates.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
@@ -12,10 +11,10 @@ import { keyOfObject, type ObjectKey } from '../client/index.ts'
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 export type Volume = Readonly<Stored<PersistentVolume>>
 
-/** The fields in which claim and volume must be equal. */
+/** The fields that must be equal in a claim and its volume. */
 export interface MatchedFields {
   readonly className: string
-  /** Empty without an attributes class. */
+  /** Empty if there is no attributes class. */
   readonly attributesClass: string
   readonly volumeMode: string
 }
@@ -38,7 +37,7 @@ export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimReq
   ...matchedFields(claimClassName(claim) ?? '', claim.spec),
   claimKey: keyOfObject(claim),
   size: sizeOf(claim.spec?.resources?.requests),
-  modes: accessModes(claim.spec?.accessModes),
+  modes: accessModeBits(claim.spec?.accessModes),
   selector: claim.spec?.selector ? labelSelectorFromObject(claim.spec.selector) : undefined,
 })
 
@@ -46,7 +45,7 @@ export const candidateOf = (volume: Volume): VolumeCandidate => ({
   ...matchedFields(volumeClassName(volume), volume.spec),
   volume,
   size: sizeOf(volume.spec?.capacity),
-  modes: accessModes(volume.spec?.accessModes),
+  modes: accessModeBits(volume.spec?.accessModes),
 })
 
 const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): MatchedFields => ({
@@ -55,7 +54,7 @@ const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] =
   volumeMode: spec.volumeMode ?? 'Filesystem',
 })
 
-/** Equal for a claim and a volume whose matched fields are equal; indexes group by it. */
+/** Returns a key for indexes, which is equal for a claim and a volume whose matched fields are equal. */
 export const matchKey = ({ className, attributesClass, volumeMode }: MatchedFields): string =>
   `${className} ${attributesClass} ${volumeMode}`
 
@@ -69,27 +68,27 @@ export function isReservedFor(
   return !reference.uid || reference.uid === metadata.uid
 }
 
-/** The claim that the volume is bound to or reserved for. */
+/** Returns the key of the claim that the volume is bound to or reserved for. */
 export const claimKeyOf = ({ spec }: Readonly<PersistentVolume>): ObjectKey | undefined =>
   spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : undefined
 
-/** A bit set. */
+/** A bit set of access modes. */
 export type AccessModes = number
 
-const BITS: Readonly<Record<string, number>> = {
+const ACCESS_MODE_BITS: Readonly<Record<string, number>> = {
   ReadWriteOnce: 1,
   ReadOnlyMany: 2,
   ReadWriteMany: 4,
   ReadWriteOncePod: 8,
 }
 
-const accessModes = (modes: readonly string[] = []): AccessModes =>
-  modes.reduce((all, mode) => all | (BITS[mode] ?? 0), 0)
+const accessModeBits = (modes: readonly string[] = []): AccessModes =>
+  modes.reduce((bits, mode) => bits | (ACCESS_MODE_BITS[mode] ?? 0), 0)
 
-export const includesModes = (modes: AccessModes, wanted: AccessModes): boolean => (modes & wanted) === wanted
+export const includesModes = (modes: AccessModes, requested: AccessModes): boolean => (modes & requested) === requested
 
 export const countModes = (modes: AccessModes): number =>
   (modes & 1) + ((modes >> 1) & 1) + ((modes >> 2) & 1) + ((modes >> 3) & 1)
 
-const sizeOf = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
-  parseQuantity(amounts?.storage ?? '0').nanos
+const sizeOf = (quantities: Readonly<Record<string, string>> | undefined): bigint =>
+  parseQuantity(quantities?.storage ?? '0').nanos

@@ -3,49 +3,49 @@ import { aVolume } from './claims-and-volumes.fixture.ts'
 import { isReachableFrom } from './node-affinity.ts'
 
 const NODE = { name: 'n1', labels: { zone: 'a', cores: '8', empty: '' } }
-const reaches = (...nodeSelectorTerms: object[]) =>
+const isReachable = (...nodeSelectorTerms: object[]) =>
   isReachableFrom(aVolume({ spec: { nodeAffinity: { required: { nodeSelectorTerms } } } }), NODE)
-const label = (key: string, operator: string, ...values: string[]) => ({
+const aTerm = (key: string, operator: string, ...values: string[]) => ({
   matchExpressions: [{ key, operator, ...(values.length > 0 ? { values } : {}) }],
 })
 
-describe('node affinity of volumes', () => {
-  it('PROV-4 reaches a volume without affinity from every node', () => {
+describe('isReachableFrom', () => {
+  it('PROV-4 returns true for a volume without node affinity', () => {
     expect(isReachableFrom(aVolume(), NODE)).toBe(true)
     expect(isReachableFrom(aVolume({ spec: { nodeAffinity: {} } }), NODE)).toBe(true)
   })
 
-  it('PROV-4 needs one matching term with all its requirements; an empty term matches no node', () => {
-    expect(reaches(label('zone', 'In', 'b'), label('zone', 'In', 'a'))).toBe(true)
-    expect(reaches(label('zone', 'In', 'b'), label('zone', 'In', 'c'))).toBe(false)
-    const both = [...label('zone', 'In', 'a').matchExpressions, ...label('cores', 'In', '4').matchExpressions]
-    expect(reaches({ matchExpressions: both })).toBe(false)
-    expect(reaches({})).toBe(false)
-    expect(reaches()).toBe(false)
+  it('PROV-4 requires a term of which all requirements match, and matches no node with an empty term', () => {
+    expect(isReachable(aTerm('zone', 'In', 'b'), aTerm('zone', 'In', 'a'))).toBe(true)
+    expect(isReachable(aTerm('zone', 'In', 'b'), aTerm('zone', 'In', 'c'))).toBe(false)
+    const expressions = [...aTerm('zone', 'In', 'a').matchExpressions, ...aTerm('cores', 'In', '4').matchExpressions]
+    expect(isReachable({ matchExpressions: expressions })).toBe(false)
+    expect(isReachable({})).toBe(false)
+    expect(isReachable()).toBe(false)
   })
 
   const CASES: [boolean, object][] = [
-    [true, label('zone', 'In', 'x', 'a')],
-    [false, label('none', 'In', '')],
-    [true, label('empty', 'In', '')],
-    [false, label('zone', 'NotIn', 'a')],
-    [true, label('none', 'NotIn', 'a')],
-    [true, label('zone', 'Exists')],
-    [false, label('none', 'Exists')],
-    [false, label('zone', 'DoesNotExist')],
-    [true, label('toString', 'DoesNotExist')],
-    [true, label('cores', 'Gt', '7')],
-    [false, label('cores', 'Gt', '8')],
-    [true, label('cores', 'Lt', '16')],
-    [false, label('zone', 'Lt', '16')],
-    [false, label('none', 'Gt', '0')],
+    [true, aTerm('zone', 'In', 'x', 'a')],
+    [false, aTerm('none', 'In', '')],
+    [true, aTerm('empty', 'In', '')],
+    [false, aTerm('zone', 'NotIn', 'a')],
+    [true, aTerm('none', 'NotIn', 'a')],
+    [true, aTerm('zone', 'Exists')],
+    [false, aTerm('none', 'Exists')],
+    [false, aTerm('zone', 'DoesNotExist')],
+    [true, aTerm('toString', 'DoesNotExist')],
+    [true, aTerm('cores', 'Gt', '7')],
+    [false, aTerm('cores', 'Gt', '8')],
+    [true, aTerm('cores', 'Lt', '16')],
+    [false, aTerm('zone', 'Lt', '16')],
+    [false, aTerm('none', 'Gt', '0')],
     [true, { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }],
     [false, { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n2'] }] }],
     [false, { matchFields: [{ key: 'spec.other', operator: 'Exists' }] }],
   ]
   for (const [expected, term] of CASES) {
     it(`PROV-4 ${expected ? 'matches' : 'does not match'} ${JSON.stringify(term)}`, () => {
-      expect(reaches(term)).toBe(expected)
+      expect(isReachable(term)).toBe(expected)
     })
   }
 })

@@ -1,5 +1,6 @@
-// From which nodes a volume can be reached: those that match one of its node selector terms. A term matches when all its
-// requirements do. An empty term matches no node; a volume without node affinity can be reached from every node.
+// Determines whether a volume can be reached from a node, which is the case if one of its node selector terms matches. A
+// term matches if all its requirements match, and an empty term matches no node. A volume without node affinity can be
+// reached from every node.
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
@@ -19,12 +20,16 @@ function matchesTerm(
 ): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false
   return (
-    matchExpressions.every((one) => matches(one, Object.hasOwn(labels, one.key) ? labels[one.key] : undefined)) &&
-    matchFields.every((one) => matches(one, one.key === 'metadata.name' ? name : undefined))
+    matchExpressions.every((requirement) =>
+      matchesRequirement(requirement, Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined),
+    ) &&
+    matchFields.every((requirement) =>
+      matchesRequirement(requirement, requirement.key === 'metadata.name' ? name : undefined),
+    )
   )
 }
 
-function matches({ operator, values = [] }: NodeSelectorRequirement, actual: string | undefined): boolean {
+function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, actual: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return actual !== undefined && values.includes(actual)
@@ -40,7 +45,7 @@ function matches({ operator, values = [] }: NodeSelectorRequirement, actual: str
   }
 }
 
-/** False unless both are integers of at most 19 digits. */
+/** Returns false unless both operands are integers of at most 19 digits. */
 export function compareIntegers(actual: string | undefined, operator: 'Gt' | 'Lt', limit: string | undefined): boolean {
   if (!isInteger(actual) || !isInteger(limit)) return false
   return operator === 'Gt' ? BigInt(actual) > BigInt(limit) : BigInt(actual) < BigInt(limit)

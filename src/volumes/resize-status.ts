@@ -1,7 +1,7 @@
-// The progress of an expansion in the status of its claim, and the patch that each step writes there. Each is a
-// strategic merge patch, so that fields of other writers stay untouched.
+// Builds the patches with which each step of an expansion updates the claim's status. They are strategic merge patches,
+// which do not change the fields of other writers.
 //
-//   patch                     allocatedResources  allocatedResourceStatuses    conditions
+//   step                      allocatedResources  allocatedResourceStatuses    conditions
 //   started                   target              ControllerResizeInProgress   Resizing
 //   infeasible                target              ControllerResizeInfeasible   Resizing, ControllerResizeError
 //   failed                                        (unchanged)                  + ControllerResizeError
@@ -14,25 +14,13 @@ import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-export const RESIZE_CONDITIONS = [
-  'Resizing',
-  'FileSystemResizePending',
-  'ControllerResizeError',
-  'NodeResizeError',
-] as const
+const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'] as const
 export type ResizeCondition = (typeof RESIZE_CONDITIONS)[number]
 
-export type ResizeState =
-  | 'ControllerResizeInProgress'
-  | 'ControllerResizeInfeasible'
-  | 'NodeResizePending'
-  | 'NodeResizeInProgress'
-  | 'NodeResizeInfeasible'
-
-/** Reason of our own ControllerResizeError: the driver was not called, because its free capacity is too small. */
+/** Reason of a ControllerResizeError if the driver was not called because its free capacity is too small. */
 export const INSUFFICIENT_STORAGE = 'NotEnoughFreeStorage'
 
-/** A patch of a claim through /status, which accepts metadata.annotations too. */
+/** A patch of a claim's status subresource, which also accepts metadata.annotations. */
 export interface StatusPatch {
   readonly metadata?: object
   readonly status: object
@@ -43,7 +31,7 @@ export interface Failure {
   readonly reason?: string
 }
 
-/** Before the first call for a size. */
+/** Written before the first call for a size. */
 export const startedPatch = (target: string, now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
@@ -56,7 +44,7 @@ export const startedPatch = (target: string, now: string): StatusPatch => ({
   },
 })
 
-/** Before another call for a size that was infeasible: until it returns, the actual size is unknown. */
+/** Written before another call for a size that was infeasible, because the actual size is unknown during the call. */
 export const restartedPatch = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
@@ -65,7 +53,7 @@ export const restartedPatch = (now: string): StatusPatch => ({
   },
 })
 
-/** The driver rejected the size with a final error. `target` unless the claim already has it in allocatedResources. */
+/** Written after the driver rejected the size. Pass `target` unless allocatedResources already has it. */
 export const infeasiblePatch = (failure: Failure, now: string, target?: string): StatusPatch => ({
   status: {
     ...(target === undefined ? {} : { allocatedResources: { storage: target } }),
@@ -79,12 +67,12 @@ export const infeasiblePatch = (failure: Failure, now: string, target?: string):
   },
 })
 
-/** The call failed without effect and will be repeated. */
+/** Written after a call failed that will be repeated. */
 export const failedPatch = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** The device is expanded, the file system on it is not. */
+/** Written after the volume is expanded, while its file system is not. */
 export const nodePendingPatch = (now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
@@ -95,9 +83,7 @@ export const nodePendingPatch = (now: string): StatusPatch => ({
   },
 })
 
-/**
- * As older resizers write it, without allocatedResources. Kubelets of every version then expand to the volume's size.
- */
+/** The patch of older resizers, without allocatedResources. All kubelets then expand to the size of the volume. */
 export const nodePendingWithoutStatePatch = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
@@ -129,12 +115,12 @@ export const nodeFailedPatch = (failure: Failure, now: string): StatusPatch => (
   status: { conditions: [condition('NodeResizeError', failure, now)] },
 })
 
-export const failureMessage = (because: string): string => `failed to expand pvc with ${because}`
+export const failureMessage = (reason: string): string => `failed to expand pvc with ${reason}`
 
 export const resizeStateOf = ({ status }: Claim): string | undefined => status?.allocatedResourceStatuses?.storage
 
 export const resizeCondition = ({ status }: Claim, type: ResizeCondition) =>
-  status?.conditions?.find((one) => one.type === type && one.status === 'True')
+  status?.conditions?.find((candidate) => candidate.type === type && candidate.status === 'True')
 
 const WAITING_FOR_NODE = 'Waiting for user to (re-)start a pod to finish file system resize of volume on node.'
 
@@ -151,5 +137,5 @@ const removedConditions = (...types: readonly ResizeCondition[]) => types.map((t
 
 const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: removedConditions(...RESIZE_CONDITIONS) }
 
-/** Times on conditions have whole seconds. */
+/** Formats a time for conditions, which have a precision of one second. */
 export const formatTime = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

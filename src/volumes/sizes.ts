@@ -1,9 +1,9 @@
-// The four sizes of a claim and its volume, as quantities, and their order. A size that is not set counts as 0.
+// Reads the four sizes of a claim and its volume, as quantities. A size that is not set counts as 0.
 //
 //   requestedStorage   claim.spec.resources.requests     requested by the user
 //   allocatedStorage   claim.status.allocatedResources   requested from the driver by the last expansion
-//   claimCapacity      claim.status.capacity             what pods can use
-//   volumeCapacity     volume.spec.capacity              what the driver provides
+//   claimCapacity      claim.status.capacity             available to pods
+//   volumeCapacity     volume.spec.capacity              provided by the driver
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { compareQuantities } from '../api/quantity.ts'
@@ -14,7 +14,7 @@ export const requestedStorage = ({ spec }: Claim): string => spec?.resources?.re
 export const claimCapacity = ({ status }: Claim): string => status?.capacity?.storage ?? '0'
 export const volumeCapacity = ({ spec }: Readonly<PersistentVolume>): string => spec?.capacity?.storage ?? '0'
 
-/** Undefined unless an expansion is in progress or has failed. */
+/** Returns undefined unless an expansion is in progress or has failed. */
 export const allocatedStorage = ({ status }: Claim): string | undefined => status?.allocatedResources?.storage
 
 export const isLess = (a: string, b: string): boolean => compareQuantities(a, b) < 0

@@ -1,4 +1,5 @@
-// Whether a toleration matches a taint. An empty key with Exists matches every taint, an empty effect every effect.
+// Determines whether a toleration matches a taint. An empty key with the operator Exists matches every taint; an empty
+// effect matches every effect.
 import type { Taint } from '../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../api/kinds/pod/pod-schema.ts'
 import { compareIntegers } from './node-affinity.ts'

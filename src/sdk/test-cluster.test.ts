@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ExistingVolume, ProvisionedVolume } from '../controllers/provisioning/plugin/contract.ts'
+import { createMemoryPlugin } from './memory-plugin.fixture.ts'
+import { startTestCluster } from './test-cluster.ts'
+
+describe('volume sources in the test cluster', () => {
+  const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
+  const PROVISIONED_VOLUMES: Partial<ProvisionedVolume>[] = [
+    { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
+    local,
+    { source: { nfs: { server: 'filer', path: '/x', readOnly: true } } },
+    {
+      source: { iscsi: { targetPortal: '10.0.0.1', iqn: 'iqn.2026-01.com.example:x', lun: 3, portals: ['10.0.0.2'] } },
+    },
+    { source: { fc: { targetWWNs: ['50060e801049cfd1'], lun: 0 } } },
+    { source: { flexVolume: { driver: 'example.com/flex', options: { a: 'b' } } } },
+    { source: { csi: { driver: 'csi.example.com', volumeHandle: 'h', volumeAttributes: { a: 'b' } } } },
+  ]
+  for (const provisioned of PROVISIONED_VOLUMES) {
+    it(`PROV-11 stores a source of type ${Object.keys(provisioned.source!)[0]} unchanged and passes it to delete`, async () => {
+      const deleted: ExistingVolume[] = []
+      const cluster = await startTestCluster({
+        name: 'example.com/one',
+        provision: async ({ sizeBytes }) => ({ sizeBytes, ...provisioned }) as ProvisionedVolume,
+        delete: async (volume) => void deleted.push(volume),
+      })
+      try {
+        const volume = await cluster.provision()
+        expect(volume.source).toMatchObject(provisioned.source!)
+        await cluster.release(volume)
+        expect(deleted[0]?.source).toEqual(volume.source)
+      } finally {
+        await cluster.stop()
+      }
+    })
+  }
+})
+
+describe('startTestCluster', () => {
+  let cluster: Awaited<ReturnType<typeof startTestCluster>>
+  const memoryPlugin = createMemoryPlugin()
+  beforeEach(async () => {
+    cluster = await startTestCluster(memoryPlugin.plugin)
+  })
+  afterEach(() => cluster.stop())
+
+  it('PROV-17 returns the volume of a claim', async () => {
+    const volume = await cluster.provision({ size: '5Gi', parameters: { tier: 'fast' } })
+    expect(volume).toMatchObject({
+      source: { nfs: { server: 'fast', path: `/${volume.name}` } },
+      sizeBytes: 5n * 1024n ** 3n,
+      labels: { tier: 'fast' },
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'example.com/memory' },
+    })
+  })
+
+  it('PROV-10 rejects with the message of the event if provisioning fails', async () => {
+    await expect(cluster.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
+    const selector = { matchLabels: { tier: 'fast' } }
+    await expect(cluster.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
+    await expect(cluster.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
+  })
+
+  it('PROV-14 deletes the volume with its claim', async () => {
+    const volume = await cluster.provision()
+    expect(memoryPlugin.volumeTiers.has(volume.name)).toBe(true)
+    await cluster.release(volume)
+    expect(memoryPlugin.volumeTiers.has(volume.name)).toBe(false)
+  })
+})
