@@ -124,7 +124,7 @@ export function prepareControllers(
   return (deps) => {
     const create: Record<ControllerName, () => Runnable> = {
       attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
-      binding: () => createBindingControllers({ ...deps, inProcess, gates, bindingMetrics }),
+      binding: () => createBindingControllers({ ...deps, inProcessProvisioners: inProcess, gates, bindingMetrics }),
       'capacity-cleanup': () => createCapacityCleaner(deps),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),

@@ -146,7 +146,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
   const stopOthers = controllers
     ? run(
         (deps) => [
-          createBindingControllers({ ...deps, inProcess: [] }),
+          createBindingControllers({ ...deps, inProcessProvisioners: [] }),
           createProtectionControllers(deps),
           createEphemeralController(deps),
           createProvisioningControllers({ ...deps, provisioner: storage.provisioner }),

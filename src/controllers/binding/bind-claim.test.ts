@@ -10,18 +10,18 @@ interface PatchBody {
   readonly status?: Claim['status']
 }
 
-/** The writes by kind and subresource, with their bodies. */
-const described = (writes: readonly CommitWrite[]) =>
+/** Returns the target (kind and subresource) and the body of each write. */
+const describeWrites = (writes: readonly CommitWrite[]) =>
   writes.map((write) => {
     if (write.do !== 'patch') throw new Error(`unexpected ${write.do}`)
     const body = write.patch.body as PatchBody
     return [`${write.kind.kind}${write.subresource ? '/status' : ''}`, body] as const
   })
-const writesOf = (volume: Volume, claim: Claim) => described(bindingWrites(volume, claim))
+const describeBinding = (volume: Volume, claim: Claim) => describeWrites(bindingWrites(volume, claim))
 
 describe('bindingWrites', () => {
-  it('PROV-5 returns four writes in order, the first of each object conditional on its version, the second on its uid', () => {
-    expect(writesOf(aVolume(), aClaim())).toEqual([
+  it('PROV-5 returns four writes in order, with the resourceVersion as precondition of the first write of each object', () => {
+    expect(describeBinding(aVolume(), aClaim())).toEqual([
       [
         'PersistentVolume',
         {
@@ -60,51 +60,56 @@ describe('bindingWrites', () => {
     ])
   })
 
-  const OWNED = { claim: { name: 'c', uid: 'uid-c' } }
-  const NAMED = { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } }
-  const DONE = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } }
+  const CLAIM_REF = { claim: { name: 'c', uid: 'uid-c' } }
+  const VOLUME_NAME = { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } }
+  const BOUND_STATUS = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } }
   const REMAINING: [string, Volume, Claim, string[]][] = [
     [
       'the volume',
-      aVolume(OWNED),
+      aVolume(CLAIM_REF),
       aClaim(),
       ['PersistentVolume/status', 'PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
     ],
     [
       'the volume’s status',
-      aVolume({ ...OWNED, phase: 'Bound' }),
+      aVolume({ ...CLAIM_REF, phase: 'Bound' }),
       aClaim(),
       ['PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
     ],
-    ['the claim', aVolume({ ...OWNED, phase: 'Bound' }), aClaim(NAMED), ['PersistentVolumeClaim/status']],
-    ['the claim’s status', aVolume({ ...OWNED, phase: 'Bound' }), aClaim({ ...NAMED, status: DONE }), []],
+    ['the claim', aVolume({ ...CLAIM_REF, phase: 'Bound' }), aClaim(VOLUME_NAME), ['PersistentVolumeClaim/status']],
+    [
+      'the claim’s status',
+      aVolume({ ...CLAIM_REF, phase: 'Bound' }),
+      aClaim({ ...VOLUME_NAME, status: BOUND_STATUS }),
+      [],
+    ],
   ]
   for (const [written, volume, claim, remaining] of REMAINING) {
     it(`PROV-5 returns only the remaining writes after ${written} was written`, () => {
-      const writes = writesOf(volume, claim)
-      expect(writes.map(([what]) => what)).toEqual(remaining)
-      // The first remaining write of each object is conditional on the version that was read.
+      const writes = describeBinding(volume, claim)
+      expect(writes.map(([target]) => target)).toEqual(remaining)
+      // The first remaining write of each object has the resourceVersion that was read as precondition.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
-        const first = writes.find(([what]) => String(what).split('/')[0] === kind)
+        const first = writes.find(([target]) => String(target).split('/')[0] === kind)
         if (first) expect(first[1].metadata.resourceVersion).toBeDefined()
       }
     })
   }
 
-  it('PROV-4 does not annotate a side that a user chose as bound by the controller', () => {
-    const [volumeWrite] = writesOf(aVolume({ claim: { name: 'c' } }), aClaim())
+  it('PROV-4 sets no bound-by-controller annotation on an object in which a user chose the other one', () => {
+    const [volumeWrite] = describeBinding(aVolume({ claim: { name: 'c' } }), aClaim())
     expect(volumeWrite![1].metadata.annotations).toBeUndefined()
-    const claimWrite = writesOf(aVolume(), aClaim({ spec: { volumeName: 'pv' } }))[2]
+    const claimWrite = describeBinding(aVolume(), aClaim({ spec: { volumeName: 'pv' } }))[2]
     expect(claimWrite![1].metadata.annotations).toEqual({ [BIND_COMPLETED]: 'yes' })
   })
 
   it('PROV-5 removes the status message of the previous phase', () => {
     const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'delete failed' } }
-    expect(writesOf(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
+    expect(describeBinding(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
   })
 
   const statusOf = (volume: Volume, claim: Claim) =>
-    writesOf(volume, claim).find(([what]) => what === 'PersistentVolumeClaim/status')?.[1].status
+    describeBinding(volume, claim).find(([target]) => target === 'PersistentVolumeClaim/status')?.[1].status
 
   it('PROV-4 replaces the capacity of the claim with that of the volume', () => {
     const volume = aVolume({ spec: { capacity: { storage: '5Gi', iops: '100' } } })
@@ -117,14 +122,14 @@ describe('bindingWrites', () => {
     expect(statusOf(aVolume({ annotations }), aClaim())?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('VAC-4 copies the attributes class in the last write, and only for a pending claim', () => {
+  it('VAC-4 copies the attributes class in the last write, for a pending claim only', () => {
     const volume = aVolume({ spec: { volumeAttributesClassName: 'gold' } })
     expect(statusOf(volume, aClaim())?.currentVolumeAttributesClassName).toBe('gold')
     expect(statusOf(volume, aClaim({ status: { phase: 'Lost' } }))).not.toHaveProperty(
       'currentVolumeAttributesClassName',
     )
-    expect(statusOf(volume, aClaim({ ...NAMED, status: DONE }))).toBeUndefined()
-    const before = aClaim({ status: { currentVolumeAttributesClassName: 'old' } })
-    expect(statusOf(aVolume(), before)?.currentVolumeAttributesClassName).toBeNull()
+    expect(statusOf(volume, aClaim({ ...VOLUME_NAME, status: BOUND_STATUS }))).toBeUndefined()
+    const claimWithOldClass = aClaim({ status: { currentVolumeAttributesClassName: 'old' } })
+    expect(statusOf(aVolume(), claimWithOldClass)?.currentVolumeAttributesClassName).toBeNull()
   })
 })

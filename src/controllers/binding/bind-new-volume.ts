@@ -1,6 +1,5 @@
-// The writes that bind a newly provisioned volume to its claim in the commit that creates the volume: what the binder
-// would write after it has seen the volume, one transaction and one round of watch events earlier. Pure. Unusual cases
-// are left to the binder.
+// Plans the binding of a newly provisioned volume to its claim in the same commit that creates the volume. This saves a
+// transaction and a round of watch events. Pure. The binder handles all cases that are not covered here.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { mismatchReason } from '../../volumes/choose-volume.ts'
@@ -8,24 +7,24 @@ import { type Claim, candidateOf, isReservedFor, requirementsOf, type Volume } f
 import { bindingWrites } from './bind-claim.ts'
 import { isBindCompleted } from './plan-claim.ts'
 
-export interface BindingNew {
+export interface NewVolumeBindingOptions {
   /** A finalizer to remove from the claim in the same commit. */
-  readonly removesFinalizer: string
+  readonly finalizerToRemove: string
   /** The feature gate VolumeAttributesClass. */
-  readonly bindsAttributesClasses: boolean
+  readonly isAttributesClassEnabled: boolean
 }
 
-/** The writes after the volume's create, in one transaction with it. Undefined where the binder has to do it. */
-export function bindingOfNew(
-  created: Readonly<PersistentVolume>,
+/** Returns the writes to commit after the create of the volume, or undefined if the binder must perform the binding. */
+export function planBindingOfNewVolume(
+  newVolume: Readonly<PersistentVolume>,
   claim: Claim,
-  { removesFinalizer, bindsAttributesClasses }: BindingNew,
+  { finalizerToRemove, isAttributesClassEnabled }: NewVolumeBindingOptions,
 ): CommitWrite[] | undefined {
-  // Not stored yet, so it has no uid and resourceVersion: mergePatches omits those conditions.
-  const volume = created as Volume
-  const isOpen = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
-  if (!isOpen || !isReservedFor(volume, claim)) return undefined
-  if (claim.spec?.volumeAttributesClassName && !bindsAttributesClasses) return undefined
+  // Without uid and resourceVersion, because it is not stored yet: mergePatches omits those preconditions.
+  const volume = newVolume as Volume
+  const isUnbound = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
+  if (!isUnbound || !isReservedFor(volume, claim)) return undefined
+  if (claim.spec?.volumeAttributesClassName && !isAttributesClassEnabled) return undefined
   if (mismatchReason(candidateOf(volume), requirementsOf(claim), { isReserved: true }) !== undefined) return undefined
-  return bindingWrites(volume, claim, removesFinalizer)
+  return bindingWrites(volume, claim, finalizerToRemove)
 }

@@ -1,10 +1,8 @@
-// Binds claims to volumes: one controller for claims and one for volumes. Neither resyncs periodically; each reconcile has
-// a cause:
-//   a claim    the claim, a volume that names it or that it names, its class, the default class, its pods, and a volume
-//              that became free and fits (claim-waker.ts)
-//   a volume   the volume, the claim of its claimRef or that names it, and pods that block its recycling
-// Read: context.ts, volume-index.ts. Plan: plan-claim.ts, plan-volume.ts, plan-reclaim.ts. Apply: reconcile-claim.ts,
-// reconcile-volume.ts, with the writes of bind-claim.ts, claim-status.ts and volume-status.ts.
+// The binding controllers, one for claims (reconcile-claim.ts) and one for volumes (reconcile-volume.ts). There is no
+// periodic resync. These changes trigger a reconcile:
+//   of a claim    the claim, its volume, its class, the default class, its pods, and a volume that becomes free and
+//                 satisfies the claim (claim-waker.ts)
+//   of a volume   the volume, its claim, and pods that block its recycling
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Stored } from '../../api/kind.ts'
@@ -33,26 +31,26 @@ import { reconcileVolume } from './reconcile-volume.ts'
 import { createVolumeIndex } from './volume-index.ts'
 
 export interface BindingOptions extends ControllerDeps {
-  /** Provisioners that run in this process: no ExternalProvisioning event is recorded for them. */
-  readonly inProcess: readonly InProcessProvisioner[]
-  /** Default: a recorder of the component persistentvolume-controller, run by these controllers. */
+  /** Provisioners that run in this process. No ExternalProvisioning event is recorded for them. */
+  readonly inProcessProvisioners: readonly InProcessProvisioner[]
+  /** By default these controllers run a recorder for the component persistentvolume-controller. */
   readonly events?: EventRecorder
   readonly bindingMetrics?: BindingMetrics
-  /** Default: all enabled. */
+  /** By default all gates are enabled. */
   readonly gates?: FeatureGates
 }
 
-/** A binding only waits for writes, so many run at once and fill the group commits of the store. */
+/** Reconciles mostly wait for writes, and concurrent ones share the group commits of the store. */
 const WORKERS = 64
 
 const CLAIMS_BY_CLASS = 'binding/class'
 const CLAIMS_BY_VOLUME = 'binding/volume'
-/** Not a valid class name. */
+/** Index key of claims without a class. Not a valid class name. */
 const NO_CLASS = 'no class'
 
 export function createBindingControllers(options: BindingOptions) {
-  const { client, caches, clock, random, log, metrics, bindingMetrics, inProcess } = options
-  const ownEvents = options.events
+  const { client, caches, clock, random, log, metrics, bindingMetrics, inProcessProvisioners } = options
+  const eventRecorder = options.events
     ? undefined
     : createEventRecorder({ client, clock, random, log, component: COMPONENT })
   const claims = caches.of(persistentVolumeClaimKind)
@@ -65,7 +63,7 @@ export function createBindingControllers(options: BindingOptions) {
 
   const index = createVolumeIndex(volumes)
   const claimWaker = createClaimWaker(index, (key) => claimController.queue.add(key))
-  const timed = { clock, metrics: bindingMetrics }
+  const operationDeps = { clock, metrics: bindingMetrics }
   const context: BindingContext = {
     client,
     save: createSaver({ client, caches: [claims, volumes] }).save,
@@ -75,11 +73,11 @@ export function createBindingControllers(options: BindingOptions) {
     pods,
     index,
     claimWaker,
-    events: options.events ?? ownEvents!,
+    events: options.events ?? eventRecorder!,
     metrics: bindingMetrics,
-    provisioning: createOperationTimes('provision', timed),
-    deleting: createOperationTimes('delete', timed),
-    inProcess,
+    provisioningTimes: createOperationTimes('provision', operationDeps),
+    deletionTimes: createOperationTimes('delete', operationDeps),
+    inProcessProvisioners,
     gates: options.gates ?? allGatesOn,
   }
   const common = { clock, random, log, metrics, workers: WORKERS }
@@ -90,7 +88,7 @@ export function createBindingControllers(options: BindingOptions) {
     sources: [
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isRelevantChange }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
-      source({ cache: classes, keysOf: (one) => claimsOfClass(one, context) }),
+      source({ cache: classes, keysOf: (storageClass) => claimsOfClass(storageClass, context) }),
       source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isScheduledOrEnded }),
     ],
     reconcile: (key) => reconcileClaim(key, context),
@@ -111,9 +109,9 @@ export function createBindingControllers(options: BindingOptions) {
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal: AbortSignal): Promise<void> {
-      const stops = [claimWaker.start(), bindingMetrics?.count({ claims, volumes })]
+      const stops = [claimWaker.start(), bindingMetrics?.collectFrom({ claims, volumes })]
       try {
-        await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
+        await Promise.all([...controllers.map((controller) => controller.run(signal)), eventRecorder?.run(signal)])
       } finally {
         for (const stop of stops) stop?.()
       }
@@ -132,8 +130,8 @@ function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[]
 
 function claimsOfClass(storageClass: Readonly<Stored<StorageClass>>, { claims }: BindingContext): ObjectKey[] {
   const named = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
-  const unclassed = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
-  return [...named, ...unclassed].map(keyOfObject)
+  const withoutClass = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
+  return [...named, ...withoutClass].map(keyOfObject)
 }
 
 const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): ObjectKey[] =>
@@ -153,7 +151,7 @@ const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): Objec
     .filter(({ spec }) => spec?.persistentVolumeReclaimPolicy === 'Recycle')
     .map(keyOfObject)
 
-/** Finalizers and labels do not matter to the binder. */
+/** Ignores finalizers and labels, which do not affect the binding. */
 const isRelevantChange = (next: Claim, old: Claim): boolean =>
   next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
   !isSame(next.metadata.annotations, old.metadata.annotations) ||

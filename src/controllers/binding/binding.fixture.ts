@@ -1,5 +1,5 @@
-// Runs the binding controllers on a real API server with a store in memory: creates objects with any status, runs until
-// idle, and returns objects and recorded events.
+// Fixture of the binding tests: runs the binding controllers on a real API server with a store in memory. Tests create
+// objects with any status, run the controllers until they are idle, and read objects and recorded events.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -18,18 +18,18 @@ import { type BindingOptions, createBindingControllers } from './binding-control
 export interface BindingFixture {
   readonly api: ServerFixture
   readonly client: Client
-  /** Creates an object, with its status if given. */
-  claim(name: string, parts?: ClaimParts): Promise<Claim>
-  volume(name: string, parts?: VolumeParts): Promise<Volume>
-  storageClass(name: string, parts?: ClassParts): Promise<void>
-  pod(name: string, claimName: string, parts?: { nodeName?: string; phase?: string }): Promise<void>
+  /** Creates a claim, with its status if `fields` has one. */
+  claim(name: string, fields?: ClaimFields): Promise<Claim>
+  volume(name: string, fields?: VolumeFields): Promise<Volume>
+  storageClass(name: string, fields?: ClassFields): Promise<void>
+  pod(name: string, claimName: string, fields?: { nodeName?: string; phase?: string }): Promise<void>
   getClaim(name: string): Promise<Claim>
   getVolume(name: string): Promise<Volume>
   start(): void
   /** Starts the controllers if they are not running, and waits until they are idle. */
   settle(): Promise<void>
   /** Stops the controllers; the next start has empty caches. */
-  halt(): Promise<void>
+  stopControllers(): Promise<void>
   /** Events recorded on an object: `Type Reason: message`. */
   eventsOf(name: string): readonly string[]
   /** Outcomes of keys that are not done, by key. */
@@ -38,40 +38,41 @@ export interface BindingFixture {
   stop(): Promise<void>
 }
 
-export interface Parts {
+interface ObjectFields {
   readonly metadata?: object
   readonly annotations?: Readonly<Record<string, string>>
   readonly status?: object
 }
-export interface ClassParts {
+interface ClassFields {
   readonly provisioner?: string
   readonly metadata?: object
   readonly spec?: object
 }
-export type ClaimParts = Parts & { readonly size?: string; readonly spec?: object }
-export type VolumeParts = Parts & { readonly size?: string; readonly spec?: object; readonly claim?: object }
+export type ClaimFields = ObjectFields & { readonly size?: string; readonly spec?: object }
+export type VolumeFields = ObjectFields & { readonly size?: string; readonly spec?: object; readonly claim?: object }
 
-export interface BindingFixtureOptions extends Partial<Pick<BindingOptions, 'inProcess' | 'bindingMetrics'>> {
-  /** A server without atomic commits. */
-  readonly oneByOne?: boolean
-  /** Events are stored as objects instead of being returned by `eventsOf`. */
-  readonly ownEvents?: boolean
+export interface BindingFixtureOptions
+  extends Partial<Pick<BindingOptions, 'inProcessProvisioners' | 'bindingMetrics'>> {
+  /** Whether the server commits several writes atomically. Default true. */
+  readonly isAtomic?: boolean
+  /** Whether events are stored as objects instead of being returned by `eventsOf`. Default false. */
+  readonly storeEvents?: boolean
   /** Wraps the client between the binder and the server. */
-  readonly through?: (client: Client) => Client
+  readonly wrapClient?: (client: Client) => Client
 }
 
-/** Idle turns of the event loop after which the controllers count as idle. */
-const STILL_TURNS = 12
+/** Number of turns of the event loop without activity after which the controllers are idle. */
+const IDLE_TURNS = 12
 
 export async function createBindingFixture(options: BindingFixtureOptions = {}): Promise<BindingFixture> {
   const api = await createServerFixture()
-  const direct = inProcessClient(api.server.objects, SYSTEM_USER)
-  const { through = (client) => client } = options
-  const client = through(options.oneByOne ? oneByOne(direct) : direct)
-  const recorded: { readonly name: string; readonly text: string }[] = []
+  const serverClient = inProcessClient(api.server.objects, SYSTEM_USER)
+  const { wrapClient = (client) => client } = options
+  const client = wrapClient(options.isAtomic === false ? withoutAtomicCommits(serverClient) : serverClient)
+  const recorded: { readonly name: string; readonly line: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
-      void recorded.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+      void recorded.push({ name: object.metadata.name ?? '', line: `${type} ${reason}: ${message}` }),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
@@ -81,28 +82,28 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
   function start(): Running {
     const common = { client, clock: api.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet(common)
-    const counting = (which: 'claims' | 'volumes') => ({
+    const countReconciles = (resource: 'claims' | 'volumes') => ({
       added() {},
       retried() {},
       finished() {},
-      started: () => void reconciles[which]++,
+      started: () => void reconciles[resource]++,
     })
     const metrics = {
-      queueObserver: (name: string) => counting(name === 'claim-binding' ? 'claims' : 'volumes'),
+      queueObserver: (name: string) => countReconciles(name === 'claim-binding' ? 'claims' : 'volumes'),
       queues: new Set(),
     }
-    const { inProcess = [], bindingMetrics } = options
+    const { inProcessProvisioners = [], bindingMetrics } = options
     const controllers = createBindingControllers({
       ...common,
       caches,
-      ...(options.ownEvents ? {} : { events }),
-      inProcess,
+      ...(options.storeEvents ? {} : { events }),
+      inProcessProvisioners,
       metrics: metrics as never,
       ...(bindingMetrics ? { bindingMetrics } : {}),
     })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
-    const over = controllers.run(abort.signal)
+    const finished = controllers.run(abort.signal)
     return {
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
       isWaiting: () => controllers.queues.some((queue) => queue.stats().waiting > 0),
@@ -110,13 +111,13 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       whenSynced: () => caches.whenAnswered(abort.signal),
       async stop() {
         abort.abort()
-        await over
+        await finished
         await caches.stop()
       },
     }
   }
 
-  function begin(): Running {
+  function ensureStarted(): Running {
     running ??= start()
     return running
   }
@@ -125,11 +126,11 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
     kind: Kind<T>,
     object: { metadata: object; spec: object; status?: object },
   ): Promise<Stored<T>> {
-    const created = await direct.create(kind, object as unknown as T)
+    const created = await serverClient.create(kind, object as unknown as T)
     if (!object.status) return created
     const { name, namespace } = created.metadata
     const ref = { name, ...(namespace ? { namespace } : {}) }
-    return direct.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
+    return serverClient.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
   }
 
   const fixture: BindingFixture = {
@@ -154,11 +155,11 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
         },
         ...(status ? { status } : {}),
       }),
-    storageClass: async (name, { provisioner = 'disk.example.com', ...parts } = {}) =>
-      void (await direct.create(storageClassKind, {
-        metadata: { name, ...parts.metadata },
+    storageClass: async (name, { provisioner = 'disk.example.com', ...fields } = {}) =>
+      void (await serverClient.create(storageClassKind, {
+        metadata: { name, ...fields.metadata },
         provisioner,
-        ...parts.spec,
+        ...fields.spec,
       })),
     pod: async (name, claimName, { nodeName, phase } = {}) =>
       void (await create(podKind, {
@@ -170,32 +171,32 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
         },
         ...(phase ? { status: { phase } } : {}),
       })),
-    getClaim: (name) => direct.get(persistentVolumeClaimKind, { namespace: 'default', name }),
-    getVolume: (name) => direct.get(persistentVolumeKind, { name }),
-    start: () => void begin(),
+    getClaim: (name) => serverClient.get(persistentVolumeClaimKind, { namespace: 'default', name }),
+    getVolume: (name) => serverClient.get(persistentVolumeKind, { name }),
+    start: () => void ensureStarted(),
     async settle() {
-      const running = begin()
+      const running = ensureStarted()
       await running.whenSynced()
       let revision = -1
-      for (let still = 0; still < STILL_TURNS; still++) {
+      for (let idleTurns = 0; idleTurns < IDLE_TURNS; idleTurns++) {
         await new Promise((resolve) => setImmediate(resolve))
-        if (running.isBusy() || api.store.revision !== revision) still = 0
+        if (running.isBusy() || api.store.revision !== revision) idleTurns = 0
         revision = api.store.revision
-        if (still === STILL_TURNS - 1 && running.isWaiting()) {
+        if (idleTurns === IDLE_TURNS - 1 && running.isWaiting()) {
           await api.clock.advance(60_000)
-          still = 0
+          idleTurns = 0
         }
       }
     },
-    async halt() {
+    async stopControllers() {
       await running?.stop()
       running = undefined
     },
-    eventsOf: (name) => recorded.filter((one) => one.name === name).map(({ text }) => text),
+    eventsOf: (name) => recorded.filter((one) => one.name === name).map(({ line }) => line),
     standings: () =>
       Object.fromEntries((running?.standings() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
     async stop() {
-      await fixture.halt()
+      await fixture.stopControllers()
       await api.store.close()
     },
   }
@@ -210,14 +211,14 @@ interface Running {
   stop(): Promise<void>
 }
 
-const oneByOne = (client: Client): Client => ({
+const withoutAtomicCommits = (client: Client): Client => ({
   ...client,
   commitsAtomically: async () => false,
   commit: (writes, shared) => commitOneByOne(client, writes, shared),
 })
 
-/** The result of a binding on both sides, for comparison. */
-export const summary = (claim: Claim, volume: Volume) => ({
+/** Returns the fields of claim and volume that a binding sets. */
+export const summarize = (claim: Claim, volume: Volume) => ({
   claim: {
     phase: claim.status?.phase,
     volumeName: claim.spec?.volumeName,
@@ -232,9 +233,12 @@ export const summary = (claim: Claim, volume: Volume) => ({
   },
 })
 
-/** A client whose watches do not show one claim or volume; reads and writes do. */
-export function hiding(client: Client, hidden: { claim?: string; volume?: string }): Client {
-  async function* shown<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
+/** Returns a client whose watches omit the hidden claim and volume. Reads and writes include them. */
+export function hideFromWatches(client: Client, hidden: { claim?: string; volume?: string }): Client {
+  async function* watchVisible<T extends KubeObject>(
+    kind: Kind<T>,
+    request: WatchRequest,
+  ): AsyncGenerator<WatchEvent<T>> {
     const name = kind.kind === persistentVolumeClaimKind.kind ? () => hidden.claim : () => hidden.volume
     const isWatched = [persistentVolumeClaimKind.kind, persistentVolumeKind.kind].includes(kind.kind)
     for await (const event of client.watch(kind, request)) {
@@ -242,5 +246,5 @@ export function hiding(client: Client, hidden: { claim?: string; volume?: string
       yield event
     }
   }
-  return { ...client, watch: shown }
+  return { ...client, watch: watchVisible }
 }

@@ -1,5 +1,5 @@
-// The binding controllers end to end: objects before, run until idle, objects and events after. Every test runs on a
-// server with atomic commits and on one without.
+// Tests of the binding controllers on a real API server: each creates objects, runs the controllers until they are idle,
+// and checks objects and events. Every test runs with and without atomic commits.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -18,30 +18,31 @@ import {
 import {
   type BindingFixture,
   type BindingFixtureOptions,
-  type ClaimParts,
+  type ClaimFields,
   createBindingFixture,
-  hiding,
-  summary,
-  type VolumeParts,
+  hideFromWatches,
+  summarize,
+  type VolumeFields,
 } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }
 const DELAYED = { spec: { volumeBindingMode: 'WaitForFirstConsumer' } }
-const EXTERNAL =
+const EXTERNAL_PROVISIONING =
   "Normal ExternalProvisioning: Waiting for a volume to be created either by the external provisioner 'disk.example.com' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered."
-const NOTHING_AVAILABLE =
+const NO_VOLUME_AVAILABLE =
   'Normal FailedBinding: no persistent volumes available for this claim and no storage class is set'
 
 let fixture: BindingFixture
 afterEach(() => fixture.stop())
 
-for (const oneByOne of [false, true]) {
+for (const isAtomic of [true, false]) {
+  const commits = isAtomic ? 'atomic commits' : 'one write at a time'
   const start = async (options: BindingFixtureOptions = {}) => {
-    fixture = await createBindingFixture({ oneByOne, ...options })
+    fixture = await createBindingFixture({ isAtomic, ...options })
     return fixture
   }
-  const boundTo = async (claimName: string) => (await fixture.getClaim(claimName)).spec?.volumeName
+  const volumeOf = async (claimName: string) => (await fixture.getClaim(claimName)).spec?.volumeName
   const phaseOf = async (name: string) => (await fixture.getVolume(name)).status?.phase
   const patchClaim = (name: string, body: object, subresource?: string) =>
     fixture.client.patch(
@@ -53,13 +54,13 @@ for (const oneByOne of [false, true]) {
   const patchVolume = (name: string, body: object) =>
     fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
-  describe(oneByOne ? 'binding, one write at a time' : 'binding, atomic commits', () => {
+  describe(`binding, ${commits}`, () => {
     it('PROV-4 binds a claim to a volume that fits', async () => {
       await start()
       await fixture.volume('pv', AVAILABLE)
       await fixture.claim('c')
       await fixture.settle()
-      expect(summary(await fixture.getClaim('c'), await fixture.getVolume('pv'))).toEqual({
+      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('pv'))).toEqual({
         claim: {
           phase: 'Bound',
           volumeName: 'pv',
@@ -81,10 +82,10 @@ for (const oneByOne of [false, true]) {
       await start()
       await fixture.claim('c')
       await fixture.settle()
-      expect(fixture.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
+      expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.volume('pv')
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 keeps a claim pending, with an event, if every volume is too small', async () => {
@@ -93,7 +94,7 @@ for (const oneByOne of [false, true]) {
       await fixture.claim('c', { size: '2Gi' })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
-      expect(fixture.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
+      expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       expect(fixture.standings()).toEqual({
         'default/c': 'stuck: no persistent volumes available for this claim and no storage class is set',
       })
@@ -105,7 +106,7 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('small', AVAILABLE)
       await fixture.claim('c')
       await fixture.settle()
-      expect(await boundTo('c')).toBe('small')
+      expect(await volumeOf('c')).toBe('small')
       expect(await phaseOf('large')).toBe('Available')
     })
 
@@ -115,7 +116,7 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('free', AVAILABLE)
       await fixture.claim('c')
       await fixture.settle()
-      expect(summary(await fixture.getClaim('c'), await fixture.getVolume('reserved'))).toEqual({
+      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('reserved'))).toEqual({
         claim: {
           phase: 'Bound',
           volumeName: 'reserved',
@@ -128,11 +129,11 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-4 releases a volume reserved for an earlier claim of the same name', async () => {
       await start()
-      await fixture.volume('theirs', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
+      await fixture.volume('reserved', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
       await fixture.claim('c')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Pending')
-      expect(await phaseOf('theirs')).toBe('Released')
+      expect(await phaseOf('reserved')).toBe('Released')
     })
 
     it('PROV-4 binds only a volume whose labels match the selector', async () => {
@@ -140,10 +141,10 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('other', AVAILABLE)
       await fixture.claim('c', { spec: { selector: { matchLabels: { tier: 'fast' } } } })
       await fixture.settle()
-      expect(fixture.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
+      expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.volume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume that gets a matching label', async () => {
@@ -153,7 +154,7 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       await patchVolume('pv', { metadata: { labels: { tier: 'fast' } } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 binds a claim to the volume it names, although a smaller one is free', async () => {
@@ -162,7 +163,7 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('free', AVAILABLE)
       await fixture.claim('c', { spec: { volumeName: 'named' } })
       await fixture.settle()
-      expect(summary(await fixture.getClaim('c'), await fixture.getVolume('named'))).toEqual({
+      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('named'))).toEqual({
         claim: { phase: 'Bound', volumeName: 'named', capacity: '10Gi', annotations: [BIND_COMPLETED] },
         volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
       })
@@ -172,15 +173,15 @@ for (const oneByOne of [false, true]) {
       await start()
       await fixture.claim('c', { spec: { volumeName: 'later' } })
       await fixture.settle()
-      const waits = 'volume "later" not found: the claim names it and waits until it exists'
-      expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${waits}`])
-      expect(fixture.standings()).toEqual({ 'default/c': `stuck: ${waits}` })
+      const reason = 'volume "later" not found: the claim names it and waits until it exists'
+      expect(fixture.eventsOf('c')).toEqual([`Normal FailedBinding: ${reason}`])
+      expect(fixture.standings()).toEqual({ 'default/c': `stuck: ${reason}` })
       await fixture.volume('later')
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
 
-    const MISMATCHES: [string, VolumeParts, ClaimParts, string][] = [
+    const MISMATCHES: [string, VolumeFields, ClaimFields, string][] = [
       ['is too small', { size: '1Gi' }, { size: '2Gi' }, 'requested PV is too small'],
       ['has another class', { spec: { storageClassName: 'gold' } }, {}, 'storageClassName does not match'],
       ['has another volume mode', {}, { spec: { volumeMode: 'Block' } }, 'incompatible volumeMode'],
@@ -192,14 +193,16 @@ for (const oneByOne of [false, true]) {
         'volumeAttributesClassName does not match',
       ],
     ]
-    for (const [what, volume, claim, why] of MISMATCHES) {
-      it(`PROV-4 does not bind a claim to a named volume that ${what}, and leaves the volume unchanged`, async () => {
+    for (const [problem, volume, claim, reason] of MISMATCHES) {
+      it(`PROV-4 does not bind a claim to a named volume that ${problem}, and leaves the volume unchanged`, async () => {
         await start()
         await fixture.volume('pv', { ...volume, ...AVAILABLE })
         await fixture.claim('c', { ...claim, spec: { volumeName: 'pv', ...claim.spec } })
         await fixture.settle()
         expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending' })
-        expect(fixture.eventsOf('c')).toEqual([`Warning VolumeMismatch: Cannot bind to requested volume "pv": ${why}`])
+        expect(fixture.eventsOf('c')).toEqual([
+          `Warning VolumeMismatch: Cannot bind to requested volume "pv": ${reason}`,
+        ])
         expect((await fixture.getVolume('pv')).spec?.claimRef).toBeUndefined()
       })
     }
@@ -212,7 +215,7 @@ for (const oneByOne of [false, true]) {
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
 
-    it('PROV-4 waits for a named volume of another claim, and binds it once it is free', async () => {
+    it('PROV-4 waits for a named volume that is bound to another claim, and binds it after it was freed', async () => {
       await start()
       await fixture.volume('pv', AVAILABLE)
       await fixture.claim('first')
@@ -245,11 +248,11 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
       expect(fixture.eventsOf('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is bound to it/)
-      const why = 'Warning VolumeMismatch: Cannot bind to requested volume "pv": its storage is being deleted'
-      expect(new Set(fixture.eventsOf('named'))).toEqual(new Set([why]))
+      const mismatch = 'Warning VolumeMismatch: Cannot bind to requested volume "pv": its storage is being deleted'
+      expect(new Set(fixture.eventsOf('named'))).toEqual(new Set([mismatch]))
       await patchVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'named' } } })
       await fixture.settle()
-      expect(await boundTo('any')).toBeUndefined()
+      expect(await volumeOf('any')).toBeUndefined()
       expect((await fixture.getClaim('named')).status?.phase).toBe('Pending')
       await patchVolume('pv', { metadata: { annotations: { [DELETION_REQUESTED_ANNOTATION]: null } } })
       await fixture.settle()
@@ -279,7 +282,7 @@ for (const oneByOne of [false, true]) {
       expect((await fixture.getClaim('more')).status?.phase).toBe('Pending')
       await fixture.claim('exact', { size })
       await fixture.settle()
-      expect(await boundTo('exact')).toBe('pv')
+      expect(await volumeOf('exact')).toBe('pv')
     })
 
     it('PROV-4 binds a waiting claim to a volume that is expanded to a sufficient size', async () => {
@@ -289,7 +292,7 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       await patchVolume('pv', { spec: { capacity: { storage: '2Gi' } } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-4 binds each claim of a burst to a different volume', async () => {
@@ -298,14 +301,14 @@ for (const oneByOne of [false, true]) {
       for (const name of names) await fixture.volume(name)
       for (const name of names) await fixture.claim(name)
       await fixture.settle()
-      const taken = await Promise.all(names.map(boundTo))
-      expect(new Set(taken)).toEqual(new Set(names))
-      for (const [index, name] of taken.entries()) {
+      const boundNames = await Promise.all(names.map(volumeOf))
+      expect(new Set(boundNames)).toEqual(new Set(names))
+      for (const [index, name] of boundNames.entries()) {
         expect((await fixture.getVolume(name ?? '')).spec?.claimRef?.name).toBe(names[index])
       }
     })
 
-    it('PROV-6 needs reconciles proportional to claims plus volumes, not to their product', async () => {
+    it('PROV-6 needs a constant number of reconciles per claim and per volume', async () => {
       await start()
       const COUNT = 200
       for (let n = 0; n < COUNT; n++) await fixture.claim(`c${n}`)
@@ -313,25 +316,25 @@ for (const oneByOne of [false, true]) {
       const before = fixture.reconciles.claims
       for (let n = 0; n < COUNT; n++) await fixture.volume(`v${n}`)
       await fixture.settle()
-      for (let n = 0; n < COUNT; n++) expect(await boundTo(`c${n}`)).toBeDefined()
-      // One reconcile that binds, and at most one more per written object.
-      const perClaim = oneByOne ? 5 : 2
-      const perVolume = oneByOne ? 6 : 3
+      for (let n = 0; n < COUNT; n++) expect(await volumeOf(`c${n}`)).toBeDefined()
+      // One reconcile binds the claim; each written object triggers at most one more.
+      const perClaim = isAtomic ? 2 : 5
+      const perVolume = isAtomic ? 3 : 6
       expect((fixture.reconciles.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
       expect(fixture.reconciles.volumes / COUNT).toBeLessThanOrEqual(perVolume)
     })
 
-    it('PROV-2 matches classes given by the beta annotation', async () => {
+    it('PROV-2 matches classes that are set by the beta and alpha annotations', async () => {
       await start()
       const beta = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
       const alpha = { 'volume.alpha.kubernetes.io/storage-class': 'silver' }
       await fixture.volume('beta', { annotations: beta, ...AVAILABLE })
       await fixture.volume('alpha', { annotations: alpha, ...AVAILABLE })
-      await fixture.claim('wants-gold', { spec: { storageClassName: 'gold' } })
-      await fixture.claim('wants-silver', { annotations: alpha })
+      await fixture.claim('gold-claim', { spec: { storageClassName: 'gold' } })
+      await fixture.claim('silver-claim', { annotations: alpha })
       await fixture.settle()
-      expect(await boundTo('wants-gold')).toBe('beta')
-      expect(await boundTo('wants-silver')).toBe('alpha')
+      expect(await volumeOf('gold-claim')).toBe('beta')
+      expect(await volumeOf('silver-claim')).toBe('alpha')
     })
 
     it('VAC-4 treats an absent and an empty attributes class as equal', async () => {
@@ -339,10 +342,10 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('plain', AVAILABLE)
       const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
       await fixture.volume('gold', { spec: { ...csi, volumeAttributesClassName: 'gold' }, ...AVAILABLE })
-      await fixture.claim('wants-gold', { spec: { volumeAttributesClassName: 'gold' } })
-      await fixture.claim('wants-none', { spec: { volumeAttributesClassName: '' } })
+      await fixture.claim('gold-claim', { spec: { volumeAttributesClassName: 'gold' } })
+      await fixture.claim('empty-claim', { spec: { volumeAttributesClassName: '' } })
       await fixture.settle()
-      expect([await boundTo('wants-gold'), await boundTo('wants-none')]).toEqual(['gold', 'plain'])
+      expect([await volumeOf('gold-claim'), await volumeOf('empty-claim')]).toEqual(['gold', 'plain'])
     })
 
     it('VAC-13 copies the attributes class of a bound volume to the status of the claim', async () => {
@@ -361,7 +364,7 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-4 reports the size before the expansion while the file system is not expanded', async () => {
+    it('PROV-4 reports the size before the expansion until the file system is expanded', async () => {
       await start()
       await fixture.volume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE })
       await fixture.claim('c')
@@ -380,8 +383,8 @@ for (const oneByOne of [false, true]) {
     })
   })
 
-  describe(oneByOne ? 'delayed binding, one write at a time' : 'delayed binding, atomic commits', () => {
-    it('PROV-4 waits for a pod with a WaitForFirstConsumer class, although a volume is free', async () => {
+  describe(`delayed binding, ${commits}`, () => {
+    it('PROV-4 with a WaitForFirstConsumer class, waits for a pod although a volume is free', async () => {
       await start()
       await fixture.storageClass('late', DELAYED)
       await fixture.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
@@ -415,10 +418,10 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       await fixture.volume('pv', { spec: { storageClassName: 'late' }, claim: { name: 'c' } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
-    it('PROV-7 requests provisioning once a node is selected, although a volume is free', async () => {
+    it('PROV-7 requests provisioning after a node was selected, although a volume is free', async () => {
       await start()
       await fixture.storageClass('late', DELAYED)
       await fixture.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
@@ -429,7 +432,7 @@ for (const oneByOne of [false, true]) {
     })
   })
 
-  describe(oneByOne ? 'classes, one write at a time' : 'classes, atomic commits', () => {
+  describe(`classes, ${commits}`, () => {
     it('PROV-7 requests provisioning with both annotations and records an event', async () => {
       await start()
       await fixture.storageClass('gold')
@@ -441,14 +444,14 @@ for (const oneByOne of [false, true]) {
         [PROVISIONER_BETA]: 'disk.example.com',
       })
       expect(claim.status).toEqual({ phase: 'Pending' })
-      expect(fixture.eventsOf('c')).toEqual([EXTERNAL])
+      expect(fixture.eventsOf('c')).toEqual([EXTERNAL_PROVISIONING])
       expect(fixture.standings()['default/c']).toBe(
         'stuck: waiting for the provisioner "disk.example.com" to create a volume',
       )
     })
 
     it('PROV-7 records no event when the provisioner runs in this process', async () => {
-      await start({ inProcess: [{ name: 'kubernetes.io/host-path', owns: () => false }] })
+      await start({ inProcessProvisioners: [{ name: 'kubernetes.io/host-path', owns: () => false }] })
       await fixture.storageClass('own', { provisioner: 'kubernetes.io/host-path' })
       await fixture.claim('c', { spec: { storageClassName: 'own' } })
       await fixture.settle()
@@ -465,7 +468,7 @@ for (const oneByOne of [false, true]) {
       await fixture.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
       await fixture.claim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
       expect((await fixture.getClaim('c')).metadata.annotations).not.toHaveProperty([PROVISIONER])
     })
 
@@ -480,13 +483,13 @@ for (const oneByOne of [false, true]) {
         claim: { name: 'c', uid: metadata.uid },
       })
       await fixture.settle()
-      expect(summary(await fixture.getClaim('c'), await fixture.getVolume('provisioned'))).toMatchObject({
+      expect(summarize(await fixture.getClaim('c'), await fixture.getVolume('provisioned'))).toMatchObject({
         claim: { phase: 'Bound', volumeName: 'provisioned' },
         volume: { phase: 'Bound', isOwned: true, annotations: [PROVISIONED_BY] },
       })
     })
 
-    it('PROV-6 reports a missing class, and continues once it exists', async () => {
+    it('PROV-6 reports a missing class, and requests provisioning after the class was created', async () => {
       await start()
       await fixture.claim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
@@ -505,7 +508,7 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       await fixture.volume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 binds a free volume although provisioning was requested', async () => {
@@ -515,7 +518,7 @@ for (const oneByOne of [false, true]) {
       await fixture.settle()
       await fixture.volume('pv', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 reports an unknown in-tree provisioner', async () => {
@@ -528,39 +531,39 @@ for (const oneByOne of [false, true]) {
       ])
       await fixture.volume('pv', { spec: { storageClassName: 'manual' } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
     })
 
     it('PROV-6 binds a claim with class "" only to a volume without class, and never provisions for it', async () => {
       await start()
       await fixture.storageClass('gold', { metadata: { annotations: IS_DEFAULT } })
-      await fixture.volume('classy', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
+      await fixture.volume('gold-volume', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
       await fixture.claim('c', { spec: { storageClassName: '' } })
       await fixture.settle()
       expect((await fixture.getClaim('c')).metadata.annotations ?? {}).toEqual({})
-      expect(fixture.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
+      expect(fixture.eventsOf('c')).toEqual([NO_VOLUME_AVAILABLE])
       await fixture.volume('plain', { size: '10Gi' })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('plain')
+      expect(await volumeOf('c')).toBe('plain')
     })
 
-    it('PROV-3 assigns the default class once it exists', async () => {
+    it('PROV-3 assigns the default class after it was created', async () => {
       await start()
       await fixture.claim('c')
       await fixture.claim('none', { spec: { storageClassName: '' } })
       await fixture.claim('annotated', { annotations: { 'volume.beta.kubernetes.io/storage-class': 'x' } })
       await fixture.settle()
-      await fixture.storageClass('usual')
+      await fixture.storageClass('standard')
       await fixture.settle()
       expect((await fixture.getClaim('c')).spec?.storageClassName).toBeUndefined()
       await fixture.client.patch(
         storageClassKind,
-        { name: 'usual' },
+        { name: 'standard' },
         { type: 'merge', body: { metadata: { annotations: IS_DEFAULT } } },
       )
       await fixture.settle()
       expect(await fixture.getClaim('c')).toMatchObject({
-        spec: { storageClassName: 'usual' },
+        spec: { storageClassName: 'standard' },
         status: { phase: 'Pending' },
         metadata: { annotations: { [PROVISIONER]: 'disk.example.com' } },
       })
@@ -572,9 +575,9 @@ for (const oneByOne of [false, true]) {
       await start()
       await fixture.volume('pv', AVAILABLE)
       await fixture.claim('c')
-      await fixture.storageClass('usual', { metadata: { annotations: IS_DEFAULT } })
+      await fixture.storageClass('standard', { metadata: { annotations: IS_DEFAULT } })
       await fixture.settle()
-      expect(await boundTo('c')).toBe('pv')
+      expect(await volumeOf('c')).toBe('pv')
       expect((await fixture.getClaim('c')).spec?.storageClassName).toBeUndefined()
     })
 
@@ -591,7 +594,7 @@ for (const oneByOne of [false, true]) {
     })
   })
 
-  describe(oneByOne ? 'inconsistent bindings, one write at a time' : 'inconsistent bindings, atomic commits', () => {
+  describe(`inconsistent bindings, ${commits}`, () => {
     const bind = async () => {
       await start()
       await fixture.volume('pv', AVAILABLE)
@@ -606,7 +609,7 @@ for (const oneByOne of [false, true]) {
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Lost' })
-      await patchClaim('c', { metadata: { labels: { look: 'again' } } })
+      await patchClaim('c', { metadata: { labels: { changed: 'yes' } } })
       await fixture.settle()
       expect(fixture.eventsOf('c')).toEqual([
         'Warning ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!',
@@ -625,10 +628,10 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-5 marks a claim lost whose volume is bound to another claim', async () => {
       await bind()
-      await fixture.claim('thief', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
+      await fixture.claim('second', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
       await fixture.settle()
-      expect((await fixture.getClaim('thief')).status?.phase).toBe('Lost')
-      expect(fixture.eventsOf('thief')).toEqual([
+      expect((await fixture.getClaim('second')).status?.phase).toBe('Lost')
+      expect(fixture.eventsOf('second')).toEqual([
         'Warning ClaimMisbound: Two claims are bound to the same volume, this one is bound incorrectly',
       ])
       expect((await fixture.getVolume('pv')).spec?.claimRef?.name).toBe('c')
@@ -642,7 +645,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 binds a lost claim again when its volume reappears', async () => {
+    it('PROV-5 binds a lost claim again when its volume is recreated', async () => {
       await start()
       await fixture.claim('c', {
         spec: { volumeName: 'pv' },
@@ -664,7 +667,7 @@ for (const oneByOne of [false, true]) {
         await fixture.volume(name, { annotations, claim: { name: 'c', uid: metadata.uid }, ...AVAILABLE })
       }
       await fixture.settle()
-      expect(await boundTo('c')).toBe('a')
+      expect(await volumeOf('c')).toBe('a')
       const other = await fixture.getVolume('b')
       expect([other.spec?.claimRef, other.metadata.annotations ?? {}, other.status?.phase]).toEqual([
         undefined,
@@ -673,16 +676,16 @@ for (const oneByOne of [false, true]) {
       ])
     })
 
-    it('PROV-13 keeps a volume reserved by a user for a claim that is bound to another one', async () => {
+    it('PROV-13 keeps a volume that a user reserved for a claim that is bound to another volume', async () => {
       const { metadata } = await bind()
-      await fixture.volume('mine', { claim: { name: 'c', uid: metadata.uid } })
+      await fixture.volume('reserved', { claim: { name: 'c', uid: metadata.uid } })
       await fixture.settle()
-      const volume = await fixture.getVolume('mine')
+      const volume = await fixture.getVolume('reserved')
       expect(volume.status?.phase).toBe('Available')
       expect(volume.spec?.claimRef).toEqual({ namespace: 'default', name: 'c' })
     })
 
-    it('PROV-13 releases a provisioned volume whose claim is bound to another one', async () => {
+    it('PROV-13 releases a provisioned volume whose claim is bound to another volume', async () => {
       const { metadata } = await bind()
       await fixture.volume('late', {
         claim: { name: 'c', uid: metadata.uid },
@@ -707,17 +710,17 @@ for (const oneByOne of [false, true]) {
       expect(fixture.eventsOf('c')).toContain(
         'Warning VolumeMismatch: Cannot bind PersistentVolume "pv" to requested PersistentVolumeClaim due to incompatible volumeMode.',
       )
-      expect(await boundTo('c')).toBeUndefined()
+      expect(await volumeOf('c')).toBeUndefined()
     })
   })
 
-  describe(oneByOne ? 'released volumes, one write at a time' : 'released volumes, atomic commits', () => {
-    const GONE = { name: 'gone', uid: 'gone' }
+  describe(`released volumes, ${commits}`, () => {
+    const DELETED_CLAIM = { name: 'gone', uid: 'gone' }
     const BOUND = { status: { phase: 'Bound' } }
 
-    it('PROV-15 releases a volume whose claim was deleted, and with Retain keeps it until its claimRef is removed', async () => {
+    it('PROV-15 releases a Retain volume whose claim was deleted, and binds it again only after its claimRef was removed', async () => {
       await start()
-      await fixture.volume('pv', { claim: GONE, ...BOUND })
+      await fixture.volume('pv', { claim: DELETED_CLAIM, ...BOUND })
       await fixture.claim('waits')
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Released')
@@ -725,10 +728,10 @@ for (const oneByOne of [false, true]) {
       expect(fixture.standings().pv).toBe(
         'stuck: its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
       )
-      expect(await boundTo('waits')).toBeUndefined()
+      expect(await volumeOf('waits')).toBeUndefined()
       await patchVolume('pv', { spec: { claimRef: null } })
       await fixture.settle()
-      expect(await boundTo('waits')).toBe('pv')
+      expect(await volumeOf('waits')).toBe('pv')
     })
 
     it('PROV-14 releases the volume of a deleted claim', async () => {
@@ -746,33 +749,35 @@ for (const oneByOne of [false, true]) {
       expect(phases.slice(-2)).toEqual(['Released', 'Failed'])
     })
 
-    it('PROV-20 fails a volume without a deleter, with the reason', async () => {
+    it('PROV-20 marks a volume without a deleter as failed, with the reason', async () => {
       await start()
-      await fixture.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await fixture.settle()
       const message =
-        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete its storage by hand, then the volume'
+        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete its storage manually, then delete the volume'
       expect((await fixture.getVolume('pv')).status).toMatchObject({ phase: 'Failed', message })
-      await patchVolume('pv', { metadata: { labels: { look: 'again' } } })
+      await patchVolume('pv', { metadata: { labels: { changed: 'yes' } } })
       await fixture.settle()
       expect(fixture.eventsOf('pv')).toEqual([`Warning VolumeFailedDelete: ${message}`])
     })
 
-    const LEFT: [string, VolumeParts][] = [
+    const DELEGATED: [string, VolumeFields][] = [
       ['an external provisioner created it', { annotations: { [PROVISIONED_BY]: 'disk.example.com' } }],
       ['a provisioner in this process created it', { annotations: { [PROVISIONED_BY]: 'kubernetes.io/own' } }],
       ['its source is a CSI driver', { spec: { hostPath: undefined, csi: { driver: 'd.io', volumeHandle: 'h' } } }],
-      ['a CSI driver has taken it over', { annotations: { [MIGRATED_TO]: 'd.io' } }],
+      ['it was migrated to a CSI driver', { annotations: { [MIGRATED_TO]: 'd.io' } }],
       [
         'a provisioner in this process owns its kind of source',
         { spec: { hostPath: undefined, nfs: { server: 's', path: '/' } } },
       ],
     ]
-    for (const [why, parts] of LEFT) {
-      it(`PROV-14 leaves a released volume to its deleter: ${why}`, async () => {
-        await start({ inProcess: [{ name: 'kubernetes.io/own', owns: ({ spec }) => spec?.nfs !== undefined }] })
-        const spec = { persistentVolumeReclaimPolicy: 'Delete', ...parts.spec }
-        await fixture.volume('pv', { claim: GONE, ...BOUND, ...parts, spec })
+    for (const [condition, fields] of DELEGATED) {
+      it(`PROV-14 leaves the deletion of a released volume to its provisioner if ${condition}`, async () => {
+        await start({
+          inProcessProvisioners: [{ name: 'kubernetes.io/own', owns: ({ spec }) => spec?.nfs !== undefined }],
+        })
+        const spec = { persistentVolumeReclaimPolicy: 'Delete', ...fields.spec }
+        await fixture.volume('pv', { claim: DELETED_CLAIM, ...BOUND, ...fields, spec })
         await fixture.settle()
         expect(await phaseOf('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
@@ -782,10 +787,10 @@ for (const oneByOne of [false, true]) {
       })
     }
 
-    it('PROV-14 fails a volume of a removed in-tree provisioner', async () => {
+    it('PROV-14 marks a volume of a removed in-tree provisioner as failed', async () => {
       await start()
       await fixture.volume('pv', {
-        claim: GONE,
+        claim: DELETED_CLAIM,
         annotations: { [PROVISIONED_BY]: 'kubernetes.io/aws-ebs' },
         spec: { persistentVolumeReclaimPolicy: 'Delete' },
         ...BOUND,
@@ -797,15 +802,15 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-14 reclaims a volume that is being deleted', async () => {
       await start()
-      await fixture.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
       await fixture.settle()
       expect(await phaseOf('pv')).toBe('Failed')
     })
 
-    it('PROV-14 waits with Recycle for pods that use the volume, then reports that there is no recycler', async () => {
+    it('PROV-14 with Recycle, waits for pods that use the volume, then reports that there is no recycler', async () => {
       await start()
-      await fixture.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND })
+      await fixture.volume('pv', { claim: DELETED_CLAIM, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND })
       await fixture.pod('a', 'gone', { nodeName: 'n', phase: 'Running' })
       await fixture.pod('b', 'gone')
       await fixture.pod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
@@ -828,9 +833,9 @@ for (const oneByOne of [false, true]) {
       )
     })
 
-    it('PROV-5 keeps the volume of a claim that the cache does not show yet', async () => {
+    it('PROV-5 keeps the volume of a claim that is not in the cache yet', async () => {
       const hidden = { claim: '' }
-      await start({ through: (client) => hiding(client, hidden) })
+      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
       hidden.claim = 'c'
       const { metadata } = await fixture.claim('c', { spec: { volumeName: 'pv' } })
       await fixture.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
@@ -838,9 +843,9 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 keeps the volume of a claim while the cache shows an earlier claim of the same name', async () => {
+    it('PROV-5 keeps the volume of a claim while the cache contains a deleted claim with the same name', async () => {
       const hidden = { claim: '' }
-      await start({ through: (client) => hiding(client, hidden) })
+      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
       await fixture.claim('c')
       await fixture.settle()
       hidden.claim = 'c'
@@ -852,9 +857,9 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 does not mark a claim lost whose volume the cache does not show yet', async () => {
+    it('PROV-5 does not mark a claim lost whose volume is not in the cache yet', async () => {
       const hidden = { claim: '', volume: 'pv' }
-      await start({ through: (client) => hiding(client, hidden) })
+      await start({ wrapClient: (client) => hideFromWatches(client, hidden) })
       const { metadata } = await fixture.claim('c', {
         spec: { volumeName: 'pv' },
         annotations: { [BIND_COMPLETED]: 'yes' },
@@ -870,7 +875,7 @@ for (const oneByOne of [false, true]) {
 
 describe('events', () => {
   it('PROV-6 are stored, with the component persistentvolume-controller', async () => {
-    fixture = await createBindingFixture({ ownEvents: true })
+    fixture = await createBindingFixture({ storeEvents: true })
     await fixture.claim('c')
     await fixture.settle()
     const { json } = await fixture.api.get('/api/v1/namespaces/default/events')

@@ -1,4 +1,4 @@
-// The status that the binder gives a claim, as merge patches of the fields that differ. Pure. Undefined: no field differs.
+// Builds merge patches of a claim's status that contain only the fields that differ; undefined if no field differs. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
@@ -6,7 +6,7 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 
 export type StatusPatch = Readonly<Record<string, unknown>>
 
-/** Removes everything that describes a volume. */
+/** Returns a patch that sets the phase and removes all fields that describe a volume. */
 export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | 'Lost'): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
   if (status.phase !== phase) patch.phase = phase
@@ -17,16 +17,16 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
 }
 
 /**
- * Size and attributes class are copied once, when the claim becomes bound. A later difference means that the volume is
- * being expanded or modified, and the controllers that do so update the status.
+ * Returns a patch that sets the phase Bound and copies access modes, size and attributes class of the volume. Size and
+ * class are copied only when the claim becomes bound: later the controllers that expand or modify the volume update them.
  */
 export function statusWithVolume({ status = {} }: Claim, volume: Volume): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
   const { accessModes = [], volumeAttributesClassName } = volume.spec ?? {}
-  if (!sameModes(status.accessModes ?? [], accessModes)) patch.accessModes = accessModes
+  if (!equalModes(status.accessModes ?? [], accessModes)) patch.accessModes = accessModes
   if (status.phase !== 'Bound') {
     patch.phase = 'Bound'
-    patch.capacity = replacing(status.capacity, capacityOf(volume))
+    patch.capacity = replaceMap(status.capacity, capacityOf(volume))
   }
   if ((status.phase ?? 'Pending') === 'Pending') {
     const current = volumeAttributesClassName || null
@@ -35,20 +35,20 @@ export function statusWithVolume({ status = {} }: Claim, volume: Volume): Status
   return undefinedIfEmpty(patch)
 }
 
-/** While the file system is smaller than the device, the claim's capacity is the size before the expansion. */
+/** Until the file system is expanded, the claim's capacity is the size before the expansion. */
 function capacityOf(volume: Volume): Record<string, string> {
-  const before = annotationOf(volume, PRE_RESIZE_CAPACITY)
+  const preResizeSize = annotationOf(volume, PRE_RESIZE_CAPACITY)
   const { capacity = {} } = volume.spec ?? {}
-  return before !== undefined && isQuantity(before) ? { ...capacity, storage: before } : capacity
+  return preResizeSize !== undefined && isQuantity(preResizeSize) ? { ...capacity, storage: preResizeSize } : capacity
 }
 
-/** A merge patch merges maps, so keys to remove are set to null. */
-const replacing = (old: Readonly<Record<string, string>> = {}, next: Readonly<Record<string, string>>) => ({
+/** Sets keys that are not in `next` to null, because a merge patch merges maps. */
+const replaceMap = (old: Readonly<Record<string, string>> = {}, next: Readonly<Record<string, string>>) => ({
   ...Object.fromEntries(Object.keys(old).map((name) => [name, null])),
   ...next,
 })
 
-const sameModes = (a: readonly string[], b: readonly string[]): boolean =>
+const equalModes = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((mode, index) => mode === b[index])
 
 const undefinedIfEmpty = (patch: StatusPatch): StatusPatch | undefined =>

@@ -1,17 +1,17 @@
-// Wakes claims that wait for a volume: each volume that becomes free wakes one claim, the one that has waited longest
-// of those it satisfies. If that claim's reconcile ends without binding it, the volume wakes the next one. So 10,000 new
-// volumes cause 10,000 reconciles, and no waiting claim is missed.
+// Wakes claims that wait for a volume. Each volume that becomes free wakes one claim: of the claims that it satisfies, the
+// one that has waited longest. If the reconcile of that claim does not bind the volume, the volume wakes the next claim.
+// 10,000 new volumes therefore cause 10,000 reconciles, and no waiting claim is missed.
 import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimRequirements, VolumeCandidate } from '../../volumes/matching.ts'
 import type { VolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
 export interface ClaimWaker {
-  /** From here on the claim looks for a volume itself. */
+  /** Removes the claim from the waiting claims. */
   reconcileStarted(claimKey: ObjectKey): void
-  /** No free volume fits. Call it synchronously after the search: a volume that became free between would be missed. */
-  addWaiting(requirements: ClaimRequirements, since: string): void
-  /** The volume that the claim was woken for, if still free, wakes the next claim. */
+  /** Must be called synchronously after an unsuccessful search, so that no volume becomes free in between. */
+  addWaiting(requirements: ClaimRequirements, waitingSince: string): void
+  /** If the volume that the claim was woken for is still free, it wakes the next claim. */
   reconcileEnded(claimKey: ObjectKey): void
   /** Runs until the returned function is called. */
   start(): () => void
@@ -19,13 +19,14 @@ export interface ClaimWaker {
 
 export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey) => void): ClaimWaker {
   const waiting = createWaitingClaims()
-  /** The volume that each woken claim was woken for, before its reconcile and during it. */
+  /** Volume names by the claim that they have woken, before its reconcile starts. */
   const wokenFor = new Map<ObjectKey, string>()
+  /** Volume names by the claim that they have woken, during its reconcile. */
   const reconcilingFor = new Map<ObjectKey, string>()
 
   function wakeFor(candidate: VolumeCandidate): void {
     const claimKey = waiting.take(candidate)
-    if (claimKey === undefined) return // it stays in the index
+    if (claimKey === undefined) return
     wokenFor.set(claimKey, candidate.volume.metadata.name)
     wake(claimKey)
   }
@@ -38,7 +39,7 @@ export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey)
       wokenFor.delete(claimKey)
       reconcilingFor.set(claimKey, name)
     },
-    addWaiting: (requirements, since) => waiting.add(requirements, since),
+    addWaiting: (requirements, waitingSince) => waiting.add(requirements, waitingSince),
     reconcileEnded(claimKey) {
       const name = reconcilingFor.get(claimKey)
       if (name === undefined) return

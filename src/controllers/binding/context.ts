@@ -1,4 +1,4 @@
-// What reconciling a claim or a volume uses, created once by binding-controllers.ts, and reads that bypass the cache.
+// The dependencies of both reconcilers, created once by binding-controllers.ts, and reads that bypass the cache.
 
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Stored } from '../../api/kind.ts'
@@ -30,15 +30,15 @@ export interface BindingContext {
   readonly claimWaker: ClaimWaker
   readonly events: EventRecorder
   readonly metrics: BindingMetrics | undefined
-  readonly provisioning: OperationTimes
-  readonly deleting: OperationTimes
-  readonly inProcess: readonly InProcessProvisioner[]
+  readonly provisioningTimes: OperationTimes
+  readonly deletionTimes: OperationTimes
+  readonly inProcessProvisioners: readonly InProcessProvisioner[]
   readonly gates: FeatureGates
 }
 
 export const PODS_BY_CLAIM = 'binding/claim'
 
-/** Reads the claim from the server and updates the cache. */
+/** Reads the claim from the server and updates the cache. Returns undefined if it does not exist. */
 export async function readClaim({ client, claims }: BindingContext, ref: ObjectRef): Promise<Claim | undefined> {
   const claim = await find(client, persistentVolumeClaimKind, ref)
   if (claim) claims.learn(claim)
@@ -51,8 +51,8 @@ export async function readVolume({ client, volumes }: BindingContext, name: stri
   return volume
 }
 
-/** Pods that use the claim `namespace/name` and have not ended, sorted by key. */
-export const podsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Stored<Pod>>[] =>
+/** Returns the pods that use the claim `namespace/name` and have not terminated, sorted by key. */
+export const activePodsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Stored<Pod>>[] =>
   pods
     .byIndex(PODS_BY_CLAIM, claimKey)
     .filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')

@@ -1,4 +1,4 @@
-// Crashes between the writes of a binding, and races with other writers: the next reconcile completes the binding.
+// Tests crashes between the writes of a binding and races with other writers. The next reconcile completes the binding.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -6,71 +6,71 @@ import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingFixture, createBindingFixture, hiding, summary } from './binding.fixture.ts'
+import { type BindingFixture, createBindingFixture, hideFromWatches, summarize } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
-const WRITES = ['volume', 'volume status', 'claim', 'claim status']
+const WRITES = ['the volume', 'the volume’s status', 'the claim', 'the claim’s status']
 
 let fixture: BindingFixture
 afterEach(() => fixture.stop())
 
-const bound = async () => {
+const expectBound = async () => {
   const [claim, volume] = [await fixture.getClaim('c'), await fixture.getVolume('pv')]
-  expect(summary(claim, volume)).toEqual({
+  expect(summarize(claim, volume)).toEqual({
     claim: { phase: 'Bound', volumeName: 'pv', capacity: '1Gi', annotations: [BIND_COMPLETED, BOUND_BY_CONTROLLER] },
     volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
   })
 }
 
-/** A client that loses its connection after this many writes of a binding. */
-function cutOffAfter(writesDone: number) {
-  const line = { isCut: false, isRepaired: false }
-  const through = (client: Client): Client => ({
+/** Returns a client wrapper that loses the connection after this many writes of a binding. */
+function loseConnectionAfter(writesDone: number) {
+  const connection = { isLost: false, isRestored: false }
+  const wrapClient = (client: Client): Client => ({
     ...client,
     commit: async (writes, options) => {
-      if (line.isRepaired) return client.commit(writes, options)
-      if (line.isCut) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
+      if (connection.isRestored) return client.commit(writes, options)
+      if (connection.isLost) throw new ApiError(503, 'ServiceUnavailable', 'cut off')
       if (!writes.some((write) => write.kind === persistentVolumeClaimKind)) return client.commit(writes, options)
-      line.isCut = true
+      connection.isLost = true
       await commitOneByOne(client, writes.slice(0, writesDone), options)
       throw new ApiError(503, 'ServiceUnavailable', 'cut off')
     },
   })
-  return { line, through }
+  return { connection, wrapClient }
 }
 
 describe('a binder that crashes', () => {
-  for (const [done, written] of ['nothing', ...WRITES].entries()) {
-    it(`PROV-5 completes the binding after a crash past ${written}`, async () => {
-      const { line, through } = cutOffAfter(done)
-      fixture = await createBindingFixture({ oneByOne: true, through })
+  for (const [done, written] of ['no object', ...WRITES].entries()) {
+    it(`PROV-5 completes the binding after it crashed when ${written} was written`, async () => {
+      const { connection, wrapClient } = loseConnectionAfter(done)
+      fixture = await createBindingFixture({ isAtomic: false, wrapClient })
       await fixture.volume('pv', AVAILABLE)
       await fixture.claim('c')
       fixture.start()
-      while (!line.isCut) await new Promise((resolve) => setImmediate(resolve))
-      await fixture.halt()
-      const before = summary(await fixture.getClaim('c'), await fixture.getVolume('pv'))
+      while (!connection.isLost) await new Promise((resolve) => setImmediate(resolve))
+      await fixture.stopControllers()
+      const before = summarize(await fixture.getClaim('c'), await fixture.getVolume('pv'))
       expect([before.volume.isOwned, before.volume.phase === 'Bound', Boolean(before.claim.volumeName)]).toEqual([
         done > 0,
         done > 1,
         done > 2,
       ])
-      line.isRepaired = true
+      connection.isRestored = true
       await fixture.settle()
-      await bound()
+      await expectBound()
     })
   }
 })
 
 describe('a binder among other writers', () => {
-  it('PROV-5 chooses another volume when its choice was bound meanwhile', async () => {
-    let isTaken = false
+  it('PROV-5 chooses another volume if the chosen one was bound meanwhile', async () => {
+    let isBoundByRival = false
     fixture = await createBindingFixture({
-      through: (client) => ({
+      wrapClient: (client) => ({
         ...client,
         commit: async (writes, options) => {
-          if (!isTaken && writes.length > 1) {
-            isTaken = true
+          if (!isBoundByRival && writes.length > 1) {
+            isBoundByRival = true
             const claimRef = { namespace: 'default', name: 'rival' }
             await client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'merge', body: { spec: { claimRef } } })
           }
@@ -88,12 +88,12 @@ describe('a binder among other writers', () => {
 
   it('PROV-5 reads a volume after a conflict without waiting for its watch', async () => {
     const hidden = { volume: '' }
-    let tries = 0
+    let bindingCommits = 0
     fixture = await createBindingFixture({
-      through: (client) => ({
-        ...hiding(client, hidden),
+      wrapClient: (client) => ({
+        ...hideFromWatches(client, hidden),
         commit: async (writes, options) => {
-          if (writes.length > 1 && ++tries === 1) {
+          if (writes.length > 1 && ++bindingCommits === 1) {
             hidden.volume = 'pv'
             const claimRef = { namespace: 'default', name: 'rival' }
             await client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'merge', body: { spec: { claimRef } } })
@@ -107,17 +107,17 @@ describe('a binder among other writers', () => {
     await fixture.claim('c')
     await fixture.settle()
     expect((await fixture.getClaim('c')).spec?.volumeName).toBe('spare')
-    expect(tries).toBe(2)
+    expect(bindingCommits).toBe(2)
   })
 
-  it('PROV-5 does not bind a volume again that it has just bound, although the watch is behind', async () => {
+  it('PROV-5 does not bind a volume twice if its watch is behind', async () => {
     const hidden = { volume: '' }
-    let tries = 0
+    let bindingCommits = 0
     fixture = await createBindingFixture({
-      through: (client) => ({
-        ...hiding(client, hidden),
+      wrapClient: (client) => ({
+        ...hideFromWatches(client, hidden),
         commit: (writes, options) => {
-          if (writes.length > 1) tries++
+          if (writes.length > 1) bindingCommits++
           return client.commit(writes, options)
         },
       }),
@@ -131,13 +131,13 @@ describe('a binder among other writers', () => {
     await fixture.settle()
     expect((await fixture.getClaim('first')).status?.phase).toBe('Bound')
     expect((await fixture.getClaim('second')).status?.phase).toBe('Pending')
-    expect(tries).toBe(1)
+    expect(bindingCommits).toBe(1)
   })
 
   it('PROV-5 binds a claim that changes during several reconciles', async () => {
     let changes = 0
     fixture = await createBindingFixture({
-      through: (client) => ({
+      wrapClient: (client) => ({
         ...client,
         commit: async (writes, options) => {
           if (writes.length > 1 && changes < 5) {
@@ -151,14 +151,14 @@ describe('a binder among other writers', () => {
     await fixture.volume('pv', AVAILABLE)
     await fixture.claim('c')
     await fixture.settle()
-    await bound()
+    await expectBound()
     expect(changes).toBe(5)
   })
 
   it('PROV-5 leaves the claim pending when its volume is deleted during the reconcile', async () => {
     let isDeleted = false
     fixture = await createBindingFixture({
-      through: (client) => ({
+      wrapClient: (client) => ({
         ...client,
         commit: async (writes, options) => {
           if (writes.length > 1 && !isDeleted) {
@@ -180,7 +180,7 @@ describe('a binder among other writers', () => {
   it('PROV-5 retries while the server fails', async () => {
     let failures = 3
     fixture = await createBindingFixture({
-      through: (client) => ({
+      wrapClient: (client) => ({
         ...client,
         commit: async (writes, options) => {
           if (writes.length > 1 && failures-- > 0) throw new ApiError(500, 'InternalError', 'the disk is full')
@@ -191,6 +191,6 @@ describe('a binder among other writers', () => {
     await fixture.volume('pv', AVAILABLE)
     await fixture.claim('c')
     await fixture.settle()
-    await bound()
+    await expectBound()
   })
 })

@@ -1,35 +1,33 @@
-// Events that the binder records on claims and volumes. Reasons and wording are those of Kubernetes, which clients match.
+// Events that the binder records on claims and volumes. Reasons and messages are those of Kubernetes, because clients
+// match on them.
 import type { EventDetails } from '../../runtime/index.ts'
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
-const quoted = (name: string): string => JSON.stringify(name)
+const quote = (name: string): string => JSON.stringify(name)
 const normal = (reason: string, message: string): EventDetails => ({ type: 'Normal', reason, message })
 const warning = (reason: string, message: string): EventDetails => ({ type: 'Warning', reason, message })
 
-// On waiting claims
+// Events on waiting claims
 
-export const nothingAvailable = normal(
+export const noVolumeAvailable = normal(
   'FailedBinding',
   'no persistent volumes available for this claim and no storage class is set',
 )
-export const namedMissing = (volume: string): EventDetails =>
-  normal('FailedBinding', `volume ${quoted(volume)} not found: the claim names it and waits until it exists`)
-export const belongsToAnother = (volume: string, owner: string): EventDetails =>
-  warning(
-    'FailedBinding',
-    `volume ${quoted(volume)} already bound to a different claim. It belongs to ${quoted(owner)}.`,
-  )
+export const volumeNotFound = (volume: string): EventDetails =>
+  normal('FailedBinding', `volume ${quote(volume)} not found: the claim names it and waits until it exists`)
+export const boundToOtherClaim = (volume: string, owner: string): EventDetails =>
+  warning('FailedBinding', `volume ${quote(volume)} already bound to a different claim. It belongs to ${quote(owner)}.`)
 
 export const volumeMismatch = (volume: string, why: string): EventDetails =>
-  warning('VolumeMismatch', `Cannot bind to requested volume ${quoted(volume)}: ${why}`)
+  warning('VolumeMismatch', `Cannot bind to requested volume ${quote(volume)}: ${why}`)
 
-export const waitsForConsumer = normal(
+export const waitForFirstConsumer = normal(
   'WaitForFirstConsumer',
   'waiting for first consumer to be created before binding',
 )
-export const waitsForPods = (pods: readonly string[]): EventDetails =>
+export const waitForPodScheduled = (pods: readonly string[]): EventDetails =>
   normal('WaitForPodScheduled', `waiting for pod${pods.length > 1 ? 's' : ''} ${pods.join(',')} to be scheduled`)
 
 export const externalProvisioning = (provisioner: string): EventDetails =>
@@ -39,20 +37,20 @@ export const externalProvisioning = (provisioner: string): EventDetails =>
       'administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.',
   )
 export const classNotFound = (className: string): EventDetails =>
-  warning('ProvisioningFailed', `storageclass.storage.k8s.io ${quoted(className)} not found`)
-export const noPlugin = (provisioner: string): EventDetails =>
+  warning('ProvisioningFailed', `storageclass.storage.k8s.io ${quote(className)} not found`)
+export const provisionerNotFound = (provisioner: string): EventDetails =>
   warning('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`)
-export const noBindingMode = (className: string): EventDetails =>
-  warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quoted(className)}`)
+export const bindingModeNotSet = (className: string): EventDetails =>
+  warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quote(className)}`)
 
-export const attributesClassGateOff = (className: string): EventDetails =>
+export const attributesClassDisabled = (className: string): EventDetails =>
   warning(
     'VolumeMismatch',
-    `VolumeAttributesClass ${quoted(className)} of the claim is not supported when the feature-gate VolumeAttributesClass ` +
+    `VolumeAttributesClass ${quote(className)} of the claim is not supported when the feature-gate VolumeAttributesClass ` +
       'is disabled; the claim is bound once it is enabled',
   )
 
-// On claims whose volume no longer exists
+// Events on claims that have lost their volume
 
 export const lostReference = warning(
   'ClaimLost',
@@ -64,22 +62,22 @@ export const misbound = warning(
   'Two claims are bound to the same volume, this one is bound incorrectly',
 )
 
-// On a claim and the volume provisioned for it, when they do not match
+// Events on a claim and the volume reserved for it whose volume modes differ
 
 export const modeMismatchOnClaim = (volume: string): EventDetails =>
   warning(
     'VolumeMismatch',
-    `Cannot bind PersistentVolume ${quoted(volume)} to requested PersistentVolumeClaim due to incompatible volumeMode.`,
+    `Cannot bind PersistentVolume ${quote(volume)} to requested PersistentVolumeClaim due to incompatible volumeMode.`,
   )
 export const modeMismatchOnVolume = (claim: string): EventDetails =>
   warning(
     'VolumeMismatch',
-    `Cannot bind PersistentVolume to requested PersistentVolumeClaim ${quoted(claim)} due to incompatible volumeMode.`,
+    `Cannot bind PersistentVolume to requested PersistentVolumeClaim ${quote(claim)} due to incompatible volumeMode.`,
   )
 
-// On volumes that cannot be reclaimed
+// Events on volumes that cannot be bound or reclaimed
 
-/** For an operator who removed the claimRef without knowing that deletion had begun. */
+/** Recorded if an administrator removed the claimRef after the deletion of the storage was requested. */
 export const deletionRequested = warning(
   'VolumeHeldBack',
   'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +
@@ -90,17 +88,17 @@ export const deletionRequested = warning(
 export const noDeleter = (volume: string): EventDetails =>
   warning(
     'VolumeFailedDelete',
-    `error getting deleter volume plugin for volume ${quoted(volume)}: no deletable volume plugin matched; ` +
-      'delete its storage by hand, then the volume',
+    `error getting deleter volume plugin for volume ${quote(volume)}: no deletable volume plugin matched; ` +
+      'delete its storage manually, then delete the volume',
   )
-export const deleterUnknown = (provisioner: string): EventDetails =>
+export const deleterNotFound = (provisioner: string): EventDetails =>
   warning(
     'VolumeFailedDelete',
-    `no volume plugin matched name: ${provisioner}; delete its storage by hand, then the volume`,
+    `no volume plugin matched name: ${provisioner}; delete its storage manually, then delete the volume`,
   )
 export const noRecycler = warning(
   'VolumeFailedRecycle',
-  'No recycler plugin found for the volume! Clean it by hand and remove its claimRef to make it available again',
+  'No recycler plugin found for the volume! Clean it manually and remove its claimRef to make it available again',
 )
 export const usedByPods = (pods: readonly string[]): EventDetails =>
   normal('VolumeFailedRecycle', `Volume is used by pods: ${pods.join(',')}`)

@@ -1,4 +1,4 @@
-// Sorted lists under two keys: a partition (matchKey) and a group within it. Empty groups and partitions are removed.
+// A map of sorted lists with two keys: a partition and a group within it. Empty groups and partitions are removed.
 import { SortedList } from '../../base/sorted-list.ts'
 
 export class GroupedLists<G, T> {
@@ -9,7 +9,7 @@ export class GroupedLists<G, T> {
     this.#compare = compare
   }
 
-  /** The groups of a partition, none of them empty. */
+  /** Returns the groups of a partition. No group is empty. */
   groups(partition: string): Iterable<[G, SortedList<T>]> {
     return this.#partitions.get(partition) ?? []
   }

@@ -12,16 +12,16 @@ const AVAILABLE = { status: { phase: 'Available' } }
 let fixture: BindingFixture
 afterEach(() => fixture.stop())
 
-async function start(through?: Parameters<typeof createBindingFixture>[0]) {
+async function start(fixtureOptions?: Parameters<typeof createBindingFixture>[0]) {
   const registry = new Registry()
-  fixture = await createBindingFixture({ bindingMetrics: createBindingMetrics(registry), ...through })
+  fixture = await createBindingFixture({ bindingMetrics: createBindingMetrics(registry), ...fixtureOptions })
   return async (name: string) =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith(name) && !line.includes('_bucket'))
 }
 
 describe('binding metrics', () => {
   it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
-    const lines = await start()
+    const metricLines = await start()
     await fixture.volume('bound', AVAILABLE)
     await fixture.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
     const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
@@ -32,7 +32,7 @@ describe('binding metrics', () => {
       spec: { storageClassName: 'silver', volumeAttributesClassName: 'fast' },
     })
     await fixture.settle()
-    expect((await lines('pv_collector_')).sort()).toEqual(
+    expect((await metricLines('pv_collector_')).sort()).toEqual(
       [
         'pv_collector_total_pv_count{plugin_name="kubernetes.io/host-path",volume_mode="Filesystem"} 1',
         'pv_collector_total_pv_count{plugin_name="kubernetes.io/csi:d.example.com",volume_mode="Filesystem"} 1',
@@ -50,18 +50,18 @@ describe('binding metrics', () => {
     )
     await fixture.client.delete(persistentVolumeKind, { name: 'csi' })
     await fixture.settle()
-    expect(await lines('pv_collector_unbound_pv_count')).toEqual([
+    expect(await metricLines('pv_collector_unbound_pv_count')).toEqual([
       'pv_collector_unbound_pv_count{storage_class="gold"} 1',
     ])
   })
 
   it('PROV-3 count assignments of the default class and their failures', async () => {
     let failures = 1
-    const lines = await start({
-      through: (client) => ({
+    const metricLines = await start({
+      wrapClient: (client) => ({
         ...client,
         commit: async (writes, options) => {
-          const isAssignment = JSON.stringify(writes.map((one) => 'patch' in one && one.patch.body)).includes(
+          const isAssignment = JSON.stringify(writes.map((write) => 'patch' in write && write.patch.body)).includes(
             'storageClassName',
           )
           if (isAssignment && failures-- > 0) throw new ApiError(500, 'InternalError', 'no')
@@ -75,14 +75,14 @@ describe('binding metrics', () => {
       metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
     })
     await fixture.settle()
-    expect(await lines('retroactive_storageclass')).toEqual([
+    expect(await metricLines('retroactive_storageclass')).toEqual([
       'retroactive_storageclass_total 2',
       'retroactive_storageclass_errors_total 1',
     ])
   })
 
   it('PROV-7 measure provisioning until the claim is bound, and deletion of a volume', async () => {
-    const lines = await start()
+    const metricLines = await start()
     await fixture.storageClass('gold')
     const { metadata } = await fixture.claim('c', { spec: { storageClassName: 'gold' } })
     await fixture.settle()
@@ -108,7 +108,7 @@ describe('binding metrics', () => {
     )
     await fixture.client.delete(persistentVolumeKind, { name: 'provisioned' })
     await fixture.settle()
-    expect(await lines('volume_operation_total_seconds')).toEqual([
+    expect(await metricLines('volume_operation_total_seconds')).toEqual([
       'volume_operation_total_seconds_sum{plugin_name="disk.example.com",operation_name="provision"} 3',
       'volume_operation_total_seconds_count{plugin_name="disk.example.com",operation_name="provision"} 1',
       'volume_operation_total_seconds_sum{plugin_name="disk.example.com",operation_name="delete"} 5',
@@ -117,13 +117,13 @@ describe('binding metrics', () => {
   })
 
   it('PROV-20 count volumes without a deleter as failed deletions', async () => {
-    const lines = await start()
+    const metricLines = await start()
     await fixture.volume('pv', {
       claim: { name: 'gone', uid: 'gone' },
       spec: { persistentVolumeReclaimPolicy: 'Delete' },
     })
     await fixture.settle()
-    expect(await lines('volume_operation_errors_total')).toEqual([
+    expect(await metricLines('volume_operation_errors_total')).toEqual([
       'volume_operation_errors_total{plugin_name="N/A",operation_name="delete"} 1',
     ])
   })

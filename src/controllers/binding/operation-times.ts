@@ -1,41 +1,45 @@
-// Measures how long provisioning and deleting take: from the first request to the end, as this process sees them.
+// Measures the duration of provisioning and deleting a volume, from the first request to the end, within this process.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { BindingMetrics } from './metrics.ts'
 
-/** Operations beyond this number at once are not measured. */
+/** Further concurrent operations are not measured. */
 const TIMED_MAX = 100_000
 
 export interface OperationTimes {
-  /** Repeated calls before `end` are ignored. */
+  /** Starts the measurement. Repeated calls before `end` have no effect. */
   begin(key: ObjectKey, plugin: string): void
-  failed(key: ObjectKey): void
-  /** Does nothing if the operation did not start in this process. */
+  countError(key: ObjectKey): void
+  /** Records the duration. Has no effect if the operation did not start in this process. */
   end(key: ObjectKey): void
-  /** The operation ended without the measured result. */
-  forget(key: ObjectKey): void
+  /** Discards the measurement of an operation that ended without a result. */
+  cancel(key: ObjectKey): void
 }
 
 export function createOperationTimes(
   operation: 'provision' | 'delete',
   { clock, metrics }: { readonly clock: Clock; readonly metrics: BindingMetrics | undefined },
 ): OperationTimes {
-  const begun = new Map<ObjectKey, { readonly plugin: string; readonly sinceMs: number }>()
+  const running = new Map<ObjectKey, { readonly plugin: string; readonly startedMs: number }>()
   return {
     begin(key, plugin) {
-      if (begun.has(key) || begun.size >= TIMED_MAX) return
-      begun.set(key, { plugin, sinceMs: clock.monotonicMs() })
+      if (running.has(key) || running.size >= TIMED_MAX) return
+      running.set(key, { plugin, startedMs: clock.monotonicMs() })
     },
-    failed(key) {
-      const one = begun.get(key)
-      if (one) metrics?.operationFailed(one.plugin, operation)
+    countError(key) {
+      const operationStart = running.get(key)
+      if (operationStart) metrics?.countOperationError(operationStart.plugin, operation)
     },
     end(key) {
-      const one = begun.get(key)
-      if (!one) return
-      begun.delete(key)
-      metrics?.operationTook(one.plugin, operation, (clock.monotonicMs() - one.sinceMs) / 1_000)
+      const operationStart = running.get(key)
+      if (!operationStart) return
+      running.delete(key)
+      metrics?.observeOperation(
+        operationStart.plugin,
+        operation,
+        (clock.monotonicMs() - operationStart.startedMs) / 1_000,
+      )
     },
-    forget: (key) => void begun.delete(key),
+    cancel: (key) => void running.delete(key),
   }
 }

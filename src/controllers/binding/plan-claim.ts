@@ -1,4 +1,4 @@
-// Plans one claim, as data: bind it, request provisioning, assign the default class, mark it lost, or wait with a reason.
+// Plans the next action for a claim: bind it, request provisioning, assign the default class, mark it lost, or wait.
 // Pure. reconcile-claim.ts reads the input and applies the plan.
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -15,45 +15,45 @@ import {
 } from '../../volumes/matching.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../../volumes/names.ts'
 import {
-  attributesClassGateOff,
-  belongsToAnother,
+  attributesClassDisabled,
+  bindingModeNotSet,
+  boundToOtherClaim,
   classNotFound,
   externalProvisioning,
   lostReference,
   lostVolume,
   misbound,
-  namedMissing,
-  noBindingMode,
-  noPlugin,
-  nothingAvailable,
+  noVolumeAvailable,
+  provisionerNotFound,
   volumeMismatch,
-  waitsForConsumer,
-  waitsForPods,
+  volumeNotFound,
+  waitForFirstConsumer,
+  waitForPodScheduled,
 } from './events.ts'
 
 export interface ClaimSituation {
   readonly claim: Claim
-  /** The volume of spec.volumeName; undefined without a name and if it does not exist. */
-  readonly named: Volume | undefined
+  /** The volume of spec.volumeName; undefined if the field is empty or the volume does not exist. */
+  readonly namedVolume: Volume | undefined
   /** `named` was just read from the server rather than from the cache, which may be behind. */
   readonly isLive: boolean
   /** The class that the claim names, if it exists. */
   readonly storageClass: Readonly<StorageClass> | undefined
-  // Functions, so that they run only where the plan depends on them.
+  // Functions, because the plan needs only some of these inputs.
   defaultClass(): Readonly<StorageClass> | undefined
-  choose(options: { readonly isDelayed: boolean }): Volume | undefined
-  /** Names of pods that use the claim, have not ended and are not scheduled. */
+  findVolume(options: { readonly isDelayed: boolean }): Volume | undefined
+  /** Returns the names of pods that use the claim, have not terminated and are not scheduled. */
   unscheduledPods(): readonly string[]
-  /** Whether a provisioner of that name runs in this process. */
+  /** Whether a provisioner with this name runs in this process. */
   isInProcess(provisioner: string): boolean
-  /** The feature gate VolumeAttributesClass: without it, claims with such a class are not bound. */
-  readonly bindsAttributesClasses: boolean
+  /** The feature gate VolumeAttributesClass. If it is disabled, claims with an attributes class are not bound. */
+  readonly isAttributesClassEnabled: boolean
 }
 
 export type ClaimAction =
   | { readonly do: 'bind'; readonly volume: Volume }
-  /** Before treating its volume as lost. */
-  | { readonly do: 'read its volume' }
+  /** Read the volume from the server before the claim is marked lost. */
+  | { readonly do: 'read volume' }
   | { readonly do: 'mark lost'; readonly event: EventDetails }
   | { readonly do: 'assign class'; readonly className: string }
   | { readonly do: 'provision'; readonly provisioner: string; readonly because: string; readonly event?: EventDetails }
@@ -61,7 +61,7 @@ export type ClaimAction =
       readonly do: 'wait'
       readonly because: string
       readonly event?: EventDetails
-      /** The phase to set; absent: unchanged. */
+      /** The phase to set. If absent, the phase does not change. */
       readonly phase?: 'Pending'
     }
 
@@ -70,74 +70,74 @@ export const isBindCompleted = (claim: Claim): boolean => annotationOf(claim, BI
 export function planClaim(situation: ClaimSituation): ClaimAction {
   if (isBindCompleted(situation.claim)) return planBound(situation)
   const attributesClass = situation.claim.spec?.volumeAttributesClassName
-  if (attributesClass && !situation.bindsAttributesClasses) {
-    const event = attributesClassGateOff(attributesClass)
+  if (attributesClass && !situation.isAttributesClassEnabled) {
+    const event = attributesClassDisabled(attributesClass)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
-  return situation.claim.spec?.volumeName ? planNamed(situation) : planUnbound(situation)
+  return situation.claim.spec?.volumeName ? planNamedVolume(situation) : planUnbound(situation)
 }
 
-/** Bound before: it keeps its volume or is lost. Missing parts of the binding are written again. */
-function planBound({ claim, named, isLive }: ClaimSituation): ClaimAction {
+/** Plans a claim that was bound before: it keeps its volume, with missing fields written again, or is lost. */
+function planBound({ claim, namedVolume, isLive }: ClaimSituation): ClaimAction {
   if (!claim.spec?.volumeName) return { do: 'mark lost', event: lostReference }
-  const owner = named?.spec?.claimRef
-  if (named && (!owner || owner.uid === claim.metadata.uid)) return { do: 'bind', volume: named }
-  if (!isLive) return { do: 'read its volume' }
-  return { do: 'mark lost', event: named ? misbound : lostVolume }
+  const owner = namedVolume?.spec?.claimRef
+  if (namedVolume && (!owner || owner.uid === claim.metadata.uid)) return { do: 'bind', volume: namedVolume }
+  if (!isLive) return { do: 'read volume' }
+  return { do: 'mark lost', event: namedVolume ? misbound : lostVolume }
 }
 
-/** The user or an earlier reconcile has set volumeName. */
-function planNamed({ claim, named }: ClaimSituation): ClaimAction {
+/** Plans a claim whose volumeName was set by a user or an earlier reconcile. */
+function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
-  if (!named) {
-    const event = namedMissing(name)
+  if (!namedVolume) {
+    const event = volumeNotFound(name)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
-  if (!named.spec?.claimRef) {
-    const why = mismatchReason(candidateOf(named), requirementsOf(claim))
-    if (why === undefined) return { do: 'bind', volume: named }
-    const event = volumeMismatch(name, why)
+  if (!namedVolume.spec?.claimRef) {
+    const mismatch = mismatchReason(candidateOf(namedVolume), requirementsOf(claim))
+    if (mismatch === undefined) return { do: 'bind', volume: namedVolume }
+    const event = volumeMismatch(name, mismatch)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
-  if (isReservedFor(named, claim)) {
-    if (!isDeletionRequested(named)) return { do: 'bind', volume: named }
+  if (isReservedFor(namedVolume, claim)) {
+    if (!isDeletionRequested(namedVolume)) return { do: 'bind', volume: namedVolume }
     const event = volumeMismatch(name, STORAGE_BEING_DELETED)
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
-  const event = belongsToAnother(name, claimKeyOf(named) ?? '')
-  // A controller has set the name: that binding is inconsistent, so the status is left for its author to fix.
-  const isByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
-  return { do: 'wait', because: event.message, event, phase: isByController ? undefined : 'Pending' }
+  const event = boundToOtherClaim(name, claimKeyOf(namedVolume) ?? '')
+  // A controller set volumeName, so the binding is inconsistent and the status does not change.
+  const isBoundByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
+  return { do: 'wait', because: event.message, event, phase: isBoundByController ? undefined : 'Pending' }
 }
 
-/** No volume is named: any that fits. */
+/** Plans a claim without volumeName: it binds to any volume that satisfies it. */
 function planUnbound(situation: ClaimSituation): ClaimAction {
   const { claim, storageClass } = situation
   const className = claimClassName(claim)
   if (storageClass && !storageClass.volumeBindingMode) {
-    const event = noBindingMode(className ?? '')
+    const event = bindingModeNotSet(className ?? '')
     return { do: 'wait', because: event.message, event }
   }
   const isDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
   // A claim being deleted binds only to the volume provisioned for it, so that the volume is then reclaimed.
-  const volume = situation.choose({ isDelayed: isDelayed || isDeleted })
+  const volume = situation.findVolume({ isDelayed: isDelayed || isDeleted })
   if (volume) return { do: 'bind', volume }
   if (isDeleted) return { do: 'wait', because: 'the claim is being deleted' }
   if (className === undefined) {
-    const byDefault = situation.defaultClass()?.metadata.name
-    if (byDefault) return { do: 'assign class', className: byDefault }
+    const defaultClassName = situation.defaultClass()?.metadata.name
+    if (defaultClassName) return { do: 'assign class', className: defaultClassName }
   }
   if (isDelayed && annotationOf(claim, SELECTED_NODE) === undefined) {
     const pods = situation.unscheduledPods()
-    const event = pods.length > 0 ? waitsForPods(pods) : waitsForConsumer
+    const event = pods.length > 0 ? waitForPodScheduled(pods) : waitForFirstConsumer
     return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   if (className) return planProvisioning(className, situation)
-  return { do: 'wait', because: nothingAvailable.message, event: nothingAvailable, phase: 'Pending' }
+  return { do: 'wait', because: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }
 }
 
-/** No existing volume fits. */
+/** Plans a claim that no existing volume satisfies. */
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
     const because = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
@@ -147,8 +147,8 @@ function planProvisioning(className: string, { storageClass, isInProcess }: Clai
   const because = `waiting for the provisioner "${provisioner}" to create a volume`
   if (isInProcess(provisioner)) return { do: 'provision', provisioner, because }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
-    const why = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
-    return { do: 'wait', because: why, event: noPlugin(provisioner) }
+    const reason = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
+    return { do: 'wait', because: reason, event: provisionerNotFound(provisioner) }
   }
   return { do: 'provision', provisioner, because, event: externalProvisioning(provisioner) }
 }

@@ -1,5 +1,5 @@
-// Plans one volume, as data: its phase, whether its claimRef is cleared, and its reclaim when the claim was deleted
-// (plan-reclaim.ts). Binding is planned for the claim (plan-claim.ts); reconcile-volume.ts applies the plan. Pure.
+// Plans the next action for a volume: set its phase, clear its claimRef, or reclaim it (plan-reclaim.ts). Pure.
+// plan-claim.ts plans the binding; reconcile-volume.ts applies the plan.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { EventDetails } from '../../runtime/index.ts'
 import { mismatchReason } from '../../volumes/choose-volume.ts'
@@ -11,7 +11,7 @@ import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim
 import type { VolumePhase } from './volume-status.ts'
 
 export interface VolumeSituation extends ReclaimSituation {
-  /** The claim that claimRef names, by namespace and name; its uid may differ. */
+  /** The claim with the namespace and name of claimRef. Its uid may differ. */
   readonly claim: Claim | undefined
   /** `claim` was just read from the server rather than from the cache, which may be behind. */
   readonly isLive: boolean
@@ -19,48 +19,48 @@ export interface VolumeSituation extends ReclaimSituation {
 
 export type VolumeAction =
   | { readonly do: 'set phase'; readonly phase: VolumePhase }
-  /** Before treating its claim as deleted. */
-  | { readonly do: 'read its claim' }
+  /** Read the claim from the server before the volume is released. */
+  | { readonly do: 'read claim' }
   | { readonly do: 'clear claimRef'; readonly keepsName: boolean }
-  /** Free, but not to be bound. */
-  | { readonly do: 'withhold'; readonly event: EventDetails }
+  /** The volume has no claim and must not be bound. */
+  | { readonly do: 'hold back'; readonly event: EventDetails }
   | { readonly do: 'report mismatch'; readonly claim: Claim; readonly because: string }
-  | { readonly do: 'reclaim'; readonly how: Reclaim }
+  | { readonly do: 'reclaim'; readonly reclaim: Reclaim }
   | { readonly do: 'wait'; readonly because: string }
 
 export function planVolume(situation: VolumeSituation): VolumeAction {
   const { volume, claim, isLive } = situation
   const uid = volume.spec?.claimRef?.uid
   if (!uid) {
-    if (isDeletionRequested(volume)) return { do: 'withhold', event: deletionRequested }
+    if (isDeletionRequested(volume)) return { do: 'hold back', event: deletionRequested }
     return { do: 'set phase', phase: 'Available' } // free, or reserved by name for a claim that does not exist yet
   }
   if (claim?.metadata.uid !== uid) {
-    // The cache may show an older claim of that name, or not show the claim yet.
-    if (!isLive && (claim || !isReleased(situation))) return { do: 'read its claim' }
+    // The cache may still contain a deleted claim with that name, or not contain the claim yet.
+    if (!isLive && (claim || !isReleased(situation))) return { do: 'read claim' }
     return planOrphan(situation)
   }
   const boundVolumeName = claim.spec?.volumeName
   if (!boundVolumeName) return planHalfBound(situation, claim)
   if (boundVolumeName === volume.metadata.name) return { do: 'set phase', phase: 'Bound' }
-  return planSuperseded(situation)
+  return planRedundant(situation)
 }
 
-/** Its claim was deleted. A Failed volume stays Failed, so that the failure remains visible. */
+/** Plans a volume whose claim was deleted. A Failed volume stays Failed, so that the failure remains visible. */
 function planOrphan(situation: VolumeSituation): VolumeAction {
   if (!isReleased(situation)) return { do: 'set phase', phase: 'Released' }
-  const how = planReclaim(situation)
+  const reclaim = planReclaim(situation)
   // Before reporting a failure, confirm that the claim does not exist.
-  if (!situation.isLive && how.is !== 'delegated') return { do: 'read its claim' }
-  return { do: 'reclaim', how }
+  if (!situation.isLive && reclaim.is !== 'delegated') return { do: 'read claim' }
+  return { do: 'reclaim', reclaim }
 }
 
-/** claimRef names the claim, whose volumeName is still empty. Reconciling the claim binds it if possible. */
+/** Plans a volume whose claim has an empty volumeName. The reconcile of the claim completes the binding if possible. */
 function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
   const { volume, isLive } = situation
-  // Deleted before it was bound: it is reclaimed, and the claim looks for another volume.
+  // A volume that was deleted before it was bound is reclaimed, and the claim gets another volume.
   if (volume.metadata.deletionTimestamp && volume.status?.phase !== 'Bound') {
-    return isLive ? planOrphan(situation) : { do: 'read its claim' }
+    return isLive ? planOrphan(situation) : { do: 'read claim' }
   }
   const [candidate, requirements] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
@@ -68,21 +68,21 @@ function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
     const because = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, and the volume has ${candidate.volumeMode}`
     return { do: 'report mismatch', claim, because }
   }
-  const why = mismatchReason(candidate, requirements, { isReserved: true })
-  if (why) return { do: 'wait', because: `claim ${key} of its claimRef cannot be bound to it: ${why}` }
+  const mismatch = mismatchReason(candidate, requirements, { isReserved: true })
+  if (mismatch) return { do: 'wait', because: `claim ${key} of its claimRef cannot be bound to it: ${mismatch}` }
   return { do: 'wait', because: `claim ${key} of its claimRef is not bound to it yet` }
 }
 
-/** The claim is bound to another volume. */
-function planSuperseded(situation: VolumeSituation): VolumeAction {
+/** Plans a volume whose claim is bound to another volume. */
+function planRedundant(situation: VolumeSituation): VolumeAction {
   const { volume } = situation
   const isProvisioned = annotationOf(volume, PROVISIONED_BY) !== undefined
   if (isProvisioned && volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
     return isReleased(situation)
-      ? { do: 'reclaim', how: planReclaim(situation) }
+      ? { do: 'reclaim', reclaim: planReclaim(situation) }
       : { do: 'set phase', phase: 'Released' }
   }
-  // A reservation by a user is kept.
+  // Keep the reservation if a user made it.
   return { do: 'clear claimRef', keepsName: annotationOf(volume, BOUND_BY_CONTROLLER) === undefined }
 }
 

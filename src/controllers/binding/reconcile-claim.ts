@@ -1,4 +1,4 @@
-// Reconciles one claim: read, plan (plan-claim.ts), apply. Safe at any time and after a crash between any two writes.
+// Reconciles one claim: reads, plans (plan-claim.ts) and applies. A reconcile may crash between any two writes.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
@@ -10,11 +10,11 @@ import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { statusWithoutVolume } from './claim-status.ts'
-import { type BindingContext, podsOf, readClaim, readVolume } from './context.ts'
+import { activePodsOf, type BindingContext, readClaim, readVolume } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
 import { type ClaimAction, planClaim } from './plan-claim.ts'
 
-/** Attempts in a row when an object changes during the reconcile; then the claim is requeued with backoff. */
+/** Attempts if an object changes during the reconcile. After the last one the claim is requeued with backoff. */
 const ATTEMPTS_MAX = 3
 
 export async function reconcileClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
@@ -23,7 +23,7 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
     try {
       return await attemptClaim(key, context)
     } catch (error) {
-      context.provisioning.failed(key)
+      context.provisioningTimes.countError(key)
       if (isNotFound(error)) return backOff('the claim or its volume was deleted during the reconcile')
       if (!isConflict(error)) throw error
       if (attempt >= ATTEMPTS_MAX) return backOff('the claim or its volume changed during the reconcile')
@@ -37,40 +37,40 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
 async function attemptClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
   const claim = context.claims.get(key)
   if (!claim) {
-    context.provisioning.forget(key)
+    context.provisioningTimes.cancel(key)
     return done
   }
   const name = claim.spec?.volumeName
-  const action = plan(claim, { named: name ? context.volumes.get(name) : undefined, isLive: false }, context)
-  if (action.do !== 'read its volume') return apply(action, claim, context)
-  const named = await readVolume(context, name ?? '')
-  return apply(plan(claim, { named, isLive: true }, context), claim, context)
+  const action = plan(claim, { namedVolume: name ? context.volumes.get(name) : undefined, isLive: false }, context)
+  if (action.do !== 'read volume') return apply(action, claim, context)
+  const namedVolume = await readVolume(context, name ?? '')
+  return apply(plan(claim, { namedVolume, isLive: true }, context), claim, context)
 }
 
 function plan(
   claim: Claim,
-  known: { readonly named: Volume | undefined; readonly isLive: boolean },
+  lookup: { readonly namedVolume: Volume | undefined; readonly isLive: boolean },
   context: BindingContext,
 ): ClaimAction {
-  const { classes, index, inProcess, claimWaker, gates } = context
+  const { classes, index, inProcessProvisioners, claimWaker, gates } = context
   const className = claimClassName(claim)
   return planClaim({
     claim,
-    ...known,
+    ...lookup,
     storageClass: className ? classes.get(className) : undefined,
     defaultClass: () => effectiveDefaultClass(classes.list()),
-    choose({ isDelayed }) {
+    findVolume({ isDelayed }) {
       const requirements = requirementsOf(claim)
       const chosen = chooseVolume(claim, requirements, index, { isDelayed })
       if (!chosen && !isDelayed) claimWaker.addWaiting(requirements, claim.metadata.creationTimestamp ?? '')
       return chosen
     },
     unscheduledPods: () =>
-      podsOf(context, keyOfObject(claim))
+      activePodsOf(context, keyOfObject(claim))
         .filter(({ spec }) => !spec?.nodeName)
         .map(({ metadata }) => metadata.name),
-    isInProcess: (provisioner) => inProcess.some(({ name }) => name === provisioner),
-    bindsAttributesClasses: gates.enabled('VolumeAttributesClass'),
+    isInProcess: (provisioner) => inProcessProvisioners.some(({ name }) => name === provisioner),
+    isAttributesClassEnabled: gates.enabled('VolumeAttributesClass'),
   })
 }
 
@@ -90,20 +90,20 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
     case 'assign class':
       return assignClass(action.className, claim, context)
     case 'provision': {
-      context.provisioning.begin(keyOfObject(claim), action.provisioner)
+      context.provisioningTimes.begin(keyOfObject(claim), action.provisioner)
       return saveOrRecord(provisioningWrites(claim, action.provisioner), action, claim, context)
     }
     case 'wait': {
       const status = action.phase && statusWithoutVolume(claim, action.phase)
       return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
     }
-    case 'read its volume':
+    case 'read volume':
       throw new Error('planClaim requested a volume that was just read')
   }
 }
 
 async function bind(volume: Volume, claim: Claim, context: BindingContext): Promise<Outcome> {
-  const { index, provisioning } = context
+  const { index, provisioningTimes } = context
   const writes = bindingWrites(volume, claim)
   if (writes.length > 0) {
     const { name } = volume.metadata
@@ -117,29 +117,29 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
       index.release(name)
     }
   }
-  provisioning.end(keyOfObject(claim))
+  provisioningTimes.end(keyOfObject(claim))
   return done
 }
 
 async function assignClass(storageClassName: string, claim: Claim, context: BindingContext): Promise<Outcome> {
   try {
     await context.save(mergePatches(persistentVolumeClaimKind, claim, { main: { spec: { storageClassName } } }))
-    context.metrics?.assignedDefaultClass(true)
+    context.metrics?.countClassAssignment(true)
     return done // the change triggers the next reconcile
   } catch (error) {
-    context.metrics?.assignedDefaultClass(false)
+    context.metrics?.countClassAssignment(false)
     throw error
   }
 }
 
-/** Both spellings of the annotation, because some provisioners read only one. */
+/** Sets both spellings of the annotation, because some provisioners read only one of them. */
 function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
   if (annotationOf(claim, PROVISIONER) === provisioner) return []
   const annotations = { [PROVISIONER]: provisioner, [PROVISIONER_BETA]: provisioner }
   return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations } })
 }
 
-/** A write triggers another reconcile. Only a reconcile with nothing to write records the event, hence once. */
+/** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
   { because, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,

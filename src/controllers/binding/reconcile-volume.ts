@@ -1,4 +1,4 @@
-// Reconciles one volume: read, plan (plan-volume.ts), apply. Safe at any time and after a crash between any two writes.
+// Reconciles one volume: reads, plans (plan-volume.ts) and applies. A reconcile may crash between any two writes.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -7,14 +7,14 @@ import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { type Claim, claimKeyOf, type Volume } from '../../volumes/matching.ts'
 import { BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingContext, podsOf, readClaim, readVolume } from './context.ts'
+import { activePodsOf, type BindingContext, readClaim, readVolume } from './context.ts'
 import { modeMismatchOnClaim, modeMismatchOnVolume } from './events.ts'
-import { mergePatches, type PatchParts } from './merge-patches.ts'
+import { mergePatches, type ObjectPatch } from './merge-patches.ts'
 import type { Reclaim } from './plan-reclaim.ts'
 import { planVolume, type VolumeAction } from './plan-volume.ts'
 import { phasePatch } from './volume-status.ts'
 
-/** Attempts in a row when an object changes during the reconcile; then the volume is requeued with backoff. */
+/** Attempts if an object changes during the reconcile. After the last one the volume is requeued with backoff. */
 const ATTEMPTS_MAX = 3
 
 export async function reconcileVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
@@ -33,28 +33,28 @@ export async function reconcileVolume(name: ObjectKey, context: BindingContext):
 async function attemptVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
   const volume = context.volumes.get(name)
   if (!volume) {
-    context.deleting.end(name)
+    context.deletionTimes.end(name)
     return done
   }
   const claimKey = claimKeyOf(volume)
   const cached = claimKey === undefined ? undefined : context.claims.get(claimKey)
   const action = plan(volume, { claim: cached, isLive: false }, context)
-  if (action.do !== 'read its claim') return apply(action, volume, context)
+  if (action.do !== 'read claim') return apply(action, volume, context)
   const claim = await readClaim(context, refOfKey(claimKey ?? ''))
   return apply(plan(volume, { claim, isLive: true }, context), volume, context)
 }
 
 function plan(
   volume: Volume,
-  known: { readonly claim: Claim | undefined; readonly isLive: boolean },
+  lookup: { readonly claim: Claim | undefined; readonly isLive: boolean },
   context: BindingContext,
 ): VolumeAction {
   return planVolume({
     volume,
-    ...known,
-    inProcess: context.inProcess,
-    // If a claim of that name exists but is not this volume's, its pods use its own volume.
-    activePods: () => (known.claim ? [] : podsOf(context, claimKeyOf(volume) ?? '').map(keyOfObject)),
+    ...lookup,
+    inProcessProvisioners: context.inProcessProvisioners,
+    // Pods of an existing claim with that name use the volume of that claim, not this one.
+    activePods: () => (lookup.claim ? [] : activePodsOf(context, claimKeyOf(volume) ?? '').map(keyOfObject)),
   })
 }
 
@@ -71,7 +71,7 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
       await context.save(mergePatches(persistentVolumeKind, volume, { main: clearedClaimRef(volume, action), status }))
       return done
     }
-    case 'withhold': {
+    case 'hold back': {
       const status = phasePatch(volume, 'Released')
       if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       events.record(persistentVolumeKind, volume, action.event)
@@ -82,40 +82,40 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
       events.record(persistentVolumeClaimKind, action.claim, modeMismatchOnClaim(volume.metadata.name))
       return stuck(action.because)
     case 'reclaim':
-      return reclaim(action.how, volume, context)
+      return reclaim(action.reclaim, volume, context)
     case 'wait':
       return stuck(action.because)
-    case 'read its claim':
+    case 'read claim':
       throw new Error('planVolume requested a claim that was just read')
   }
 }
 
-/** Free again, or with `keepsName`, because a user chose the claim, reserved for any claim of that name. */
-function clearedClaimRef(volume: Volume, { keepsName }: { readonly keepsName: boolean }): PatchParts {
+/** Returns a patch that frees the volume, or with `keepsName` keeps it reserved for any claim with that name. */
+function clearedClaimRef(volume: Volume, { keepsName }: { readonly keepsName: boolean }): ObjectPatch {
   if (keepsName) return { spec: { claimRef: { uid: null, resourceVersion: null } } }
   const isMarked = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined
   return { spec: { claimRef: null }, ...(isMarked ? { annotations: { [BOUND_BY_CONTROLLER]: null } } : {}) }
 }
 
-async function reclaim(how: Reclaim, volume: Volume, context: BindingContext): Promise<Outcome> {
-  const { events, deleting } = context
-  switch (how.is) {
+async function reclaim(reclaimPlan: Reclaim, volume: Volume, context: BindingContext): Promise<Outcome> {
+  const { events, deletionTimes } = context
+  switch (reclaimPlan.is) {
     case 'delegated':
-      if (how.to !== undefined) deleting.begin(volume.metadata.name, how.to)
-      return stuck(how.because)
+      if (reclaimPlan.provisioner !== undefined) deletionTimes.begin(volume.metadata.name, reclaimPlan.provisioner)
+      return stuck(reclaimPlan.because)
     case 'blocked':
-      events.record(persistentVolumeKind, volume, how.event)
-      return stuck(how.event.message)
+      events.record(persistentVolumeKind, volume, reclaimPlan.event)
+      return stuck(reclaimPlan.event.message)
     case 'failed': {
-      const status = phasePatch(volume, 'Failed', how.event.message)
-      if (!status) return stuck(how.event.message)
+      const status = phasePatch(volume, 'Failed', reclaimPlan.event.message)
+      if (!status) return stuck(reclaimPlan.event.message)
       await context.save(mergePatches(persistentVolumeKind, volume, { status }))
-      events.record(persistentVolumeKind, volume, how.event)
+      events.record(persistentVolumeKind, volume, reclaimPlan.event)
       if (volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
-        deleting.begin(volume.metadata.name, 'N/A')
-        deleting.failed(volume.metadata.name)
+        deletionTimes.begin(volume.metadata.name, 'N/A')
+        deletionTimes.countError(volume.metadata.name)
       }
-      return stuck(how.event.message)
+      return stuck(reclaimPlan.event.message)
     }
   }
 }

@@ -1,6 +1,6 @@
-// Indexes the free volumes of the cache, so that a choice looks only at volumes that can match: by class, attributes
-// class and volume mode (matchKey), then by access modes, each group sorted by size and name.
-// A volume that a worker is binding is omitted until the cache shows the result, so that two workers do not choose it.
+// Indexes the free volumes of the cache by class, attributes class and volume mode (matchKey), then by access modes, so
+// that a claim is compared only with volumes that can match. Each group is sorted by size and name. A volume that a
+// worker is binding is not in the index, so that two workers do not choose it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'
@@ -16,23 +16,23 @@ import {
 import { GroupedLists } from './grouped-lists.ts'
 
 export interface VolumeIndex extends VolumeCandidates {
-  /** The volume if it is free. */
+  /** Returns undefined if the volume is not free. */
   candidate(name: string): VolumeCandidate | undefined
   /** Removes the volume from the index while it is being bound. */
   assume(name: string): void
-  /** The binding was saved or has failed: index the volume as the cache shows it. */
+  /** Indexes the volume again as it is in the cache, after the binding was saved or has failed. */
   release(name: string): void
   /** Follows the cache until the returned function is called. */
   follow(onCandidate: (candidate: VolumeCandidate) => void): () => void
 }
 
 const BY_CLAIM = 'binding/claim'
-export const byClaim = (volume: Volume): string[] => {
+const byClaim = (volume: Volume): string[] => {
   const key = claimKeyOf(volume)
   return key ? [key] : []
 }
 
-/** Holds one reference per volume of the cache. */
+/** Bounded by the number of volumes in the cache. */
 export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex {
   volumes.addIndex(BY_CLAIM, byClaim)
   const candidates = new GroupedLists<AccessModes, VolumeCandidate>(bySize)

@@ -1,5 +1,5 @@
-// The status that the binder gives a volume, as a merge patch. Pure. Undefined if the volume is in that phase already,
-// even if the message differs, so that the message of a failure is kept.
+// Builds the merge patch of a volume's status. Returns undefined if the volume has that phase already, even if the
+// message differs, so that the message of the first failure is kept. Pure.
 import type { Volume } from '../../volumes/matching.ts'
 import type { StatusPatch } from './claim-status.ts'
 

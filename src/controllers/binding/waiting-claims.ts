@@ -1,5 +1,5 @@
-// Claims for which no free volume was found, indexed so that a volume that becomes free finds the claim it satisfies.
-// Claims with equal requirements form one group: placing a volume costs the number of groups, not of claims.
+// Indexes the claims that no free volume satisfied, to find the claim for a volume that becomes free. Claims with equal
+// requirements form one group, so the cost of a lookup depends on the number of groups, not of claims.
 import { formatLabelSelector } from '../../api/selectors.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { satisfies } from '../../volumes/choose-volume.ts'
@@ -7,40 +7,40 @@ import { type ClaimRequirements, matchKey, type VolumeCandidate } from '../../vo
 import { GroupedLists } from './grouped-lists.ts'
 
 export interface WaitingClaims {
-  /** `since` orders the claims: RFC 3339 text sorts by time. */
-  add(requirements: ClaimRequirements, since: string): void
+  /** `waitingSince` is an RFC 3339 timestamp and orders the claims. */
+  add(requirements: ClaimRequirements, waitingSince: string): void
   remove(claimKey: ObjectKey): void
-  /** Removes and returns the claim that has waited longest of those the volume satisfies. */
+  /** Removes and returns the claim that has waited longest of those that the volume satisfies. */
   take(candidate: VolumeCandidate): ObjectKey | undefined
   readonly size: number
 }
 
 interface WaitingClaim {
   readonly requirements: ClaimRequirements
-  readonly since: string
+  readonly waitingSince: string
 }
 
-/** At most one entry per unbound claim of the cache. */
+/** Bounded by the number of unbound claims in the cache. */
 export function createWaitingClaims(): WaitingClaims {
   const groups = new GroupedLists<string, WaitingClaim>(byAge)
   const byKey = new Map<ObjectKey, WaitingClaim>()
 
   function remove(claimKey: ObjectKey): void {
-    const one = byKey.get(claimKey)
-    if (!one) return
+    const entry = byKey.get(claimKey)
+    if (!entry) return
     byKey.delete(claimKey)
-    groups.remove(matchKey(one.requirements), groupOf(one.requirements), one)
+    groups.remove(matchKey(entry.requirements), groupOf(entry.requirements), entry)
   }
 
   return {
     get size() {
       return byKey.size
     },
-    add(requirements, since) {
+    add(requirements, waitingSince) {
       remove(requirements.claimKey)
-      const one = { requirements, since }
-      byKey.set(requirements.claimKey, one)
-      groups.add(matchKey(requirements), groupOf(requirements), one)
+      const entry = { requirements, waitingSince }
+      byKey.set(requirements.claimKey, entry)
+      groups.add(matchKey(requirements), groupOf(requirements), entry)
     },
     remove,
     take(candidate) {
@@ -59,7 +59,7 @@ const groupOf = ({ size, modes, selector }: ClaimRequirements): string =>
   `${size} ${modes} ${selector ? formatLabelSelector(selector) : '*'}`
 
 function byAge(a: WaitingClaim, b: WaitingClaim): number {
-  if (a.since !== b.since) return a.since < b.since ? -1 : 1
+  if (a.waitingSince !== b.waitingSince) return a.waitingSince < b.waitingSince ? -1 : 1
   const [first, second] = [a.requirements.claimKey, b.requirements.claimKey]
   return first < second ? -1 : first > second ? 1 : 0
 }

@@ -7,7 +7,7 @@ import { ApiError, isAlreadyExists, isNotFound } from '../../api/status-error.ts
 import type { CommitWrite } from '../../client/index.ts'
 import type { SavedObjects } from '../../runtime/index.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
-import { bindingOfNew } from '../binding/index.ts'
+import { planBindingOfNewVolume } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
 import { holdsIntent, removeIntentWrite } from './intent.ts'
@@ -46,8 +46,8 @@ async function bindingIn(
   { settings, client, intent }: ProvisioningContext,
 ): Promise<CommitWrite[] | undefined> {
   if (!settings.bindsOnSave || !(await client.commitsAtomically())) return undefined
-  const bindsAttributesClasses = settings.gates.enabled('VolumeAttributesClass')
-  return bindingOfNew(volume, claim, { removesFinalizer: intent, bindsAttributesClasses })
+  const isAttributesClassEnabled = settings.gates.enabled('VolumeAttributesClass')
+  return planBindingOfNewVolume(volume, claim, { finalizerToRemove: intent, isAttributesClassEnabled })
 }
 
 /** The volume's create is always the first write. */

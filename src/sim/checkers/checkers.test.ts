@@ -1089,7 +1089,10 @@ describe('checkers of the end of a run', () => {
       { process: 'control-1', incarnation: 2, registry },
     )
     const volumes = [{ metadata: { name: 'pv' }, spec: {}, status: { phase: 'Available' } }]
-    createBindingMetrics(registry).count({ claims: { list: () => [] }, volumes: { list: () => volumes as never } })
+    createBindingMetrics(registry).collectFrom({
+      claims: { list: () => [] },
+      volumes: { list: () => volumes as never },
+    })
     expect(await text()).toEqual([
       'control-1 reports pv_collector_bound_pv_count 0, and there are 1',
       'control-1 reports pv_collector_unbound_pv_count 1, and there are 0',

@@ -28,7 +28,7 @@ export async function runBinder({ env, client }: ProcessContext, plugin: Provisi
   const options = { ...OPTIONS, inProcess: true }
   await Promise.all([
     createProtectionControllers(deps).run(env.signal),
-    createBindingControllers({ ...deps, inProcess: [provisioner] }).run(env.signal),
+    createBindingControllers({ ...deps, inProcessProvisioners: [provisioner] }).run(env.signal),
     createProvisioningControllers({ ...deps, provisioner, options }).run(env.signal),
   ])
 }

@@ -28,7 +28,7 @@ export function runScheduler(env: Env, client: Client, options: { readonly capac
 /** Creates the claims of ephemeral volumes, binds claims, and deletes the claims of deleted pods. */
 export function runClaimControllers(env: Env, client: Client): void {
   const deps = depsOf(env, client)
-  void createBindingControllers({ ...deps, inProcess: [] }).run(env.signal)
+  void createBindingControllers({ ...deps, inProcessProvisioners: [] }).run(env.signal)
   void createProtectionControllers(deps).run(env.signal)
   void createEphemeralController(deps).run(env.signal)
   void createGarbageController({ ...deps, kinds: [podKind, persistentVolumeClaimKind] }).run(env.signal)

@@ -48,7 +48,7 @@ async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
   const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
   const caches = createCacheSet(deps)
   const others = [
-    createBindingControllers({ ...deps, caches, inProcess: [] }),
+    createBindingControllers({ ...deps, caches, inProcessProvisioners: [] }),
     createProtectionControllers({ ...deps, caches }),
   ]
   await Promise.all(others.map((one) => one.run(signal)))
