@@ -1,11 +1,11 @@
-// The program: real clock, real randomness, the signals that stop it, and the command line.
+// Entry point of the program: runs the command line with the system clock, real randomness and the stop signal.
 import { systemClock, systemRandom } from './base/clock.ts'
 import { runCommandLine } from './cli/run.ts'
 import { createStopSignal } from './runtime/stop-signal.ts'
 
-/** Commands bound their own stop; this is the last resort if one of them does not. */
+/** Upper limit for a command to stop after a signal. Commands have shorter limits of their own. */
 const STOP_MS_MAX = 30_000
-/** After the command has returned, handles that still keep the process alive (such as a hanging child) get this long. */
+/** Time after the end of the command for open handles, such as a hanging child process, to close. */
 const LINGER_MS_MAX = 2_000
 
 const { signal } = createStopSignal()

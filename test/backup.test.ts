@@ -111,18 +111,16 @@ describe('stowage backup', () => {
     await writeFile(join(scratch, 'file'), '')
     expect(await stowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
       code: 2,
-      stderr: `stowage: --to ${dataDir}: it is inside the directory that is backed up. Name another.\n`,
+      stderr: `stowage: --to ${dataDir}: the directory is inside the data directory. Choose another.\n`,
     })
     await mkdir(join(scratch, 'full', 'x'), { recursive: true })
     expect(await stowage('backup', '--data-dir', dataDir, '--to', join(scratch, 'full'))).toMatchObject({
       code: 2,
-      stderr: `stowage: --to ${join(scratch, 'full')}: it is not empty. Name a new directory.\n`,
+      stderr: `stowage: --to ${join(scratch, 'full')}: the directory is not empty. Choose a new one.\n`,
     })
     const inFile = await stowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
     expect(inFile.code).toBe(2)
-    expect(inFile.stderr).toMatch(
-      /^stowage: --to .* cannot be created: .* Name a directory that can be written to\.\n$/,
-    )
+    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be created: .* Choose a writable directory\.\n$/)
     const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
     expect(nowhere.code).toBe(2)
     expect(nowhere.stderr).toContain('There is no embedded store in')

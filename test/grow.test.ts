@@ -147,6 +147,6 @@ describe('stowage grow as a process', () => {
   it('PLUS-13 exits with 2 on a usage error', async () => {
     const { code, err } = await grow('--to', '2Gi')
     expect(code).toBe(2)
-    expect(err).toBe('stowage: Which claims? Name some, or give a --selector.\n')
+    expect(err).toBe('stowage: No claims are selected: specify names of claims or --selector.\n')
   })
 })

@@ -1,5 +1,5 @@
-// Clock and Random: time and randomness, which callers pass in. Only main.ts and sim/ create them, so that one seed
-// reproduces the run of a whole cluster.
+// Clock and Random: sources of time and randomness that callers pass in. Only main.ts and sim/ create them, so that one
+// seed reproduces the run of a whole cluster.
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. May jump: use it for timestamps, not to measure durations. */

@@ -1,7 +1,7 @@
 // Parses durations in flags: `500ms`, `10s`, `1m30s`, `2h`.
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** The duration in milliseconds; undefined if the text is not a duration. */
+/** Returns the duration in milliseconds, or undefined if the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)]

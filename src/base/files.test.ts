@@ -72,8 +72,8 @@ describe('readTextIfPresent', () => {
   })
 })
 
-describe('ensurePrivateDirectory under difficult conditions', () => {
-  it('SYS-10 fails on a file system that allows no directories, and if a path component is a file', async () => {
+describe('ensurePrivateDirectory with errors and races', () => {
+  it('SYS-10 rejects if the file system allows no directories or a path component is a file', async () => {
     await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
       '/proc/stowage-cannot-be-here',
     )
@@ -83,7 +83,7 @@ describe('ensurePrivateDirectory under difficult conditions', () => {
     await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
   })
 
-  it('creates a deep path concurrently', async () => {
+  it('creates the same nested path in concurrent calls', async () => {
     for (let round = 0; round < 50; round++) {
       const deep = join(aDirectory(), 'a', 'b', 'c')
       await Promise.all(Array.from({ length: 4 }, () => ensurePrivateDirectory(deep)))

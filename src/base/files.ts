@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_DIRECTORY = 0o700
-const OTHERS = 0o077
+const GROUP_OR_OTHERS = 0o077
 
 /**
  * Replaces the content of `path`, mode 0600. A crash at any point leaves either the old or the new file: the text is
@@ -31,7 +31,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 export async function ensurePrivateDirectory(path: string): Promise<void> {
   await ensureDirectory(path)
   const { mode } = await stat(path)
-  if (mode & OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
+  if (mode & GROUP_OR_OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
 }
 
 /** Creates `path` and its parents if missing, accessible only by the owner. Existing directories are not changed. */
@@ -48,33 +48,33 @@ export async function ensureDirectory(path: string): Promise<void> {
 }
 
 /**
- * Returns the outermost directory that was created, if any. Node's own recursive mkdir loops forever if a directory
- * cannot be created although its parent exists (/proc).
+ * Creates the directories and returns the outermost one that it created, if any. The recursive mkdir of Node.js is not
+ * used: it loops forever if a directory cannot be created although its parent exists (/proc).
  */
-async function createDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {
+async function createDirectories(path: string, attempts = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {
   try {
     await mkdir(path, { mode: OWNER_ONLY_DIRECTORY })
     return path
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const known = await stat(path).catch(() => undefined)
-    if (known?.isDirectory()) return undefined
+    const existing = await stat(path).catch(() => undefined)
+    if (existing?.isDirectory()) return undefined
     const parent = dirname(path)
     const isParentMissing = (await stat(parent).catch(() => undefined)) === undefined
-    if (code !== 'ENOENT' || tries === 0) throw error
-    if (!isParentMissing) return createDirectories(path, Math.min(tries, RACES_MAX) - 1) // created concurrently
-    const outermost = await createDirectories(parent, tries - 1)
+    if (code !== 'ENOENT' || attempts === 0) throw error
+    if (!isParentMissing) return createDirectories(path, Math.min(attempts, RACES_MAX) - 1) // created concurrently
+    const outermost = await createDirectories(parent, attempts - 1)
     return (await createDirectories(path, RACES_MAX)) === undefined ? outermost : (outermost ?? path)
   }
 }
 
-/** After this many failures with an existing parent, the cause is not a race: the file system allows no directories. */
+/** After this many failures with an existing parent, the file system is assumed to allow no directories. */
 const RACES_MAX = 5
 
 /** More than the number of components in any valid path. */
 const DIRECTORY_DEPTH_MAX = 1_000
 
-/** The text of the file; undefined if it does not exist. */
+/** Returns the text of the file, or undefined if the file does not exist. */
 export async function readTextIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')

@@ -1,18 +1,18 @@
 // Random identifiers: UIDs, and names from `metadata.generateName`.
 import type { Random } from './clock.ts'
 
-/** A version 4 UUID. */
+/** Returns a version 4 UUID. */
 export function randomUuid(random: Random): string {
-  const hex = () =>
+  const hexGroup = () =>
     Math.floor(random() * 0x10000)
       .toString(16)
       .padStart(4, '0')
   const version = (0x4000 | Math.floor(random() * 0x1000)).toString(16)
   const variant = (0x8000 | Math.floor(random() * 0x4000)).toString(16)
-  return `${hex()}${hex()}-${hex()}-${version}-${variant}-${hex()}${hex()}${hex()}`
+  return `${hexGroup()}${hexGroup()}-${hexGroup()}-${version}-${variant}-${hexGroup()}${hexGroup()}${hexGroup()}`
 }
 
-/** As in Kubernetes: no vowels, so that no suffix spells a word, and no digits that look like letters. */
+/** The alphabet of Kubernetes: it has no vowels, so that no suffix spells a word, and no digits that look like letters. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
 const SUFFIX_LENGTH = 5
 const NAME_LENGTH_MAX = 63

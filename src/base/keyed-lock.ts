@@ -5,12 +5,12 @@ export type KeyedLock = <T>(key: string, work: () => Promise<T>) => Promise<T>
 export function keyedLock(): KeyedLock {
   const tails = new Map<string, Promise<unknown>>()
   return (key, work) => {
-    const own = (tails.get(key) ?? Promise.resolve()).then(work, work)
-    tails.set(key, own)
-    const leave = () => {
-      if (tails.get(key) === own) tails.delete(key)
+    const current = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    tails.set(key, current)
+    const release = () => {
+      if (tails.get(key) === current) tails.delete(key)
     }
-    own.then(leave, leave)
-    return own
+    current.then(release, release)
+    return current
   }
 }

@@ -6,7 +6,7 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
-/** An error that is fully described by these fields: the log prints them and the message instead of a stack trace. */
+/** An error that these fields describe completely: the log contains them and the message instead of a stack trace. */
 export interface HasLogFields {
   logFields(): object
 }

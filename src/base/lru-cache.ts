@@ -1,9 +1,9 @@
-// An approximate LRU cache in two generations: a full young generation replaces the old one, whose entries are evicted.
-// get() copies an entry of the old generation to the young one. Eviction needs no search.
+// An approximate LRU cache with two generations. When the recent generation is full, it replaces the old one, whose entries
+// are evicted. get() copies an entry of the old generation to the recent one. Evictions need no search.
 //   half size 2:  set a, b → [a b | ]   set c → [c | a b]   get a → [c a | a b]   set d → [d | c a]   b is evicted
 export class LruCache<K, V> {
   readonly #halfMax: number
-  #young = new Map<K, V>()
+  #recent = new Map<K, V>()
   #old = new Map<K, V>()
 
   /** Holds at most `max` entries, and at least the most recent half of them. */
@@ -12,18 +12,18 @@ export class LruCache<K, V> {
   }
 
   get(key: K): V | undefined {
-    const young = this.#young.get(key)
-    if (young !== undefined) return young
+    const recent = this.#recent.get(key)
+    if (recent !== undefined) return recent
     const old = this.#old.get(key)
     if (old !== undefined) this.set(key, old)
     return old
   }
 
   set(key: K, value: V): void {
-    if (this.#young.size >= this.#halfMax && !this.#young.has(key)) {
-      this.#old = this.#young
-      this.#young = new Map()
+    if (this.#recent.size >= this.#halfMax && !this.#recent.has(key)) {
+      this.#old = this.#recent
+      this.#recent = new Map()
     }
-    this.#young.set(key, value)
+    this.#recent.set(key, value)
   }
 }

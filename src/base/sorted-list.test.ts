@@ -4,15 +4,15 @@ import { SortedList } from './sorted-list.ts'
 
 describe('SortedList', () => {
   it('behaves like a sorted array for any additions and removals', () => {
-    const steps = fc.array(fc.record({ isAdded: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
+    const steps = fc.array(fc.record({ isAdd: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
     fc.assert(
-      fc.property(steps, fc.integer({ min: 0, max: 20 }), (done, from) => {
+      fc.property(steps, fc.integer({ min: 0, max: 20 }), (operations, from) => {
         const list = new SortedList<number>((a, b) => a - b)
         const model = new Set<number>()
-        for (const { isAdded, value } of done) {
-          if (isAdded && !model.has(value)) list.add(value)
-          if (!isAdded) list.remove(value)
-          if (isAdded) model.add(value)
+        for (const { isAdd, value } of operations) {
+          if (isAdd && !model.has(value)) list.add(value)
+          if (!isAdd) list.remove(value)
+          if (isAdd) model.add(value)
           else model.delete(value)
         }
         const sorted = [...model].sort((a, b) => a - b)

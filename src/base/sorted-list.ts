@@ -1,5 +1,5 @@
-// A sorted array with binary search. Insertions and removals move the items behind them, which for tens of thousands of
-// items is faster than a tree.
+// A sorted array with binary search. Insertions and removals move the items after them, which is faster than a tree for
+// tens of thousands of items.
 
 export class SortedList<T> {
   readonly #items: T[] = []
@@ -18,28 +18,28 @@ export class SortedList<T> {
   }
 
   add(item: T): void {
-    const at = this.#firstWhere((other) => this.#compare(other, item) >= 0)
-    this.#items.splice(at, 0, item)
+    const index = this.#findFirstIndex((other) => this.#compare(other, item) >= 0)
+    this.#items.splice(index, 0, item)
   }
 
   /** Removes the item that compares equal. */
   remove(item: T): void {
-    const at = this.#firstWhere((other) => this.#compare(other, item) >= 0)
-    const found = this.#items[at]
-    if (found !== undefined && this.#compare(found, item) === 0) this.#items.splice(at, 1)
+    const index = this.#findFirstIndex((other) => this.#compare(other, item) >= 0)
+    const candidate = this.#items[index]
+    if (candidate !== undefined && this.#compare(candidate, item) === 0) this.#items.splice(index, 1)
   }
 
   /** Items from the first one that satisfies the condition. The condition must hold for all items after it. */
-  *from(isReached: (item: T) => boolean): Generator<T> {
-    for (let at = this.#firstWhere(isReached); at < this.#items.length; at++) yield this.#items[at] as T
+  *from(matches: (item: T) => boolean): Generator<T> {
+    for (let index = this.#findFirstIndex(matches); index < this.#items.length; index++) yield this.#items[index] as T
   }
 
-  #firstWhere(holds: (item: T) => boolean): number {
+  #findFirstIndex(matches: (item: T) => boolean): number {
     let low = 0
     let high = this.#items.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (holds(this.#items[middle] as T)) high = middle
+      if (matches(this.#items[middle] as T)) high = middle
       else low = middle + 1
     }
     return low

@@ -1,10 +1,10 @@
-// The shape of a command: each folder of commands/ exports one `AddCommand` from its command.ts, which declares flags and
-// help. Code that runs is imported when the command runs, so that `--help` stays fast.
+// The interface of a command: each folder of commands/ exports an `AddCommand` from its command.ts, which declares flags and
+// help. The code of a command is imported when the command runs, so that `--help` stays fast.
 import type { Command } from 'commander'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ProcessDeps } from '../runtime/index.ts'
 
-/** What main.ts passes to every command. */
+/** The dependencies that main.ts passes to every command. */
 export interface ProgramDeps {
   readonly clock: Clock
   readonly random: Random
@@ -15,7 +15,7 @@ export interface ProgramDeps {
 
 export type AddCommand = (program: Command, deps: ProgramDeps) => void
 
-/** For commands that run until they are stopped: adds the log and the environment. */
+/** Adds the log and the environment, for commands that run until they are stopped. */
 export async function processDeps({ clock, random, signal }: ProgramDeps, logLevel: string): Promise<ProcessDeps> {
   const { createLog } = await import('../runtime/log.ts')
   return { clock, random, signal, log: createLog(logLevel), env: process.env }

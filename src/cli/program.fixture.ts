@@ -1,5 +1,5 @@
-// For tests of whole processes: an API server on a real socket, its kubeconfig in a temporary directory, and a fake CSI driver
-// on a socket. Everything stops with the test.
+// Test fixture for whole processes: an API server on an HTTPS port, its kubeconfig in a temporary directory, and a fake CSI
+// driver on a socket. All are stopped when the test ends.
 import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,11 +23,11 @@ export async function startProgramFixture() {
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
   const programs: Promise<unknown>[] = []
-  const endings: (() => Promise<unknown>)[] = [() => rm(dir, { recursive: true }), stop]
+  const cleanups: (() => Promise<unknown>)[] = [() => rm(dir, { recursive: true }), stop]
   onTestFinished(async () => {
     abort.abort()
     await Promise.allSettled(programs)
-    for (const end of endings.reverse()) await end()
+    for (const cleanUp of cleanups.reverse()) await cleanUp()
   })
   return {
     api,
@@ -37,20 +37,20 @@ export async function startProgramFixture() {
     /** Fires at the end of the test, or on `abort`. */
     signal: abort.signal,
     abort: () => abort.abort(),
-    /** Waits for its end when the test ends. */
-    runs<T>(program: Promise<T>): Promise<T> {
+    /** Registers a program that the fixture waits for when the test ends. */
+    track<T>(program: Promise<T>): Promise<T> {
       programs.push(program)
       return program
     },
-    /** For node-1. */
+    /** Serves a fake driver for node-1. */
     async serveFakeDriver(settings: Partial<FakeSettings>) {
       const clock = systemClock()
       const fake = createFakeDriver({ clock, settings: fakeSettings({ ...settings }) })
       const { identity, controller } = fake
       const endpoint = join(dir, 'csi.sock')
-      const parts = { identity, controller, node: fake.node('node-1') }
-      const served = await serveDriver({ endpoint, ...parts, clock, log: silentLog })
-      endings.push(() => served.stop())
+      const services = { identity, controller, node: fake.node('node-1') }
+      const server = await serveDriver({ endpoint, ...services, clock, log: silentLog })
+      cleanups.push(() => server.stop())
       return { fake, endpoint }
     },
   }

@@ -1,4 +1,4 @@
-// The command line: the program and its commands. A new command is a folder in commands/ and a line here.
+// Creates the command line program with its commands. A new command is a folder in commands/ and a line in COMMANDS.
 import { Command } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { AddCommand, ProgramDeps } from './command.ts'
@@ -18,7 +18,7 @@ import { addServer } from './commands/server/command.ts'
 import { addUp } from './commands/up/command.ts'
 import { addVersion } from './commands/version/command.ts'
 
-/** In the order of `stowage --help`. */
+/** The commands in the order of `stowage --help`. */
 const COMMANDS: readonly AddCommand[] = [
   addUp,
   addServer,
@@ -39,9 +39,9 @@ const COMMANDS: readonly AddCommand[] = [
 
 export function createProgram(deps: ProgramDeps): Command {
   const program = new Command('stowage')
-    .description('A storage control plane that speaks the Kubernetes API.')
+    .description('A storage control plane with the Kubernetes API.')
     .version(stowageVersion, '-V, --version', 'print the version')
-    .helpCommand('help [command]', 'explain a command')
+    .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError('(stowage --help lists the commands)')
     .exitOverride()
   for (const add of COMMANDS) add(program, deps)

@@ -1,6 +1,4 @@
-// The command line: help, versions, errors, exit codes.
 import { describe, expect, it } from 'vitest'
-import { parseListen, urlOf } from '../base/listen-address.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { runCommandLine } from './run.ts'
 
@@ -21,8 +19,8 @@ async function run(...args: string[]) {
   return { code, out, err }
 }
 
-describe('the command line', () => {
-  it('SYS-12 --help lists every command, and every command has help', async () => {
+describe('runCommandLine', () => {
+  it('SYS-12 prints all commands with --help, and the help of each command', async () => {
     const { code, out } = await run('--help')
     expect(code).toBe(0)
     for (const name of ['up', 'server', 'kubeconfig', 'version', 'completion']) {
@@ -31,7 +29,7 @@ describe('the command line', () => {
     }
   })
 
-  it('SYS-12 version prints text and JSON', async () => {
+  it('SYS-12 prints the version as text and JSON', async () => {
     expect((await run('version')).out).toMatch(/^stowage \S+ \(serves v1\.\d+\.\d+\S*, node/)
     expect(JSON.parse((await run('version', '--output', 'json')).out)).toMatchObject({
       api: expect.stringContaining('stowage'),
@@ -54,30 +52,17 @@ describe('the command line', () => {
     [['completion', 'tcsh'], 2, 'choose one of bash, zsh, fish'],
     [['kubeconfig', '--data-dir', '/nonexistent-stowage'], 2, 'no server has been started there'],
     [[], 2, 'Usage: stowage'],
-  ])('SYS-12 %j ends with %i and says why', async (args, code, text) => {
+  ])('SYS-12 %j exits with %i and an error message', async (args, code, message) => {
     const result = await run(...args)
-    expect(result.err).toContain(text)
+    expect(result.err).toContain(message)
     expect(result.code).toBe(code)
     expect(result.err).not.toMatch(/\n\s+at /) // no stack traces
   })
 
-  it.each(['bash', 'zsh', 'fish'])('completes commands and flags in %s', async (shell) => {
+  it.each(['bash', 'zsh', 'fish'])('prints a completion script for %s', async (shell) => {
     const { code, out } = await run('completion', shell)
     expect(code).toBe(0)
     expect(out).toContain('kubeconfig')
     expect(out).toContain('data-dir')
-  })
-})
-
-describe('--listen', () => {
-  it.each([
-    ['127.0.0.1:7443', { host: '127.0.0.1', port: 7443 }, 'https://127.0.0.1:7443'],
-    ['7443', { host: '127.0.0.1', port: 7443 }, 'https://127.0.0.1:7443'],
-    [':7443', { host: '0.0.0.0', port: 7443 }, 'https://127.0.0.1:7443'],
-    ['[::1]:0', { host: '::1', port: 0 }, 'https://[::1]:0'],
-    ['storage.example.com:443', { host: 'storage.example.com', port: 443 }, 'https://storage.example.com:443'],
-  ])('%s', (text, address, url) => {
-    expect(parseListen(text)).toEqual(address)
-    expect(urlOf(address)).toBe(url)
   })
 })

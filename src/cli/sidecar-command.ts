@@ -1,25 +1,25 @@
-// Adds the command of a CSI sidecar, from a table of flags and the function that runs it.
+// Adds the command of a CSI sidecar from a table of flags and the function that runs the sidecar.
 import type { Command } from 'commander'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import { type ProgramDeps, processDeps } from './command.ts'
 import { logLevelOption } from './flags/common.ts'
-import { addFlags, type FlagTable, wrong } from './flags/typed.ts'
+import { addFlags, type FlagTable, invalidFlag } from './flags/typed.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly name: string
   readonly summary: string
   readonly description: string
   readonly flags: FlagTable
-  /** Flags only, without the program and command. */
+  /** The flags of an example, without program and command. */
   readonly example: string
-  read(given: Readonly<Record<string, unknown>>): Settings
-  /** Imports the code that runs. */
-  load(): Promise<(run: SidecarRun<Settings>) => Promise<void>>
+  readSettings(flags: Readonly<Record<string, unknown>>): Settings
+  /** Imports the function that runs the sidecar. */
+  loadRun(): Promise<(run: SidecarRun<Settings>) => Promise<void>>
 }
 
-export function addSidecar<Settings extends SidecarSettings>(
+export function addSidecarCommand<Settings extends SidecarSettings>(
   program: Command,
   deps: ProgramDeps,
   sidecar: SidecarCommand<Settings>,
@@ -28,12 +28,12 @@ export function addSidecar<Settings extends SidecarSettings>(
   addFlags(command, sidecar.flags)
   command
     .addOption(logLevelOption())
-    .option('-v, --v <number>', 'log level as a number: debug from 4 (default: 2)')
+    .option('-v, --v <number>', 'log level as a number; 4 and higher is debug (default: 2)')
     .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
-    .action(async (given) => {
-      const settings = sidecar.read(given)
-      const run = await sidecar.load()
-      const logLevel = given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info')
+    .action(async (flags) => {
+      const settings = sidecar.readSettings(flags)
+      const run = await sidecar.loadRun()
+      const logLevel = flags.logLevel ?? (Number(flags.v ?? 2) >= 4 ? 'debug' : 'info')
       await run({ settings, ...(await processDeps(deps, logLevel)) })
     })
 }
@@ -44,14 +44,14 @@ export interface MonitoringFlags {
   readonly metricsPath: string
 }
 
-/** The address of the monitoring endpoint, if any. */
+/** Returns the address of the monitoring endpoint, if one is configured. */
 export function readMonitoring({
   httpEndpoint,
   metricsAddress,
   metricsPath,
 }: MonitoringFlags): ListenAddress | undefined {
-  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
-  if (!metricsPath.startsWith('/')) throw wrong('--metrics-path', metricsPath, 'a path such as /metrics')
+  if (httpEndpoint && metricsAddress) throw new UsageError('Set --http-endpoint or --metrics-address, not both.')
+  if (!metricsPath.startsWith('/')) throw invalidFlag('--metrics-path', metricsPath, 'a path such as /metrics')
   const address = httpEndpoint || metricsAddress
   return address ? parseListen(address) : undefined
 }

@@ -19,11 +19,11 @@ export interface ClientFixture {
 }
 
 const inDefault = (name: string) => ({ namespace: 'default', name })
-const map = (name: string, data: Record<string, string> = {}, metadata = {}) => ({
+const aConfigMap = (name: string, data: Record<string, string> = {}, metadata = {}) => ({
   metadata: { namespace: 'default', name, ...metadata },
   data,
 })
-const claim = (name: string) => ({
+const aClaim = (name: string) => ({
   metadata: { namespace: 'default', name },
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
 })
@@ -48,13 +48,13 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
   describe('objects', () => {
     it('are returned frozen, without kind and apiVersion, with resourceVersion and uid', async () => {
-      const created = await client.create(configMapKind, map('a', { k: 'v' }))
-      const got = await client.get(configMapKind, inDefault('a'))
-      expect(got).toEqual(created)
-      expect(Object.keys(got).sort()).toEqual(['data', 'metadata'])
-      expect(got.metadata.resourceVersion).toBe(String(api.store.revision))
-      expect(got.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
-      expect(Object.isFrozen(got) && Object.isFrozen(got.metadata) && Object.isFrozen(got.data)).toBe(true)
+      const created = await client.create(configMapKind, aConfigMap('a', { k: 'v' }))
+      const read = await client.get(configMapKind, inDefault('a'))
+      expect(read).toEqual(created)
+      expect(Object.keys(read).sort()).toEqual(['data', 'metadata'])
+      expect(read.metadata.resourceVersion).toBe(String(api.store.revision))
+      expect(read.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
+      expect(Object.isFrozen(read) && Object.isFrozen(read.metadata) && Object.isFrozen(read.data)).toBe(true)
     })
 
     it('of cluster-scoped kinds need no namespace', async () => {
@@ -64,7 +64,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(storageClassKind, { name: 'fast' })).provisioner).toBe('example.com/p')
     })
 
-    it('get the generated name', async () => {
+    it('get a name from generateName', async () => {
       const created = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
       expect(created.metadata.name).toMatch(/^m-.{5}$/)
       expect((await client.get(configMapKind, inDefault(created.metadata.name!))).metadata.uid).toBe(
@@ -73,18 +73,18 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it.each([
-      ['a missing one', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
+      ['a missing object', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
       ['a taken name', 409, 'AlreadyExists', () => client.create(namespaceKind, { metadata: { name: 'default' } })],
-      ['an invalid one', 422, 'Invalid', () => client.create(configMapKind, map('Not A Name'))],
+      ['an invalid object', 422, 'Invalid', () => client.create(configMapKind, aConfigMap('Not A Name'))],
       ['an unknown field selector', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
-    ])('%s is an ApiError with the code and reason of the server', async (_what, code, reason, run) => {
+    ])('%s causes an ApiError with the code and reason of the server', async (_case, code, reason, run) => {
       expect(await errorOf(run())).toMatchObject({ code, reason })
     })
 
-    it('SYS-4 are updated only if they are unchanged since they were read', async () => {
-      const read = await client.create(configMapKind, map('a', { k: '1' }))
-      const next = await client.update(configMapKind, { ...read, data: { k: '2' } })
-      expect(next.data).toEqual({ k: '2' })
+    it('SYS-4 are updated only if they have not changed since they were read', async () => {
+      const read = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
+      const updated = await client.update(configMapKind, { ...read, data: { k: '2' } })
+      expect(updated.data).toEqual({ k: '2' })
       expect(await errorOf(client.update(configMapKind, { ...read, data: { k: '3' } }))).toMatchObject({
         code: 409,
         reason: 'Conflict',
@@ -92,13 +92,13 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '2' })
     })
 
-    it('have a separate status', async () => {
-      const read = await client.create(persistentVolumeClaimKind, claim('c') as Json)
+    it('are updated and patched in their status subresource', async () => {
+      const read = await client.create(persistentVolumeClaimKind, aClaim('c') as Json)
       const status = { phase: 'Bound' }
-      const next = await client.update(persistentVolumeClaimKind, { ...read, status } as Json, {
+      const updated = await client.update(persistentVolumeClaimKind, { ...read, status } as Json, {
         subresource: 'status',
       })
-      expect(next.status?.phase).toBe('Bound')
+      expect(updated.status?.phase).toBe('Bound')
       const patched = await client.patch(
         persistentVolumeClaimKind,
         inDefault('c'),
@@ -121,22 +121,22 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
           ],
         },
       ],
-    ] as const)('take a %s patch for what it is', async (_type, patch) => {
-      await client.create(configMapKind, map('a', { a: '1', c: '3' }))
+    ] as const)('are changed by a %s patch', async (_type, patch) => {
+      await client.create(configMapKind, aConfigMap('a', { a: '1', c: '3' }))
       expect((await client.patch(configMapKind, inDefault('a'), patch)).data).toEqual({ b: '2', c: '3' })
     })
 
-    it('no longer exist after a delete, or marked for deletion while they have a finalizer', async () => {
-      await client.create(configMapKind, map('plain'))
-      await client.create(configMapKind, map('held', {}, { finalizers: ['example.com/hold'] }))
+    it('are removed by a delete, or marked for deletion while they have a finalizer', async () => {
+      await client.create(configMapKind, aConfigMap('plain'))
+      await client.create(configMapKind, aConfigMap('finalized', {}, { finalizers: ['example.com/hold'] }))
       expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()
-      const held = await client.delete(configMapKind, inDefault('held'))
-      expect(held?.metadata.deletionTimestamp).toBeDefined()
+      const marked = await client.delete(configMapKind, inDefault('finalized'))
+      expect(marked?.metadata.deletionTimestamp).toBeDefined()
       expect(await errorOf(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
     })
 
     it('are not deleted if a precondition fails', async () => {
-      const { metadata } = await client.create(configMapKind, map('a'))
+      const { metadata } = await client.create(configMapKind, aConfigMap('a'))
       expect(await errorOf(client.delete(configMapKind, inDefault('a'), { uid: 'another' }))).toMatchObject({
         code: 409,
       })
@@ -148,16 +148,16 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
 
     it('SYS-4 do not change in a dry run', async () => {
       const before = api.store.revision
-      const tried = await client.create(configMapKind, map('a', { k: 'v' }), { dryRun: true })
+      const tried = await client.create(configMapKind, aConfigMap('a', { k: 'v' }), { dryRun: true })
       expect(tried.data).toEqual({ k: 'v' })
       expect(api.store.revision).toBe(before)
-      await client.create(configMapKind, map('a', { k: '1' }))
+      await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       const patch = { type: 'merge', body: { data: { k: '2' } } } as const
       expect((await client.patch(configMapKind, inDefault('a'), patch, { dryRun: true })).data).toEqual({ k: '2' })
       expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '1' })
     })
 
-    it('pods are bound to a node through their subresource, once', async () => {
+    it('bind a pod to a node once through the binding subresource', async () => {
       const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
       await client.create(podKind, pod as Json)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
@@ -168,7 +168,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       })
     })
 
-    it('of served kinds are recognised by serves()', async () => {
+    it('have a kind for which serves() tells whether the server has it', async () => {
       expect(await client.serves(configMapKind)).toBe(true)
       expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
     })
@@ -177,9 +177,9 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   describe('a list', () => {
     it('can be selected by namespace, labels and fields', async () => {
       await client.create(namespaceKind, { metadata: { name: 'shop' } })
-      await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
-      await client.create(configMapKind, map('b', {}, { labels: { tier: 'db' } }))
-      await client.create(configMapKind, map('c', {}, { namespace: 'shop' }))
+      await client.create(configMapKind, aConfigMap('a', {}, { labels: { tier: 'web' } }))
+      await client.create(configMapKind, aConfigMap('b', {}, { labels: { tier: 'db' } }))
+      await client.create(configMapKind, aConfigMap('c', {}, { namespace: 'shop' }))
       const names = async (request: object) =>
         (await client.list(configMapKind, request)).items.map(({ metadata }) => metadata.name)
       expect(await names({})).toEqual(['a', 'b', 'c'])
@@ -189,7 +189,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('has pages of one snapshot', async () => {
-      for (const name of ['a', 'b', 'c']) await client.create(configMapKind, map(name))
+      for (const name of ['a', 'b', 'c']) await client.create(configMapKind, aConfigMap(name))
       const first = await client.list(configMapKind, { limit: 2 })
       await client.delete(configMapKind, inDefault('c'))
       const second = await client.list(configMapKind, { limit: 2, continueToken: first.continueToken })
@@ -200,60 +200,60 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   })
 
   describe('a watch', () => {
-    const seen: WatchEvent<Json>[] = []
+    const events: WatchEvent<Json>[] = []
     let closing: AbortController
     beforeEach(() => {
-      seen.length = 0
+      events.length = 0
       closing = new AbortController()
     })
     afterEach(() => closing.abort())
 
-    /** Reads until the condition holds; else the test times out. */
-    const follow = async (request: Omit<WatchRequest, 'signal'>, until: () => boolean, during = async () => {}) => {
-      const events = client.watch(configMapKind, { ...request, signal: closing.signal })[Symbol.asyncIterator]()
-      const first = events.next()
-      await during()
-      for (let next = await first; !next.done; next = await events.next()) {
-        seen.push(next.value)
-        if (until()) break
+    /** Reads events until isDone() returns true; `act` runs while the watch is open. */
+    const follow = async (request: Omit<WatchRequest, 'signal'>, isDone: () => boolean, act = async () => {}) => {
+      const stream = client.watch(configMapKind, { ...request, signal: closing.signal })[Symbol.asyncIterator]()
+      const first = stream.next()
+      await act()
+      for (let next = await first; !next.done; next = await stream.next()) {
+        events.push(next.value)
+        if (isDone()) break
       }
-      await events.return?.()
+      await stream.return?.()
     }
     const summary = () =>
-      seen.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
+      events.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
-    it('SYS-3 sends every change after a version in order, each delete with its own version', async () => {
+    it('SYS-3 sends every change after a version in order, with a new version for each delete', async () => {
       const from = String(api.store.revision)
-      await client.create(configMapKind, map('a'))
+      await client.create(configMapKind, aConfigMap('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
       await follow(
         { resourceVersion: from },
-        () => seen.length === 4,
+        () => events.length === 4,
         async () => {
           await client.delete(configMapKind, inDefault('a'))
-          await client.create(configMapKind, map('b'))
+          await client.create(configMapKind, aConfigMap('b'))
         },
       )
       expect(summary()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
-      const versions = seen.map((event) => Number((event as Json).object.metadata.resourceVersion))
+      const versions = events.map((event) => Number((event as Json).object.metadata.resourceVersion))
       expect(versions).toEqual([...versions].sort((a, b) => a - b))
       expect(new Set(versions).size).toBe(4)
-      expect(seen.every((event) => Object.isFrozen((event as Json).object.metadata))).toBe(true)
+      expect(events.every((event) => Object.isFrozen((event as Json).object.metadata))).toBe(true)
     })
 
     it('starts with the initial events and marks their end', async () => {
-      await client.create(configMapKind, map('a'))
-      await client.create(configMapKind, map('b'))
+      await client.create(configMapKind, aConfigMap('a'))
+      await client.create(configMapKind, aConfigMap('b'))
       const version = String(api.store.revision)
-      await follow({ sendInitialEvents: true }, () => seen.length === 3)
+      await follow({ sendInitialEvents: true }, () => events.length === 3)
       expect(summary()).toEqual(['added a', 'added b', 'bookmark'])
-      expect(seen[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
+      expect(events[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
 
     it('sends added for an object that starts to match and deleted for one that stops', async () => {
       const from = String(api.store.revision)
-      await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
-      await client.create(configMapKind, map('b'))
+      await client.create(configMapKind, aConfigMap('a', {}, { labels: { tier: 'web' } }))
+      await client.create(configMapKind, aConfigMap('b'))
       await client.patch(configMapKind, inDefault('b'), {
         type: 'merge',
         body: { metadata: { labels: { tier: 'web' } } },
@@ -262,15 +262,15 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
         type: 'merge',
         body: { metadata: { labels: { tier: 'db' } } },
       })
-      await follow({ resourceVersion: from, labelSelector: 'tier=web' }, () => seen.length === 3)
+      await follow({ resourceVersion: from, labelSelector: 'tier=web' }, () => events.length === 3)
       expect(summary()).toEqual(['added a', 'added b', 'deleted a'])
     })
 
-    it('ends without an error on abort, also while it waits', async () => {
-      const over = follow({ resourceVersion: String(api.store.revision) }, () => false)
+    it('ends without an error if it is aborted while it waits', async () => {
+      const watching = follow({ resourceVersion: String(api.store.revision) }, () => false)
       closing.abort()
-      await over
-      expect(seen).toEqual([])
+      await watching
+      expect(events).toEqual([])
     })
 
     it('closes its store watch when its reader stops', async () => {
@@ -282,9 +282,9 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(api.store.stats().watchers).toBe(before)
     })
 
-    it('SYS-3 from a compacted version fails with 410', async () => {
+    it('SYS-3 fails with 410 from a compacted version', async () => {
       const from = String(api.store.revision)
-      await client.create(configMapKind, map('a'))
+      await client.create(configMapKind, aConfigMap('a'))
       for (let i = 0; i < 60; i++) {
         await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
       }
@@ -292,12 +292,12 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('ends after timeoutSeconds', async () => {
-      const over = follow({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
-      let ended = false
-      void over.then(() => {
-        ended = true
+      const watching = follow({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
+      let hasEnded = false
+      void watching.then(() => {
+        hasEnded = true
       })
-      while (!ended) {
+      while (!hasEnded) {
         await api.clock.advance(1_000)
         await new Promise((resolve) => setImmediate(resolve))
       }
@@ -307,37 +307,37 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
   describe('a commit', () => {
     const update = { type: 'merge', body: { data: { k: '2' } } } as const
 
-    it('does its writes in order, each seeing those before it, in one transaction', async () => {
+    it('applies its writes in order in one transaction, each on the result of the previous ones', async () => {
       expect(await client.commitsAtomically()).toBe(true)
-      await client.create(secretKind, map('old'))
-      const left = await client.commit([
-        { do: 'create', kind: configMapKind, object: map('a', { k: '1' }) },
+      await client.create(secretKind, aConfigMap('old'))
+      const results = await client.commit([
+        { do: 'create', kind: configMapKind, object: aConfigMap('a', { k: '1' }) },
         { do: 'patch', kind: configMapKind, ref: inDefault('a'), patch: update },
         { do: 'create', kind: namespaceKind, object: { metadata: { name: 'shop' } } },
         { do: 'create', kind: serviceAccountKind, object: { metadata: { namespace: 'shop', name: 'b' } } },
         { do: 'delete', kind: secretKind, ref: inDefault('old') },
       ])
       const newest = api.store.revision
-      expect(left.map((object) => Number(object?.metadata.resourceVersion) - newest)).toEqual([
+      expect(results.map((object) => Number(object?.metadata.resourceVersion) - newest)).toEqual([
         -3,
         -3,
         -2,
         -1,
         Number.NaN,
       ])
-      expect(left[0]).toEqual(left[1])
-      expect(await client.get(configMapKind, inDefault('a'))).toEqual(left[1])
+      expect(results[0]).toEqual(results[1])
+      expect(await client.get(configMapKind, inDefault('a'))).toEqual(results[1])
       expect((await client.list(secretKind)).items).toEqual([])
-      expect(await client.get(serviceAccountKind, { namespace: 'shop', name: 'b' })).toEqual(left[3])
+      expect(await client.get(serviceAccountKind, { namespace: 'shop', name: 'b' })).toEqual(results[3])
     })
 
-    it('writes nothing if one write fails, and names it', async () => {
-      const read = await client.create(configMapKind, map('a', { k: '1' }))
+    it('writes nothing if a write fails, and returns the index of that write', async () => {
+      const read = await client.create(configMapKind, aConfigMap('a', { k: '1' }))
       await client.patch(configMapKind, inDefault('a'), update)
       const before = api.store.revision
       const error = await errorOf(
         client.commit([
-          { do: 'create', kind: secretKind, object: map('b') },
+          { do: 'create', kind: secretKind, object: aConfigMap('b') },
           { do: 'update', kind: configMapKind, object: read },
           { do: 'delete', kind: configMapKind, ref: inDefault('a') },
         ]),
@@ -349,9 +349,11 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('SYS-3 gives each object its own version, so that a watch can resume between two of them', async () => {
-      const created = ['a', 'b', 'c'].map((name) => ({ do: 'create', kind: configMapKind, object: map(name) }) as const)
-      const left = await client.commit(created)
-      const versions = left.map((one) => one?.metadata.resourceVersion)
+      const created = ['a', 'b', 'c'].map(
+        (name) => ({ do: 'create', kind: configMapKind, object: aConfigMap(name) }) as const,
+      )
+      const results = await client.commit(created)
+      const versions = results.map((object) => object?.metadata.resourceVersion)
       expect(new Set(versions).size).toBe(3)
       const { items } = await client.list(configMapKind, { namespace: 'default' })
       expect(items.map(({ metadata }) => metadata.resourceVersion)).toEqual(versions)
@@ -365,10 +367,10 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(names).toEqual(['b', 'c'])
     })
 
-    it('names a write that cannot be decoded', async () => {
+    it('returns the index of a write that cannot be decoded', async () => {
       const error = await errorOf(
         client.commit([
-          { do: 'create', kind: configMapKind, object: map('b') },
+          { do: 'create', kind: configMapKind, object: aConfigMap('b') },
           { do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name: 7 } } as Json },
         ]),
       )
@@ -376,12 +378,12 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(failedWrite(error)).toBe(1)
     })
 
-    it('cannot delete an object and create it again', async () => {
-      await client.create(configMapKind, map('a'))
+    it('fails if it deletes an object and creates it again', async () => {
+      await client.create(configMapKind, aConfigMap('a'))
       const error = await errorOf(
         client.commit([
           { do: 'delete', kind: configMapKind, ref: inDefault('a') },
-          { do: 'create', kind: configMapKind, object: map('a') },
+          { do: 'create', kind: configMapKind, object: aConfigMap('a') },
         ]),
       )
       expect(error).toMatchObject({ code: 400 })
@@ -389,7 +391,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     })
 
     it('conflicts on a second conditional write of one object', async () => {
-      const read = await client.create(configMapKind, map('a'))
+      const read = await client.create(configMapKind, aConfigMap('a'))
       const write = {
         do: 'update',
         kind: configMapKind,
@@ -405,7 +407,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
     it('binds a pod and its claim together', async () => {
       const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
       await client.create(podKind, pod as Json)
-      await client.create(persistentVolumeClaimKind, claim('c') as Json)
+      await client.create(persistentVolumeClaimKind, aClaim('c') as Json)
       const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
       const status = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
       const [bound, claimed] = (await client.commit([
@@ -417,20 +419,20 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       expect(Number(claimed.metadata.resourceVersion)).toBe(Number(bound.metadata.resourceVersion) + 1)
     })
 
-    it('without writes does nothing', async () => {
+    it('does nothing without writes', async () => {
       const before = api.store.revision
       expect(await client.commit([])).toEqual([])
       expect(api.store.revision).toBe(before)
     })
 
-    it('is fenced by a lease: it fails if another holder has updated the lease', async () => {
+    it('fails if it updates a lease that another holder has updated since', async () => {
       const spec = { holderIdentity: 'me', leaseDurationSeconds: 15 }
-      const mine = await client.create(leaseKind, { metadata: { namespace: 'default', name: 'l' }, spec })
-      await client.update(leaseKind, { ...mine, spec: { ...mine.spec, holderIdentity: 'you' } })
+      const ownLease = await client.create(leaseKind, { metadata: { namespace: 'default', name: 'l' }, spec })
+      await client.update(leaseKind, { ...ownLease, spec: { ...ownLease.spec, holderIdentity: 'you' } })
       const error = await errorOf(
         client.commit([
-          { do: 'update', kind: leaseKind, object: mine },
-          { do: 'create', kind: configMapKind, object: map('a') },
+          { do: 'update', kind: leaseKind, object: ownLease },
+          { do: 'create', kind: configMapKind, object: aConfigMap('a') },
         ]),
       )
       expect(failedWrite(error)).toBe(0)

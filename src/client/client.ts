@@ -1,23 +1,23 @@
-// The client interface, by which every component reads and writes objects. http/http-client.ts implements it for any
-// Kubernetes API server, ../apiserver/in-process/client.ts for components in the process of our own.
-// Objects have no apiVersion and kind, because each call names the Kind. Returned objects are frozen.
+// The client interface with which every component reads and writes objects. http/http-client.ts implements it for any
+// Kubernetes API server, ../apiserver/in-process/client.ts for components in the process of the API server.
+// Objects have no apiVersion and kind, because each call has a Kind parameter. Returned objects are frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 
 export interface ObjectRef {
-  /** '' or absent for cluster-scoped kinds. */
+  /** Empty or absent for cluster-scoped kinds. */
   readonly namespace?: string
   readonly name: string
 }
 
 export interface ListRequest {
-  /** Absent: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
   readonly limit?: number
   readonly continueToken?: string
-  /** Absent: the newest state. '0': any state the server has cached. */
+  /** Default: the newest state. '0' allows any state that the server has cached. */
   readonly resourceVersion?: string
   readonly signal?: AbortSignal
 }
@@ -32,9 +32,9 @@ export interface WatchRequest {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Changes after this version. Absent: the current state first. */
+  /** The watch sends the changes after this version. Without it, the watch sends the current state first. */
   readonly resourceVersion?: string
-  /** The current state as added events, then a bookmark with `endsInitialEvents`, then changes. */
+  /** Sends the current state as added events, then a bookmark with `endsInitialEvents`, then changes. */
   readonly sendInitialEvents?: boolean
   /** The server ends the watch after this time. */
   readonly timeoutSeconds?: number
@@ -67,8 +67,9 @@ export interface DeleteRequest {
 }
 
 /**
- * One write of a commit, conditional as its verb is: an update on its resourceVersion, a create on its name. Later writes
- * see the effect of earlier ones. A second write of an object must be a patch: the resourceVersion is not known yet.
+ * One write of a commit. It has the condition of its verb: an update requires its resourceVersion, a create an unused name.
+ * Later writes apply to the result of earlier ones. A second write of an object must be a patch, because the caller does not
+ * have its resourceVersion yet.
  */
 export type CommitWrite =
   | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: 'binding' }
@@ -88,7 +89,7 @@ export type CommitWrite =
       readonly resourceVersion?: string
     }
 
-/** Every failure is an ApiError (src/api/status-error.ts), also if the server cannot be reached (503). */
+/** Every failure is an ApiError (src/api/status-error.ts). If the server cannot be reached, its code is 503. */
 export interface Client {
   get<T extends KubeObject>(
     kind: Kind<T>,
@@ -97,8 +98,8 @@ export interface Client {
   ): Promise<Readonly<Stored<T>>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
-   * With a subresource ('binding', 'eviction') the object is the body of that subresource, and is returned as sent:
-   * without uid and resourceVersion, despite their type.
+   * With a subresource ('binding', 'eviction'), the object is the body of the request and is returned unchanged: despite
+   * its type, it has no uid and resourceVersion.
    */
   create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   /** Conditional if the object has a resourceVersion. */
@@ -109,31 +110,31 @@ export interface Client {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<Readonly<Stored<T>>>
-  /** The object if it still exists, marked for deletion; undefined if it was removed. */
+  /** Returns the object if it is only marked for deletion, or undefined if it was removed. */
   delete<T extends KubeObject>(
     kind: Kind<T>,
     ref: ObjectRef,
     request?: DeleteRequest,
   ): Promise<Readonly<Stored<T>> | undefined>
-  /** Ends when the server ends it or on abort; throws 410 (`isExpired`) if the resourceVersion is too old. */
+  /** Ends on abort or when the server ends it. Throws 410 (`isExpired`) if the resourceVersion is too old. */
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
-   * Does at most COMMIT_WRITES_MAX writes in order: as one transaction on our own server, else one by one until one fails.
-   * Callers must be correct in both cases, and after a crash between any two writes.
-   * Returns the object of each write after the whole commit; undefined if it was removed.
-   * `failedWrite(error)` is the index of the write that failed.
+   * Applies at most COMMIT_WRITES_MAX writes in order: in one transaction on a Stowage server, otherwise one by one until
+   * one fails. Callers must be correct in both cases, and after a crash between any two writes.
+   * Returns the object of each write after the whole commit, or undefined if it was removed.
+   * `failedWrite(error)` returns the index of the write that failed.
    */
   commit(
     writes: readonly CommitWrite[],
     options?: { fieldManager?: string; signal?: AbortSignal },
   ): Promise<readonly (Readonly<Stored> | undefined)[]>
-  /** Whether a commit is one transaction. */
+  /** Returns whether a commit is one transaction. */
   commitsAtomically(): Promise<boolean>
-  /** Whether the server serves this kind. Only a positive answer is cached. */
+  /** Returns whether the server serves this kind. Only a positive result is cached. */
   serves(kind: Kind): Promise<boolean>
 }
 
-/** The same error with one more cause, which names the write of the commit that failed. */
+/** Returns a copy of the error with an additional cause that contains the index of the failed write. */
 export function commitWriteFailed(error: unknown, index: number): unknown {
   if (!(error instanceof ApiError)) return error
   const cause = { reason: 'CommitWriteFailed', message: 'this write failed', field: `writes[${index}]` }
@@ -143,7 +144,7 @@ export function commitWriteFailed(error: unknown, index: number): unknown {
   return failure
 }
 
-/** The index of the write of a commit that failed; undefined if the error is not about a single write. */
+/** Returns the index of the write that made a commit fail, or undefined if the error is not about a single write. */
 export function failedWrite(error: unknown): number | undefined {
   if (!(error instanceof ApiError)) return undefined
   const cause = error.details?.causes?.find(({ reason }) => reason === 'CommitWriteFailed')

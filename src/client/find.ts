@@ -1,10 +1,10 @@
-// Reads an object that may not exist. A function over `get` rather than a method, so that a wrapper that intercepts `get`
-// intercepts this too.
+// Reads an object that may not exist. This is a function rather than a method of the client, so that wrappers need to
+// intercept `get` only.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { isNotFound } from '../api/status-error.ts'
 import type { Client, ObjectRef } from './client.ts'
 
-/** The object, or undefined if it does not exist. A kind that the server does not serve is an error, not a missing object. */
+/** Returns the object, or undefined if it does not exist. Throws if the server does not serve the kind. */
 export async function find<T extends KubeObject>(
   client: Pick<Client, 'get'>,
   kind: Kind<T>,

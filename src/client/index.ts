@@ -1,4 +1,4 @@
-// Public names of the client: the interface that every component uses, its HTTP implementation, and connections.
+// Public API of the client: its interface, its HTTP implementation, and connections.
 export type {
   Client,
   CommitWrite,

@@ -1,4 +1,4 @@
-// The key of an object within its kind, for caches and work queues.
+// Converts between objects, references and the keys that caches and work queues use within a kind.
 //   shop/orders   a namespaced object      pv-7   a cluster-scoped object
 import type { KubeObject } from '../api/kind.ts'
 import type { ObjectRef } from './client.ts'

@@ -4,44 +4,44 @@ import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from './client.ts'
 import { rateLimited } from './rate-limit.ts'
 
-function limited(perSecond: number, burst: number, isAtomic = true) {
+function createLimitedClient(perSecond: number, burst: number, isAtomic = true) {
   const clock = manualClock()
   const sentMs: number[] = []
-  const sent = async () => void sentMs.push(clock.monotonicMs())
+  const record = async () => void sentMs.push(clock.monotonicMs())
   const client = {
-    get: sent,
-    commit: sent,
+    get: record,
+    commit: record,
     commitsAtomically: async () => isAtomic,
     async *watch() {
-      yield await sent()
+      yield await record()
     },
   } as unknown as Client
   return { clock, sentMs, client: rateLimited(client, { perSecond, burst }, clock) }
 }
-/** In small steps, so that each request is sent at its time. */
-async function pass(clock: ManualClock, ms: number) {
-  for (let passed = 0; passed < ms; passed += 100) {
+/** Advances the clock in steps of 100 ms, so that each request is sent at its time. */
+async function advanceInSteps(clock: ManualClock, ms: number) {
+  for (let elapsedMs = 0; elapsedMs < ms; elapsedMs += 100) {
     await new Promise((resolve) => setImmediate(resolve))
     await clock.advance(100)
   }
 }
 const ref = { namespace: 'a', name: 'b' }
 
-describe('a client with a rate limit', () => {
-  it('SYS-5 sends a burst at once and the rest at the steady rate', async () => {
-    const { client, clock, sentMs } = limited(5, 3)
-    const all = Promise.all(Array.from({ length: 6 }, () => client.get(secretKind, ref)))
-    await pass(clock, 1_000)
-    await all
+describe('rateLimited', () => {
+  it('SYS-5 sends a burst without delay and later requests at the steady rate', async () => {
+    const { client, clock, sentMs } = createLimitedClient(5, 3)
+    const requests = Promise.all(Array.from({ length: 6 }, () => client.get(secretKind, ref)))
+    await advanceInSteps(clock, 1_000)
+    await requests
     expect(sentMs).toEqual([0, 0, 0, 200, 400, 600])
   })
 
   it('SYS-5 accumulates no more tokens than the burst', async () => {
-    const { client, clock, sentMs } = limited(5, 2)
+    const { client, clock, sentMs } = createLimitedClient(5, 2)
     await clock.advance(60_000)
-    const all = Promise.all(Array.from({ length: 3 }, () => client.get(secretKind, ref)))
-    await pass(clock, 1_000)
-    await all
+    const requests = Promise.all(Array.from({ length: 3 }, () => client.get(secretKind, ref)))
+    await advanceInSteps(clock, 1_000)
+    await requests
     expect(sentMs).toEqual([60_000, 60_000, 60_200])
   })
 
@@ -51,26 +51,26 @@ describe('a client with a rate limit', () => {
       [true, 0],
       [false, 2_000],
     ] as const) {
-      const { client, clock, sentMs } = limited(1, 2, isAtomic)
-      const all = (async () => {
+      const { client, clock, sentMs } = createLimitedClient(1, 2, isAtomic)
+      const requests = (async () => {
         await client.commit(writes)
         for await (const _ of client.watch(secretKind, { signal: new AbortController().signal })) break
       })()
-      await pass(clock, 5_000)
-      await all
+      await advanceInSteps(clock, 5_000)
+      await requests
       expect(sentMs[1]).toBe(nextMs)
     }
   })
 
   it('SYS-5 returns the token of an aborted request', async () => {
-    const { client, clock, sentMs } = limited(1, 1)
+    const { client, clock, sentMs } = createLimitedClient(1, 1)
     await client.get(secretKind, ref)
     const abort = new AbortController()
-    const given = client.get(secretKind, ref, { signal: abort.signal })
+    const aborted = client.get(secretKind, ref, { signal: abort.signal })
     abort.abort()
-    await expect(given).rejects.toMatchObject({ code: 499 })
+    await expect(aborted).rejects.toMatchObject({ code: 499 })
     const next = client.get(secretKind, ref)
-    await pass(clock, 1_000)
+    await advanceInSteps(clock, 1_000)
     await next
     expect(sentMs).toEqual([0, 1_000])
   })

@@ -1,5 +1,5 @@
-// A client with a rate limit: every request takes a token from a bucket that is refilled at a steady rate, and waits if
-// there is none. Requests are sent in the order in which they are made.
+// Limits the rate of a client's requests with a token bucket: every request takes a token and waits if there is none.
+// Requests are sent in call order.
 
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
@@ -13,13 +13,13 @@ export interface RateLimit {
 
 export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clock: Clock): Client {
   let tokens = burst
-  let atMs = clock.monotonicMs()
+  let refilledAtMs = clock.monotonicMs()
 
-  /** A negative balance orders the queue: each further request lowers it and so waits longer. */
+  /** A negative balance keeps the order: each further request lowers the balance, so it waits longer. */
   async function take(count: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = clock.monotonicMs()
-    tokens = Math.min(burst, tokens + ((nowMs - atMs) / 1_000) * perSecond)
-    atMs = nowMs
+    tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1_000) * perSecond)
+    refilledAtMs = nowMs
     tokens -= count
     if (tokens >= 0) return
     try {
@@ -30,7 +30,8 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
     }
   }
 
-  const requestsOf = async (writes: readonly CommitWrite[]) => ((await client.commitsAtomically()) ? 1 : writes.length)
+  const countRequests = async (writes: readonly CommitWrite[]) =>
+    (await client.commitsAtomically()) ? 1 : writes.length
 
   return {
     async get(kind, ref, options) {
@@ -63,7 +64,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
       yield* client.watch(kind, request)
     },
     async commit(writes, options) {
-      if (writes.length > 0) await take(await requestsOf(writes), options?.signal)
+      if (writes.length > 0) await take(await countRequests(writes), options?.signal)
       return client.commit(writes, options)
     },
     // Not limited, because the results are cached.

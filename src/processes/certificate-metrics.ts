@@ -1,4 +1,5 @@
-// Metrics of when the server's certificates expire. They are renewed at a start, and a process can outlive them.
+// Metrics with the expiration times of the server's certificates. Certificates are renewed only when the server starts, so a
+// long-running process can outlive them.
 import { X509Certificate } from 'node:crypto'
 import { Gauge, type Registry } from 'prom-client'
 import type { Pki } from '../apiserver/index.ts'
@@ -7,7 +8,7 @@ export function registerCertificateMetrics(
   registry: Registry,
   pki: Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>,
 ) {
-  const ends = new Gauge({
+  const expiration = new Gauge({
     name: 'stowage_certificate_expiration_timestamp_seconds',
     help: 'When a certificate expires, in seconds since the epoch.',
     labelNames: ['certificate'],
@@ -15,6 +16,6 @@ export function registerCertificateMetrics(
   })
   const { caCert: ca, servingCert: serving, admin, viewer } = pki
   for (const [certificate, pem] of Object.entries({ ca, serving, admin: admin.cert, viewer: viewer.cert })) {
-    ends.set({ certificate }, Date.parse(new X509Certificate(pem).validTo) / 1_000)
+    expiration.set({ certificate }, Date.parse(new X509Certificate(pem).validTo) / 1_000)
   }
 }

@@ -43,16 +43,16 @@ export const CONTROLLERS = [
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
-/** These read identity and owners of every kind: created last, they share the complete caches of the others. */
-const READ_ALL_KINDS: readonly ControllerName[] = ['garbage', 'namespaces']
+/** Controllers that read metadata of every kind. They are created last and reuse the caches of the other controllers. */
+const CONTROLLERS_OF_ALL_KINDS: readonly ControllerName[] = ['garbage', 'namespaces']
 
 export interface ControllersOptions {
   /** Default: all. */
   readonly names?: readonly ControllerName[]
   readonly gates: FeatureGates
-  /** Whether the scheduler reserves capacity that is promised to a pod and not yet reported as used. Default true. */
+  /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. Default: true. */
   readonly capacityReservation?: boolean
-  /** How fast volumes of each driver may be changed. Absent: without limit. */
+  /** Rate limit for changes to the volumes of each driver. Default: no limit. */
   readonly throttle?: ThrottleOptions
   /** Provisioners that run in this process. */
   readonly inProcess: readonly Provisioner[]
@@ -63,15 +63,15 @@ export interface ControllersOptions {
 
 /** A CSI driver whose controllers run in this process. */
 export interface DriverEndpoint {
-  /** Its socket. */
+  /** The socket of the driver. */
   readonly address: string
-  /** The only node the driver serves; absent: it serves all nodes. */
+  /** The only node the driver serves. Absent if it serves all nodes. */
   readonly node?: string
-  /** Settles when the driver has started or failed to; absent: it runs elsewhere. */
-  readonly up?: Promise<unknown>
+  /** Settles when the driver has started or has failed to start. Absent if it runs in another process. */
+  readonly started?: Promise<unknown>
 }
 
-/** Held by the process whose controllers work, where several share an API server or a store. */
+/** The lease for leader election among processes that share an API server or a store. */
 export const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export interface ControllersRun extends ControllersOptions {
@@ -81,7 +81,7 @@ export interface ControllersRun extends ControllersOptions {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Other processes may run controllers on the same store: only those of the leader work. */
+  /** Whether other processes may run controllers on the same store. If so, only those of the leader work. */
   readonly isShared: boolean
   readonly leaseTimes?: LeaseTimes
   /** Called once with the manager's health checks. */
@@ -103,7 +103,7 @@ export async function runControllers(run: ControllersRun): Promise<void> {
   await manager.run(signal)
 }
 
-/** Registers the metrics once; the function it returns creates the controllers of a term. */
+/** Registers the metrics and returns a function that creates the controllers of a leadership term. */
 export function prepareControllers(
   options: ControllersOptions,
   registry: Registry,
@@ -134,7 +134,7 @@ export function prepareControllers(
       quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
-    const readsAllKinds = (name: ControllerName) => READ_ALL_KINDS.includes(name)
+    const readsAllKinds = (name: ControllerName) => CONTROLLERS_OF_ALL_KINDS.includes(name)
     return [
       ...names.filter((name) => !readsAllKinds(name)).map((name) => create[name]()),
       ...inProcess.map((provisioner) =>
@@ -147,9 +147,9 @@ export function prepareControllers(
       ),
       ...(drivers.length > 0 ? [createSourceProtection(deps)] : []),
       ...names.filter(readsAllKinds).map((name) => create[name]()),
-      ...drivers.map(({ up, address, node }) => ({
+      ...drivers.map(({ started, address, node }) => ({
         async run(signal: AbortSignal) {
-          await up
+          await started
           await runDriverSocket({ ...deps, address, node, gates, csiMetrics, driverMetrics, throttle, connect }, signal)
         },
       })),

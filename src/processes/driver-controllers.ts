@@ -1,5 +1,5 @@
-// The controllers of one CSI driver, composed from the parts a process requests: `stowage up` runs all the driver can do
-// (driver-socket.ts), `stowage provisioner` and `stowage resizer` run their share (run-sidecar.ts).
+// Creates the controllers of one CSI driver that a process requests: `stowage up` runs all that the driver supports
+// (driver-socket.ts), `stowage provisioner` and `stowage resizer` run a part of them (run-sidecar.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Client } from '../client/index.ts'
@@ -28,10 +28,10 @@ import {
   type WorkQueue,
   withRecorders,
 } from '../runtime/index.ts'
-import type { MetDriver } from './meet-driver.ts'
+import type { DiscoveredDriver } from './discover-driver.ts'
 import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
 
-export interface DriverControllersDeps extends ControllerDeps, MetDriver {
+export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver {
   /** Serialises calls about one volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly gates: FeatureGates
@@ -45,18 +45,18 @@ export interface DriverMetrics {
   readonly modifying?: ModifyingMetrics
 }
 
-/** Parts that are absent do not run. */
+/** The controllers to create, with their options. Those that are absent are not created. */
 export interface DriverParts {
   readonly provisioning?: ProvisioningOptions & {
     readonly csi?: Partial<CsiProvisionerOptions>
-    /** How the processes of several nodes compete for a claim that any of them could provision. */
+    /** How the provisioners of several nodes compete for a claim that any of them could provision. */
     readonly nodeRace?: Omit<NodeDeployment, 'name' | 'segments'>
   }
   readonly sourceProtection?: SourceProtectionOptions
   readonly attaching?: AttacherOptions
   readonly volumeChanges?: DriverChangeOptions
   readonly capacity?: CapacityOptions & {
-    /** For the capacity objects, which have their own rate limit. Default: the client of all controllers. */
+    /** Client for CSIStorageCapacity objects, which have a separate rate limit. Default: the client of all controllers. */
     readonly client?: Client
   }
   /** The pod or host in events, if these controllers run in a separate process. */
@@ -75,8 +75,8 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     return recorder
   }
 
-  function volumeChanges(options: DriverChangeOptions): Controllers {
-    const events = recorderFor(`external-resizer ${facts.name}`) // the name users know from upstream
+  function createChangeControllers(options: DriverChangeOptions): Controllers {
+    const events = recorderFor(`external-resizer ${facts.name}`) // the component name that upstream uses
     return createVolumeChanges({
       ...common,
       ...csi,
@@ -88,7 +88,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     })
   }
 
-  function provisioning({
+  function createProvisioning({
     csi: csiOptions,
     nodeRace,
     ...options
@@ -110,11 +110,11 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     })
   }
 
-  function capacity({ client: own = client, ...options }: NonNullable<DriverParts['capacity']>): Controllers {
+  function createCapacity({ client: capacityClient = client, ...options }: NonNullable<DriverParts['capacity']>) {
     return createCapacityControllers({
       ...common,
       ...csi,
-      client: own,
+      client: capacityClient,
       mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
       capacityMetrics: driverMetrics.capacity,
       options,
@@ -122,13 +122,16 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
   }
 
   // The order of creation is the order in which caches start.
-  const changing = parts.volumeChanges && volumeChanges(parts.volumeChanges)
-  const provisions = parts.provisioning && provisioning(parts.provisioning)
-  const sources = parts.sourceProtection && createSourceProtection(common, parts.sourceProtection)
+  const changing = parts.volumeChanges && createChangeControllers(parts.volumeChanges)
+  const provisioning = parts.provisioning && createProvisioning(parts.provisioning)
+  const protection = parts.sourceProtection && createSourceProtection(common, parts.sourceProtection)
   const attacher = parts.attaching && createAttacher({ ...common, ...csi, options: parts.attaching })
-  const capacities = parts.capacity && capacity(parts.capacity)
-  const controllers = [provisions, sources, attacher, changing, capacities].filter((part) => part !== undefined)
-  return withRecorders(controllers, recorders)
+  const capacity = parts.capacity && createCapacity(parts.capacity)
+  const controllers = [provisioning, protection, attacher, changing, capacity]
+  return withRecorders(
+    controllers.filter((controller) => controller !== undefined),
+    recorders,
+  )
 }
 
 type Controllers = Runnable & { readonly queues: readonly WorkQueue[] }

@@ -1,5 +1,5 @@
-// A CSI driver behind a socket that `stowage up` or `stowage controllers` was given: waits until it answers, then runs every
-// controller the driver has capabilities for. A driver that is late or missing does not hold up the rest of the process.
+// Runs the controllers of a CSI driver for `stowage up` and `stowage controllers`: waits until the driver responds on its
+// socket, then runs every controller that it has capabilities for. A missing driver does not block the rest of the process.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import {
@@ -11,12 +11,12 @@ import {
 } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import type { LeaderElection } from '../runtime/index.ts'
+import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
-import { type MetDriver, meetDriver } from './meet-driver.ts'
 
 export interface DriverSocketOptions extends ControllerDeps {
   readonly address: string
-  /** The only node the driver serves; absent: it serves all nodes. */
+  /** The only node the driver serves. Absent if it serves all nodes. */
   readonly node?: string
   readonly gates: FeatureGates
   readonly csiMetrics: CallObserver
@@ -30,23 +30,25 @@ export interface DriverSocketOptions extends ControllerDeps {
 /** Connects to the driver at an address. */
 export type Connect = (options: ConnectOptions) => CsiConnection
 
-/** Short delays: all nodes are on this machine. */
+/** The delays are short because all nodes are on this machine. */
 const NODE_RACE = { immediateBinding: true, baseDelayMs: 200, maxDelayMs: 5_000 }
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
-/** As many as provisioning has for claims. */
+/** The same number as for provisioning. */
 const CHANGE_WORKERS = 100
 
 export async function runDriverSocket(options: DriverSocketOptions, signal: AbortSignal): Promise<void> {
   const { address, node: nodeName, clock, log, csiMetrics, throttle, connect = connectDriver, ...deps } = options
   const driver = connect({ address, clock, log, metrics: csiMetrics })
   try {
-    const met = await meetDriver(driver, { clock, log, signal, nodeName, retry: 'always' }).catch((error) => {
-      if (signal.aborted) return undefined
-      throw error
-    })
-    if (!met) return
-    const { name, version, controller } = met.facts
+    const discovered = await discoverDriver(driver, { clock, log, signal, nodeName, retry: 'always' }).catch(
+      (error) => {
+        if (signal.aborted) return undefined
+        throw error
+      },
+    )
+    if (!discovered) return
+    const { name, version, controller } = discovered.facts
     if (controller.has('CREATE_DELETE_VOLUME')) log.info({ driver: name, version, address }, 'CSI driver found')
     else {
       log.warn(
@@ -55,8 +57,8 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
       )
     }
     const controllers = createDriverControllers(
-      { ...deps, clock, log, ...met, driver: serializeCalls(driver) },
-      partsFor(met, throttle),
+      { ...deps, clock, log, ...discovered, driver: serializeCalls(driver) },
+      partsFor(discovered, throttle),
     )
     try {
       await controllers.run(signal)
@@ -68,7 +70,7 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
   }
 }
 
-function partsFor({ facts, node }: MetDriver, throttle: ThrottleOptions | undefined): DriverParts {
+function partsFor({ facts, node }: DiscoveredDriver, throttle: ThrottleOptions | undefined): DriverParts {
   return {
     provisioning: facts.controller.has('CREATE_DELETE_VOLUME')
       ? {

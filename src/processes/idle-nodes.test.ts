@@ -8,7 +8,7 @@ import { createServerFixture, type ServerFixture } from '../apiserver/server.fix
 import type { Client } from '../client/index.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 
-describe('nodes that do not run', () => {
+describe('markIdleNodes', () => {
   let dir: string
   let fixture: ServerFixture
   let client: Client
@@ -27,30 +27,30 @@ describe('nodes that do not run', () => {
     await client.patch(nodeKind, { name }, { type: 'merge', body }, { subresource: 'status' })
   }
   const mark = (count: number) => markIdleNodes({ dir, count, client, clock: fixture.clock })
-  const standing = async (name: string) => {
+  const statusOf = async (name: string) => {
     const { spec, status } = await client.get(nodeKind, { name })
     const ready = status?.conditions?.find(({ type }) => type === 'Ready')
     return { ready: ready?.status, message: ready?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
   }
 
-  it('SYS-1 are marked not ready with a message and tainted', async () => {
+  it('SYS-1 marks nodes beyond the count not ready with a message and taints them', async () => {
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
-    expect(await standing('node-10')).toEqual({
+    expect(await statusOf('node-10')).toEqual({
       ready: 'Unknown',
       message: 'stowage up was started without this node. --nodes 10 starts it again.',
       taints: ['NoSchedule', 'NoExecute'],
     })
-    for (const name of ['node-1', 'other']) expect(await standing(name)).toMatchObject({ ready: 'True', taints: [] })
+    for (const name of ['node-1', 'other']) expect(await statusOf(name)).toMatchObject({ ready: 'True', taints: [] })
   })
 
-  it('SYS-1 that are marked already stay unchanged', async () => {
+  it('SYS-1 does not change nodes that are already marked', async () => {
     await mark(1)
     const before = await client.get(nodeKind, { name: 'node-2' })
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(before)
   })
 
-  it('SYS-1 that were deleted are skipped; without a nodes directory there are none', async () => {
+  it('SYS-1 skips nodes without a Node object and returns no names without a directory', async () => {
     await client.delete(nodeKind, { name: 'node-2' })
     await writeFile(join(dir, 'node-3'), '')
     expect(await mark(1)).toEqual(['node-10'])

@@ -1,5 +1,5 @@
-// Nodes of an earlier `stowage up` that this start does not run, because --nodes is smaller. Marks them not ready at once:
-// until the node lifecycle controller notices, the scheduler would still place pods on them.
+// Marks the nodes of an earlier `stowage up` that do not run now, because --nodes is smaller, as not ready. Otherwise the
+// scheduler would place pods on them until the node lifecycle controller detects that they do not run.
 import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { isNotFound } from '../api/status-error.ts'
@@ -8,19 +8,19 @@ import type { Client } from '../client/index.ts'
 import { taintsDue, timestamp, unknownConditions } from '../controllers/node-lifecycle/index.ts'
 
 export interface IdleNodesOptions {
-  /** Holds one directory per node. */
+  /** The directory that contains one directory per node. */
   readonly dir: string
-  /** How many nodes run: node-1 to node-COUNT. */
+  /** Number of running nodes: node-1 to node-COUNT. */
   readonly count: number
   readonly client: Client
   readonly clock: Clock
 }
 
-/** Returns the names of the marked nodes. */
+/** Marks the idle nodes and returns their names. */
 export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOptions): Promise<string[]> {
   const marked: string[] = []
-  for (const number of await numbersIn(dir)) {
-    if (number > count && (await mark(number, client, timestamp(clock)))) marked.push(nameOf(number))
+  for (const number of await readNodeNumbers(dir)) {
+    if (number > count && (await markIdle(number, client, timestamp(clock)))) marked.push(nameOf(number))
   }
   return marked
 }
@@ -28,7 +28,7 @@ export async function markIdleNodes({ dir, count, client, clock }: IdleNodesOpti
 const PREFIX = 'node-'
 const nameOf = (number: number) => `${PREFIX}${number}`
 
-async function numbersIn(dir: string): Promise<number[]> {
+async function readNodeNumbers(dir: string): Promise<number[]> {
   const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [] // no node was ever started
     throw error
@@ -39,8 +39,8 @@ async function numbersIn(dir: string): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** False if the Node object does not exist. */
-async function mark(number: number, client: Client, now: string): Promise<boolean> {
+/** Returns false if the Node object does not exist. */
+async function markIdle(number: number, client: Client, now: string): Promise<boolean> {
   const name = nameOf(number)
   try {
     const message = `stowage up was started without this node. --nodes ${number} starts it again.`

@@ -1,5 +1,5 @@
-// Objects created in a new system, so that a first claim works without setup. Users may change or delete them: the directory
-// class is created in a new store only, those of the local driver when the system first has nodes.
+// Objects that are created in a new cluster, so that the first claim needs no setup. Users may change or delete them, so each
+// is created once: the directory class in a new store, the objects of the local driver when the cluster first has nodes.
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
@@ -11,13 +11,13 @@ import { DIRECTORY_PROVISIONER } from '../controllers/provisioning/directory/ind
 import { DRIVER_NAME } from '../driver/index.ts'
 
 const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
-const marked = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})
+const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})
 
-/** A class that needs neither root nor a driver; the default class if there are no nodes. */
+/** A class that needs neither root nor a CSI driver. It is the default class if there are no nodes. */
 export const directoryClass = (isDefault: boolean): FirstObject => ({
   kind: storageClassKind,
   object: {
-    metadata: { name: 'directory', ...marked(isDefault) },
+    metadata: { name: 'directory', ...defaultClassMetadata(isDefault) },
     provisioner: DIRECTORY_PROVISIONER,
   } as FirstObject['object'],
 })
@@ -28,13 +28,13 @@ const LOCAL_DRIVER = {
 }
 
 const localClass = (isDefault: boolean) => ({
-  metadata: { name: 'local', ...marked(isDefault) },
+  metadata: { name: 'local', ...defaultClassMetadata(isDefault) },
   provisioner: DRIVER_NAME,
   volumeBindingMode: 'WaitForFirstConsumer' as const,
   allowVolumeExpansion: true,
 })
 
-/** Creates the CSIDriver last: while it is missing, the system never had nodes, even after a crash in between. */
+/** Creates the class, then the CSIDriver: its existence marks that both were created, even after a crash between them. */
 export async function createLocalDriverObjects(client: Client): Promise<void> {
   if (await find(client, csiDriverKind, { name: DRIVER_NAME })) return
   const { items: classes } = await client.list(storageClassKind)
@@ -45,9 +45,9 @@ export async function createLocalDriverObjects(client: Client): Promise<void> {
 
 const isDefaultClass = ({ metadata }: Readonly<StorageClass>) => metadata.annotations?.[IS_DEFAULT] === 'true'
 
-async function ignoreExisting(creating: Promise<unknown>): Promise<void> {
+async function ignoreExisting(creation: Promise<unknown>): Promise<void> {
   try {
-    await creating
+    await creation
   } catch (error) {
     if (!isAlreadyExists(error)) throw error
   }

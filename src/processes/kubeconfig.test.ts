@@ -22,11 +22,11 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(dir, { recursive: true }))
 
-const aKubeconfig = (wants: Partial<Parameters<typeof buildKubeconfig>[0]> = {}) =>
-  buildKubeconfig({ server: 'https://[::1]:7443', caCert: pki.caCert, credential: pki.admin, ...wants })
+const aKubeconfig = (overrides: Partial<Parameters<typeof buildKubeconfig>[0]> = {}) =>
+  buildKubeconfig({ server: 'https://[::1]:7443', caCert: pki.caCert, credential: pki.admin, ...overrides })
 
 describe('buildKubeconfig', () => {
-  it('names one cluster, one user and the context of both, with everything inline', () => {
+  it('has one cluster, one user and one context, with inline certificates and key', () => {
     const base64 = (text: string) => Buffer.from(text).toString('base64')
     expect(parse(aKubeconfig())).toEqual({
       apiVersion: 'v1',
@@ -49,7 +49,7 @@ describe('buildKubeconfig', () => {
     })
   })
 
-  it('keeps names that YAML would otherwise read as something else', () => {
+  it('quotes names that YAML would parse as another value', () => {
     for (const clusterName of ['no', '1', 'a: b', '#', '"', "it's", 'line\nbreak'])
       expect(parse(aKubeconfig({ clusterName })).clusters[0].name).toBe(clusterName)
   })
@@ -72,7 +72,7 @@ describe.skipIf(!hasKubectl && !process.env.CI)('kubectl', () => {
     })
   })
 
-  it('SYS-9 authenticates both ways with it', async () => {
+  it('SYS-9 authenticates the server and is authenticated by it', async () => {
     const server = https.createServer(servingTlsOptions(pki), (request, response) => {
       const socket = request.socket as TLSSocket
       response.end(`${socket.authorized} ${socket.getPeerCertificate().subject.CN}`)

@@ -4,24 +4,24 @@
 export interface KubeconfigOptions {
   /** URL for clients: `https://127.0.0.1:7443`. */
   server: string
-  /** PEM of the CA of the server. */
+  /** The CA certificate of the server as PEM. */
   caCert: string
-  /** The user name in the certificate; certificate and key as PEM. */
+  /** The user name in the certificate, and the certificate and key as PEM. */
   credential: { user: string; cert: string; key: string }
   /** Name of the cluster and its context. Default: `stowage`. */
   clusterName?: string
 }
 
 export function buildKubeconfig({ server, caCert, credential, clusterName = 'stowage' }: KubeconfigOptions): string {
-  const cluster = quoted(clusterName)
-  const user = quoted(credential.user)
-  const context = quoted(`${credential.user}@${clusterName}`)
+  const cluster = quote(clusterName)
+  const user = quote(credential.user)
+  const context = quote(`${credential.user}@${clusterName}`)
   return `apiVersion: v1
 kind: Config
 clusters:
 - name: ${cluster}
   cluster:
-    server: ${quoted(server)}
+    server: ${quote(server)}
     certificate-authority-data: ${base64(caCert)}
 users:
 - name: ${user}
@@ -38,7 +38,7 @@ preferences: {}
 `
 }
 
-/** Every JSON string is a valid YAML string. */
-const quoted = (text: string) => JSON.stringify(text)
+/** Returns a YAML string: every JSON string is one. */
+const quote = (text: string) => JSON.stringify(text)
 
 const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64')

@@ -1,7 +1,7 @@
-// The nodes of `stowage up`: for each node an agent and a local CSI driver with its own pool, in this process, so that topology
-// and capacity are real on one machine. They start while the API server already serves.
-//   DATA/nodes/node-1/agent/     directory of the agent, as of a kubelet
-//   DATA/nodes/node-1/pool/      the volumes of its driver
+// Runs the nodes of `stowage up` in this process. Each has an agent and a local CSI driver with its own pool, so that
+// topology and capacity are real on one machine. They start after the API server.
+//   DATA/nodes/node-1/agent/     directory of the agent, like that of a kubelet
+//   DATA/nodes/node-1/pool/      volumes of the driver
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
@@ -17,7 +17,7 @@ import type { DriverEndpoint } from './controllers.ts'
 export interface NodesOptions {
   readonly count: number
   readonly dir: string
-  /** Size of each pool. Default: POOL_BYTES, or less on a small disk. */
+  /** Size of each pool. Default: POOL_BYTES_MAX, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly runCommands: boolean
   readonly client: Client
@@ -30,36 +30,36 @@ export interface NodesOptions {
 
 export interface NodesReady {
   readonly names: readonly string[]
-  /** Loop devices, or directories without root. */
+  /** `loop`, or `directory` without root. */
   readonly backend: string
   readonly poolBytes: number
   readonly shortcomings: readonly string[]
 }
 
-/** With the nodes of an earlier start that do not run now. */
+/** The running nodes, and the nodes of an earlier start that do not run now. */
 export type StartedNodes = NodesReady & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]
-  /** Resolves when all nodes are ready; never if one fails or the signal fires first. */
+  /** Resolves when all nodes are ready. Never settles if a node fails or the signal fires first. */
   readonly ready: Promise<NodesReady>
   /** Rejects when a node cannot start or fails later. */
   readonly failed: Promise<never>
-  /** Call after the signal: waits for the agents, then stops the drivers, which serve the agents' last calls. */
+  /** Must be called after the signal. Waits for the agents, then stops the drivers, which serve the agents' last calls. */
   stop(): Promise<void>
 }
 
-const POOL_BYTES = 10 * 1024 ** 3
-/** Share of a small disk for all pools together. */
-const DISK_SHARE = 0.5
-const ROUND_BYTES = 1024 ** 2
+const POOL_BYTES_MAX = 10 * 1024 ** 3
+/** The fraction of a small disk that all pools may use together. */
+const DISK_FRACTION = 0.5
+const POOL_UNIT_BYTES = 1024 ** 2
 
 export function startNodes(options: NodesOptions): RunningNodes {
   const { count, dir, client, registry, clock, random, log, signal } = options
   const metrics = createAgentMetrics(registry, clock)
   const names = Array.from({ length: count }, (_, index) => `node-${index + 1}`)
   const addressOf = (node: string) => join(dir, node, 'csi.sock')
-  const poolBytes = ensurePrivateDirectory(dir).then(() => options.poolBytes ?? poolBytesOn(dir, count))
+  const poolBytes = ensurePrivateDirectory(dir).then(() => options.poolBytes ?? choosePoolBytes(dir, count))
 
   const drivers = names.map(async (node): Promise<RunningDriver> => {
     const sizeBytes = await poolBytes
@@ -94,36 +94,39 @@ export function startNodes(options: NodesOptions): RunningNodes {
       signal,
     })
   })
-  const settled = <T>(all: readonly Promise<T>[]) => Promise.allSettled(all)
 
   const failed = new Promise<never>((_, reject) => {
-    const fail = (error: unknown) => void (signal.aborted || reject(error)) // stopped while starting
+    const fail = (error: unknown) => void (signal.aborted || reject(error)) // errors after the signal are expected
     for (const agent of agents) agent.then(({ stopped }) => stopped).catch(fail)
   })
   const ready = new Promise<NodesReady>((resolve) => {
     Promise.all(agents).then(
       async () => {
         const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
-        for (const text of shortcomings) log.warn({ backend }, text) // once: all nodes are on this machine
+        for (const text of shortcomings) log.warn({ backend }, text) // logged once, because all nodes share this machine
         if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
       },
       () => {}, // `failed` rejects
     )
   })
   return {
-    drivers: names.map((node, index) => ({ node, address: addressOf(node), up: settled([drivers[index]!]) })),
+    drivers: names.map((node, index) => ({
+      node,
+      address: addressOf(node),
+      started: Promise.allSettled([drivers[index]!]),
+    })),
     ready,
     failed,
     async stop() {
-      await settled(agents.map(async (agent) => (await agent).stopped))
-      await settled(drivers.map(async (driver) => (await driver).stop()))
+      await Promise.allSettled(agents.map(async (agent) => (await agent).stopped))
+      await Promise.allSettled(drivers.map(async (driver) => (await driver).stop()))
     },
   }
 }
 
-/** From the size of the disk, not its free space: a pool has the same size at every start. */
-async function poolBytesOn(dir: string, count: number): Promise<number> {
+/** Uses the size of the disk, not its free space, so that a pool has the same size at every start. */
+async function choosePoolBytes(dir: string, count: number): Promise<number> {
   const { blocks, bsize } = await statfs(dir)
-  const share = Math.floor((blocks * bsize * DISK_SHARE) / count / ROUND_BYTES) * ROUND_BYTES
-  return Math.min(POOL_BYTES, share)
+  const units = Math.floor((blocks * bsize * DISK_FRACTION) / count / POOL_UNIT_BYTES)
+  return Math.min(POOL_BYTES_MAX, units * POOL_UNIT_BYTES)
 }

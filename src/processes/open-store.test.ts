@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { UsageError } from '../base/usage-error.ts'
 import { parseStore } from './open-store.ts'
 
-describe('--store', () => {
-  it('is the embedded store when it is not given', () => {
+describe('parseStore', () => {
+  it('returns the embedded store if the flag is not set', () => {
     expect(parseStore(undefined)).toEqual({ is: 'embedded' })
   })
 
@@ -12,12 +12,12 @@ describe('--store', () => {
     ['etcd://127.0.0.1:2379/', { endpoints: ['127.0.0.1:2379'], prefix: undefined, isEncrypted: false }],
     ['etcd://a:1,b:2,[::1]:3/team/x', { endpoints: ['a:1', 'b:2', '[::1]:3'], prefix: '/team/x', isEncrypted: false }],
     ['etcds://etcd.example:2379/s', { endpoints: ['etcd.example:2379'], prefix: '/s', isEncrypted: true }],
-  ])('%s names members and a prefix', (text, place) => {
-    expect(parseStore(text)).toEqual({ is: 'etcd', ...place })
+  ])('parses endpoints and prefix of %s', (text, location) => {
+    expect(parseStore(text)).toEqual({ is: 'etcd', ...location })
   })
 
   it.each(['', 'etcd://', 'etcd://host', 'etcd://a:1,,b:2', 'redis://a:1', '/var/lib/x', 'etcd://a:1/with space'])(
-    'refuses %j and says what is expected',
+    'rejects %j with the expected format',
     (text) => {
       expect(() => parseStore(text)).toThrow(UsageError)
       expect(() => parseStore(text)).toThrow('expected etcd://HOST:PORT')

@@ -1,16 +1,16 @@
-// Parses --store and opens the store: embedded in the data directory by default, or etcd for servers that share one.
+// Parses --store and opens the store: the embedded one in the data directory by default, or etcd for several servers.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { type EtcdTls, type HistoryOptions, openEtcdStore, openLmdbStore, type Store } from '../store/index.ts'
 
-export type StorePlace = { readonly is: 'embedded' } | EtcdPlace
+export type StoreLocation = { readonly is: 'embedded' } | EtcdLocation
 
-export interface EtcdPlace {
+export interface EtcdLocation {
   readonly is: 'etcd'
   readonly endpoints: readonly string[]
-  /** Undefined: the default of the store. */
+  /** Undefined for the default prefix of the store. */
   readonly prefix: string | undefined
   readonly isEncrypted: boolean
 }
@@ -22,7 +22,7 @@ export interface TlsFiles {
   readonly key?: string
 }
 
-export function parseStore(text: string | undefined): StorePlace {
+export function parseStore(text: string | undefined): StoreLocation {
   if (text === undefined) return { is: 'embedded' }
   const [, scheme, hosts = '', path] = /^(etcds?):\/\/([^/\s]+)(\/\S*)?$/.exec(text.trim()) ?? []
   const endpoints = hosts.split(',')
@@ -36,21 +36,21 @@ export function parseStore(text: string | undefined): StorePlace {
 }
 
 export interface OpenStoreOptions {
-  readonly place: StorePlace
+  readonly location: StoreLocation
   readonly tlsFiles: TlsFiles
   readonly dataDir: string
   readonly clock: Clock
   readonly history: HistoryOptions
 }
 
-export async function openStore({ place, tlsFiles, dataDir, clock, history }: OpenStoreOptions): Promise<Store> {
-  if (place.is === 'embedded') return openLmdbStore({ dir: join(dataDir, 'store'), clock, history })
-  const tls = place.isEncrypted ? await readTls(tlsFiles) : undefined
-  return openEtcdStore({ endpoints: place.endpoints, prefix: place.prefix, tls, clock, history })
+export async function openStore({ location, tlsFiles, dataDir, clock, history }: OpenStoreOptions): Promise<Store> {
+  if (location.is === 'embedded') return openLmdbStore({ dir: join(dataDir, 'store'), clock, history })
+  const tls = location.isEncrypted ? await readTls(tlsFiles) : undefined
+  return openEtcdStore({ endpoints: location.endpoints, prefix: location.prefix, tls, clock, history })
 }
 
 async function readTls({ ca, cert, key }: TlsFiles): Promise<EtcdTls> {
-  if ((cert === undefined) !== (key === undefined)) throw new UsageError('Give --etcd-cert and --etcd-key together.')
+  if ((cert === undefined) !== (key === undefined)) throw new UsageError('Set --etcd-cert and --etcd-key together.')
   const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'))
   const [caText, certText, keyText] = await Promise.all([read(ca), read(cert), read(key)])
   return { ca: caText, cert: certText, key: keyText }

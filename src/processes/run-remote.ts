@@ -1,8 +1,8 @@
-// A separate process that runs controllers against any API server: `stowage controllers`, `stowage scheduler`,
-// `stowage capacity-cleanup`. Several may run; the one that holds the lease works.
+// Runs controllers in a separate process against any API server: `stowage controllers`, `stowage scheduler` and
+// `stowage capacity-cleanup`. If several such processes run, the one that holds the lease works.
 import type { Registry } from 'prom-client'
 import { parseListen } from '../base/listen-address.ts'
-import { type FoundServer, findServer } from '../client/connection/find-server.ts'
+import { type ClientConfig, loadClientConfig } from '../client/connection/client-config.ts'
 import {
   type Host,
   type LeaseTimes,
@@ -15,7 +15,7 @@ import {
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string
-  /** Address of the server, instead of the one in the kubeconfig. */
+  /** Address of the API server. Overrides the kubeconfig. */
   readonly server?: string
   readonly httpEndpoint?: string
 }
@@ -25,12 +25,12 @@ export interface RemoteFlags extends RemoteServerFlags {
 }
 
 export interface RemoteWork {
-  /** Name of the lease in kube-system, and the user agent of this process. */
+  /** Name of the lease in kube-system, also used as the user agent. */
   readonly lease: string
   readonly leaseTimes: LeaseTimes
-  /** Fields of the log line at the start. */
+  /** Fields of the log entry at the start. */
   readonly about: object
-  /** Registers the metrics once; the function it returns creates the controllers of a term. */
+  /** Registers the metrics and returns a function that creates the controllers of a leadership term. */
   prepare(registry: Registry): (deps: TermDeps) => readonly Runnable[]
 }
 
@@ -58,15 +58,15 @@ export async function startRemoteHost(
   flags: RemoteServerFlags,
   deps: Pick<ProcessDeps, 'clock' | 'env'>,
 ): Promise<Host> {
-  const found = await findServer(flags.kubeconfig, deps)
-  const server: FoundServer = flags.server
-    ? { ...found, connection: { ...found.connection, server: flags.server } }
-    : found
+  const config = await loadClientConfig(flags.kubeconfig, deps)
+  const server: ClientConfig = flags.server
+    ? { ...config, connection: { ...config.connection, server: flags.server } }
+    : config
   const monitoring = flags.httpEndpoint ? parseListen(flags.httpEndpoint, '--http-endpoint') : undefined
   return startHost({ server, userAgent, monitoring }, deps)
 }
 
-/** So that the process exits with an error, as after any incomplete stop. */
+/** Throws if work was abandoned, so that the process exits with an error. */
 export function failIfAbandoned(end: 'stopped' | 'abandoned'): void {
   if (end === 'abandoned')
     throw new Error('Stopped before all work in progress had finished; the next start resumes it.')

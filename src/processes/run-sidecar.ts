@@ -1,22 +1,22 @@
-// A process that runs beside a CSI driver, as `stowage provisioner` and `stowage resizer` do: connects to the API server and
-// the driver, then hosts the controllers of its part. Which part that is, each command says.
+// Runs a sidecar of a CSI driver, for `stowage provisioner` and `stowage resizer`: connects to the API server and the driver,
+// then runs the controllers that the command selects.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type FoundServer, findServer } from '../client/connection/find-server.ts'
+import { type ClientConfig, loadClientConfig } from '../client/connection/client-config.ts'
 import { type Client, rateLimited } from '../client/index.ts'
 import { type CsiConnection, connectDriver, createCsiMetrics, serializeCalls } from '../csi/index.ts'
 import { type Host, type LeaseTimes, type ProcessDeps, runOnHost, startHost } from '../runtime/index.ts'
+import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
-import { type MetDriver, meetDriver } from './meet-driver.ts'
 import { failIfAbandoned } from './run-remote.ts'
 
 export interface SidecarSettings {
   readonly kubeconfig: string
   readonly master: string
   readonly csiAddress: string
-  /** For one call of the driver, in ms. */
+  /** Timeout of one call to the driver, in milliseconds. */
   readonly timeout: number
   readonly kubeApiQps: number
   readonly kubeApiBurst: number
@@ -38,23 +38,23 @@ export interface SidecarRun<Settings extends SidecarSettings = SidecarSettings> 
 export interface Sidecar {
   readonly userAgent: string
   createMetrics(registry: Registry): DriverMetrics
-  leaseName(met: MetDriver): string
-  /** Throws if the sidecar is of no use beside this driver. */
-  partsFor(met: MetDriver, given: { readonly unlimited: Client }): DriverParts
+  leaseName(driver: DiscoveredDriver): string
+  /** Throws if the sidecar cannot work with this driver. */
+  partsFor(driver: DiscoveredDriver, clients: { readonly unlimited: Client }): DriverParts
 }
 
 export async function runSidecar(run: SidecarRun, sidecar: Sidecar): Promise<void> {
   const { settings, clock, log, signal } = run
   const { monitoring, metricsPath, csiAddress: address, timeout: timeoutMs } = settings
   const host = await startHost(
-    { server: await serverOf(run), userAgent: sidecar.userAgent, monitoring, metricsPath },
+    { server: await loadServerConfig(run), userAgent: sidecar.userAgent, monitoring, metricsPath },
     run,
   )
   const driver = connectDriver({ address, clock, log, metrics: createCsiMetrics(host.registry), timeoutMs })
   try {
     await runBesideDriver(run, sidecar, host, driver)
   } catch (error) {
-    if (!signal.aborted) throw error // else the stop interrupted the start
+    if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
   } finally {
     driver.close()
     await host.close()
@@ -67,10 +67,10 @@ async function runBesideDriver(run: SidecarRun, sidecar: Sidecar, host: Host, dr
   const { gates, kubeApiQps: perSecond, kubeApiBurst: burst } = settings
   const unlimited = host.client
   const driverMetrics = sidecar.createMetrics(host.registry)
-  const met = await meetDriver(driver, { ...run, nodeName: nodeNameOf(run), retry: 'unavailable' })
-  const parts = sidecar.partsFor(met, { unlimited })
+  const discovered = await discoverDriver(driver, { ...run, nodeName: nodeNameOf(run), retry: 'unavailable' })
+  const parts = sidecar.partsFor(discovered, { unlimited })
   const serialized = serializeCalls(driver)
-  const { name, version } = met.facts
+  const { name, version } = discovered.facts
   const end = await runOnHost(
     host,
     {
@@ -79,13 +79,13 @@ async function runBesideDriver(run: SidecarRun, sidecar: Sidecar, host: Host, dr
         ? {
             client: unlimited,
             namespace: settings.leaderElectionNamespace || host.namespace,
-            name: sidecar.leaseName(met),
+            name: sidecar.leaseName(discovered),
             ...leaseTimesOf(settings),
           }
         : undefined,
       about: { driver: name, version },
       createControllers: (deps) => [
-        createDriverControllers({ ...deps, ...met, driver: serialized, gates, driverMetrics }, parts),
+        createDriverControllers({ ...deps, ...discovered, driver: serialized, gates, driverMetrics }, parts),
       ],
     },
     run,
@@ -99,15 +99,15 @@ export const leaseTimesOf = (settings: SidecarSettings): LeaseTimes => ({
   retryMs: settings.leaderElectionRetryPeriod,
 })
 
-/** --master alone names a server that needs no credentials; beside a kubeconfig it replaces the address only. */
-async function serverOf({ settings, clock, env }: SidecarRun): Promise<FoundServer> {
+/** --master without a kubeconfig means a server without authentication; with a kubeconfig it overrides the address. */
+async function loadServerConfig({ settings, clock, env }: SidecarRun): Promise<ClientConfig> {
   const { kubeconfig, master } = settings
   const hasCredentials = kubeconfig || env.KUBECONFIG || env.KUBERNETES_SERVICE_HOST
   if (master && !hasCredentials) {
     return { connection: { server: master, credentials: async () => ({}) }, namespace: 'default' }
   }
-  const found = await findServer(kubeconfig || undefined, { clock, env })
-  return master ? { ...found, connection: { ...found.connection, server: master } } : found
+  const config = await loadClientConfig(kubeconfig || undefined, { clock, env })
+  return master ? { ...config, connection: { ...config.connection, server: master } } : config
 }
 
 function nodeNameOf({ settings, env }: SidecarRun): string | undefined {

@@ -10,8 +10,8 @@ function aDirectory(): string {
   return dir
 }
 
-describe('credentials in a directory', () => {
-  it('PROV-16 are read by file name, as from a mounted Secret', () => {
+describe('readSecretDir', () => {
+  it('PROV-16 returns the files of a mounted Secret by name', () => {
     const dir = aDirectory()
     mkdirSync(join(dir, '..2026_01_01'))
     writeFileSync(join(dir, '..2026_01_01', 'password'), 'hunter2\n')
@@ -21,7 +21,7 @@ describe('credentials in a directory', () => {
     expect(readSecretDir(dir)).toEqual({ password: 'hunter2\n', user: 'admin' })
   })
 
-  it('PROV-16 that cannot be read or are too large are rejected with their path', () => {
+  it('PROV-16 throws an error with the path if files cannot be read or are too large', () => {
     expect(() => readSecretDir('/nonexistent-stowage')).toThrowError('/nonexistent-stowage (ENOENT)')
     const dir = aDirectory()
     writeFileSync(join(dir, 'image'), Buffer.alloc(1024 * 1024 + 1))

@@ -1,5 +1,5 @@
-// Credentials in a directory, as a Secret is mounted into a pod: one file per key. Read for every use, because the kubelet
-// updates the files in place.
+// Reads credentials from a directory with one file per key, such as a Secret mounted into a pod. They are read at every use,
+// because the kubelet updates the files.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../base/usage-error.ts'
@@ -7,32 +7,30 @@ import { UsageError } from '../base/usage-error.ts'
 /** The size limit of a Secret. */
 const SECRET_BYTES_MAX = 1024 * 1024
 
-/** Throws an error that names the directory or file, never its content. */
+/** Returns the content of the files by name. Errors contain the path, never the content. */
 export function readSecretDir(dir: string): Record<string, string> {
   const credentials: Record<string, string> = {}
   let bytes = 0
-  for (const key of namesIn(dir)) {
+  for (const key of listNames(dir)) {
     const path = join(dir, key)
-    const found = statSync(path)
-    if (key.startsWith('.') || !found.isFile()) continue // links and directories of the kubelet
-    bytes += found.size
+    const stats = statSync(path)
+    if (key.startsWith('.') || !stats.isFile()) continue // links and directories of the kubelet
+    bytes += stats.size
     if (bytes > SECRET_BYTES_MAX) {
-      throw new UsageError(
-        `The files in ${dir} are larger than ${SECRET_BYTES_MAX} bytes: is it a directory of credentials?`,
-      )
+      throw new UsageError(`The files in ${dir} are larger than ${SECRET_BYTES_MAX} bytes, the limit for a Secret.`)
     }
     credentials[key] = readFileSync(path, 'utf8')
   }
   return credentials
 }
 
-function namesIn(dir: string): string[] {
+function listNames(dir: string): string[] {
   try {
     return readdirSync(dir).sort()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new UsageError(
-      `Cannot read credentials from ${dir} (${code}): give --provisioner-secret-dir a readable directory.`,
+      `Cannot read credentials from ${dir} (${code}): set --provisioner-secret-dir to a readable directory.`,
     )
   }
 }

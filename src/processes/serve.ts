@@ -1,4 +1,4 @@
-// The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and serves
+// The process of `stowage up` and `stowage server`: opens the store, wires the API server, controllers and nodes, and runs
 // until it is stopped.
 import { setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
@@ -22,7 +22,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import { type ListenAddress, urlOf } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
-import { UsageError } from '../base/usage-error.ts'
+import { asUsageError, UsageError } from '../base/usage-error.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -39,38 +39,38 @@ import { openStore, parseStore, type TlsFiles } from './open-store.ts'
 
 export interface ServeOptions {
   readonly dataDir: string
-  /** The flag --store; absent: the embedded store. */
+  /** Value of the flag --store. Undefined for the embedded store. */
   readonly store: string | undefined
   readonly etcdTls: TlsFiles
-  /** Keys and certificates; servers that share a store need the same ones. Default: in dataDir. */
+  /** Directory of keys and certificates. Servers that share a store need the same ones. Default: in dataDir. */
   readonly pkiDir: string | undefined
   readonly listen: ListenAddress
   readonly featureGates: string
   readonly expansionQuota: ExpansionQuota
   readonly runtimeConfig: string
   readonly historyMinutes: number
-  /** Whether controllers run in this process too. */
+  /** Whether controllers run in this process. */
   readonly controllers: boolean
-  /** For volumes of the class "directory". Default: in dataDir. */
+  /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
-  /** Sockets of CSI drivers whose controllers run here. */
+  /** Sockets of CSI drivers whose controllers run in this process. */
   readonly driverSockets: readonly string[]
-  /** Nodes to run on this machine, each with its own driver. Default: NODES, on an embedded store. */
+  /** Number of nodes to run on this machine, each with its own driver. Default: DEFAULT_NODES with an embedded store. */
   readonly nodes: number | undefined
   readonly poolBytes: number | undefined
-  /** Run the commands of pods as processes of this machine. */
+  /** Whether the commands of pods run as processes on this machine. */
   readonly runCommands: boolean
-  /** The scheduler reserves capacity that is promised and not yet reported as used. */
+  /** Whether the scheduler reserves capacity that is assigned to a pod and not yet reported as used. */
   readonly capacityReservation: boolean
-  /** How fast volumes of each driver may be changed. */
+  /** Rate limit for changes to the volumes of each driver. */
   readonly throttle: ThrottleOptions | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** The API server is ready. */
+  /** Called when the API server is ready. */
   onReady(ready: Ready): void
-  /** All nodes are ready. */
+  /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
 }
 
@@ -78,36 +78,36 @@ export interface Ready {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
-  /** How many nodes are starting. */
+  /** Number of nodes that are starting. */
   readonly nodes: number
 }
 
-/** The user of the controllers. */
+/** The user as which the controllers make requests. */
 const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
-/** Enough to make topology matter. */
-const NODES = 3
+/** The smallest number of nodes with which topology has an effect on most workloads. */
+const DEFAULT_NODES = 3
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
 
 export async function serve(options: ServeOptions): Promise<void> {
   const { dataDir, clock, random, log, signal } = options
-  const gates = asUsage(() => parseFeatureGates(options.featureGates))
-  const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
-  const place = parseStore(options.store)
-  const nodeCount = nodesOf(options, place.is === 'embedded')
-  const unusable = (error: NodeJS.ErrnoException): never => {
-    if (!error.syscall) throw error // the store's own message is better
+  const gates = asUsageError(() => parseFeatureGates(options.featureGates))
+  const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
+  const location = parseStore(options.store)
+  const nodeCount = nodeCountOf(options, location.is === 'embedded')
+  const failUnusable = (error: NodeJS.ErrnoException): never => {
+    if (!error.syscall) throw error // an error of the store already has a message for users
     throw new Error(
       `Cannot use ${dataDir} as data directory: ${describeSystemError(error)}. Choose another with --data-dir.`,
     )
   }
-  await ensureDirectory(dataDir).catch(unusable)
+  await ensureDirectory(dataDir).catch(failUnusable)
 
-  if (place.is === 'embedded') await checkStoreIsThere(dataDir)
+  if (location.is === 'embedded') await checkStoreExists(dataDir)
   const store = await openStore({
-    place,
+    location,
     tlsFiles: options.etcdTls,
     dataDir,
     clock,
@@ -115,10 +115,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       keepMs: options.historyMinutes * 60_000,
       brief: { prefixes: BRIEF_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
     },
-  }).catch(unusable)
+  }).catch(failUnusable)
   try {
-    // Directories work on one machine only. Opened first, so that a missing disk fails the start.
-    const volumesRoot = options.controllers && place.is === 'embedded' ? await volumesRootOf(options) : undefined
+    // Directory volumes work on one machine only. The root is opened first, so that a missing disk fails the start.
+    const volumesRoot = options.controllers && location.is === 'embedded' ? await openVolumesRoot(options) : undefined
     const pki = await loadOrCreatePki({
       dir: options.pkiDir ?? join(dataDir, 'pki'),
       hosts: hostsOf(options.listen),
@@ -140,7 +140,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     registerCertificateMetrics(server.metrics.registry, pki)
     const bootstrap = server.health.addReadiness('bootstrap')
-    if (store.problem) server.health.addCheck(place.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
+    if (store.problem) server.health.addCheck(location.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     // The first part to end stops the others.
     const stop = new AbortController()
@@ -152,14 +152,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
       if (nodeCount > 0) await createLocalDriverObjects(client)
       const nodesDir = join(dataDir, 'nodes')
-      const hasNodes = options.controllers && place.is === 'embedded'
+      const hasNodes = options.controllers && location.is === 'embedded'
       const idle = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
       if (idle.length > 0)
-        log.warn({ nodes: idle }, 'nodes of an earlier start do not run; raise --nodes to start them')
+        log.warn({ nodes: idle }, 'nodes of an earlier start are not running; increase --nodes to start them')
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
-      const inProcess = volumesRoot ? [await directories(volumesRoot, options)] : []
+      const inProcess = volumesRoot ? [await openDirectoryProvisioner(volumesRoot, options)] : []
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
@@ -176,7 +176,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         drivers.unshift(...nodes.drivers)
       }
       if (options.controllers) {
-        const isShared = place.is === 'etcd'
+        const isShared = location.is === 'etcd'
         parts.controllers = runControllers({
           ...common,
           throttle: options.throttle,
@@ -186,7 +186,7 @@ export async function serve(options: ServeOptions): Promise<void> {
           drivers,
           inProcess,
           onHealth: (health) => {
-            // Not part of readiness: the API server is of use without its controllers.
+            // Not part of readiness: the API server serves requests without its controllers.
             const problem = async () => health['/healthz/leader-election']?.()
             if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
           },
@@ -206,29 +206,29 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Only on an embedded store: servers that share a store would all run the same nodes. */
-function nodesOf({ nodes, controllers }: ServeOptions, isEmbedded: boolean): number {
-  if (isEmbedded && controllers) return nodes ?? NODES
+/** Nodes run with an embedded store only: servers that share a store would all run the same nodes. */
+function nodeCountOf({ nodes, controllers }: ServeOptions, isEmbedded: boolean): number {
+  if (isEmbedded && controllers) return nodes ?? DEFAULT_NODES
   if (!nodes) return 0
   throw new UsageError(
-    '--nodes runs nodes on an embedded store only. With --store, start `stowage node` on each machine, or set --nodes 0.',
+    '--nodes requires the embedded store. With --store, start `stowage node` on each machine, or set --nodes 0.',
   )
 }
 
-const volumesRootOf = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>
+const openVolumesRoot = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>
   openRoot(volumesDir ?? join(dataDir, 'volumes'), { file: join(dataDir, 'volumes.id'), random })
 
-const directories = async (root: Root, { clock, log }: ServeOptions): Promise<Provisioner> =>
+const openDirectoryProvisioner = async (root: Root, { clock, log }: ServeOptions): Promise<Provisioner> =>
   provisionerOf(await openDirectoryPlugin({ root, log }), { clock })
 
-/** Host names for the serving certificate, beyond the built-in ones. */
+/** Returns the host names for the serving certificate in addition to the built-in ones. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
 
 /**
- * The kubeconfig is written when a server is ready, which requires a store. If the store is missing or empty now, it was
- * lost, and starting with a new one would hide that.
+ * Throws if a server was ready in this directory before and its store is missing or empty: starting with a new store would
+ * hide the loss. The kubeconfig shows that a server was ready, because it is written then.
  */
-async function checkStoreIsThere(dataDir: string): Promise<void> {
+async function checkStoreExists(dataDir: string): Promise<void> {
   const kubeconfig = join(dataDir, 'admin.kubeconfig')
   const file = join(dataDir, 'store', 'store.mdb')
   const sizeOf = (path: string) =>
@@ -243,9 +243,8 @@ async function checkStoreIsThere(dataDir: string): Promise<void> {
   )
 }
 
-/** The system error in words. */
 function describeSystemError(error: NodeJS.ErrnoException): string {
-  const words: Record<string, string> = {
+  const descriptions: Record<string, string> = {
     EACCES: 'permission denied',
     EPERM: 'not permitted',
     EROFS: 'the file system is read-only',
@@ -254,15 +253,7 @@ function describeSystemError(error: NodeJS.ErrnoException): string {
     ENOENT: 'no directory can be created there',
     ENOSPC: 'the disk is full',
   }
-  return words[error.code ?? ''] ?? error.message
-}
-
-function asUsage<T>(parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
-  }
+  return descriptions[error.code ?? ''] ?? error.message
 }
 
 /** Resolves when the process is stopped; rejects when the store fails. */
@@ -272,7 +263,7 @@ const untilStopped = (signal: AbortSignal, store: Store) =>
       prefix: NO_KEY,
       afterRevision: store.revision,
       onEvents: () => {},
-      onEnd: (reason) => reject(new Error(`The store has failed, so the server ends: ${reason.message}`)),
+      onEnd: (reason) => reject(new Error(`The store has failed, so the server stops: ${reason.message}`)),
     })
     const stop = () => {
       watch.close()

@@ -1,5 +1,5 @@
-// The controllers that change volumes of a CSI driver after provisioning, composed from what the driver can do: expansion,
-// and modification of attributes. Part of driver-controllers.ts.
+// Creates the controllers that change provisioned volumes of a CSI driver: expansion and modification of attributes,
+// depending on the capabilities of the driver. Used by driver-controllers.ts.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,
@@ -41,13 +41,13 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
   const { expanding = {}, modifying, throttle: throttleOptions, ...common } = options
-  // Shared by both: an edit of size and attributes counts as one change.
+  // Expansion and modification share it: an edit of size and attributes counts as one change.
   const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
   const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
     // Size before attributes: a larger volume may allow attributes that a smaller one does not.
     canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
-    // Also for a driver without MODIFY_VOLUME: its claims get an event with the reason why nothing happens.
+    // Also created for a driver without MODIFY_VOLUME, to record an event on claims that request a modification.
     ...(changesAttributes
       ? [
           createModifying({
@@ -65,6 +65,6 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
 
 const LOCAL_DRIVER = 'local.csi.stowage.dev'
 
-/** The local driver reads zero as no limit, which is what a volume without these attributes has. */
+/** The local driver treats zero as no limit, which is the state of a volume without these attributes. */
 const defaultsOf = ({ name }: DriverFacts): ModifyingOptions =>
   name === LOCAL_DRIVER ? { defaults: { iops: '0', throughput: '0' } } : {}

@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
-import type { FoundServer } from '../client/connection/find-server.ts'
+import type { ClientConfig } from '../client/connection/client-config.ts'
 import { type HttpClient, httpClient } from '../client/http/http-client.ts'
 import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
@@ -27,7 +27,7 @@ export interface ProcessDeps {
 }
 
 export interface HostOptions {
-  readonly server: FoundServer
+  readonly server: ClientConfig
   readonly userAgent: string
   /** Where to serve metrics and health; absent: nowhere. */
   readonly monitoring?: ListenAddress

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { parseListen } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { findServer } from '../client/connection/find-server.ts'
+import { loadClientConfig } from '../client/connection/client-config.ts'
 import { createProvisioningControllers, createProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -45,7 +45,7 @@ async function runOnServer(
   const log = customLog ?? createLog(settings.logLevel ?? 'info')
   const deps: ProcessDeps = { clock: systemClock(), random: systemRandom(), log, signal, env }
   const provisioner = provisionerOf(plugin, { clock: deps.clock, callTimeoutMs: settings.timeoutMs || undefined })
-  const server = await findServer(settings.kubeconfig, deps)
+  const server = await loadClientConfig(settings.kubeconfig, deps)
   const monitoring = settings.httpEndpoint ? parseListen(settings.httpEndpoint, '--http-endpoint') : undefined
   const host = await startHost({ server, userAgent: `stowage-provisioner ${name}`, monitoring }, deps)
   const provisioningMetrics = createProvisioningMetrics(host.registry)

@@ -1,5 +1,5 @@
-// The writes of bulk commands to one claim: the start of a change, its dry run, and the record in an annotation. Each carries
-// the uid and resourceVersion that were read, so that none overwrites a concurrent change or changes a recreated claim.
+// Writes of bulk commands to one claim: the start of a change, its dry run, and the record in an annotation. Each write has
+// the uid and resourceVersion as preconditions, so that it does not overwrite concurrent changes or a recreated claim.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -9,24 +9,24 @@ import { type FinalStatus, isTransient, type StartResult } from './run-claims.ts
 
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-/** Conflicts before giving up on a claim that another client keeps changing. */
+/** After this many conflicts on a claim, the write fails. */
 const CONFLICTS_MAX = 10
 
 /**
- * Reads the claim and does the next step: ends with a final status, follows a change that was started before, or writes.
- * After a conflict it reads the claim again and repeats the step.
+ * Reads the claim and performs its next step: returns a final status, follows a change that was already started, or writes.
+ * After a conflict, it reads the claim again and repeats the step.
  */
 export async function startClaim(
   client: Client,
   claim: Claim,
   signal: AbortSignal,
-  nextStep: (now: Claim) => FinalStatus | 'follow' | (() => Promise<StartResult>),
+  nextStep: (current: Claim) => FinalStatus | 'follow' | (() => Promise<StartResult>),
 ): Promise<StartResult> {
   for (let conflicts = 0; ; conflicts++) {
-    const now = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
-    if (now.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
-    const step = nextStep(now)
-    if (step === 'follow') return { version: now.metadata.resourceVersion }
+    const current = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
+    if (current.metadata.uid !== claim.metadata.uid) return { is: 'failed', message: 'it was deleted and recreated' }
+    const step = nextStep(current)
+    if (step === 'follow') return { version: current.metadata.resourceVersion }
     if (typeof step !== 'function') return step
     try {
       return await step()
@@ -36,8 +36,11 @@ export async function startClaim(
   }
 }
 
-/** Why the server would reject the write; undefined after a conflict too, because the start reads the claim again. */
-export async function rejectionOf(dryRun: () => Promise<StartResult>): Promise<FinalStatus | undefined> {
+/**
+ * Returns a failure if the server would reject the write, otherwise undefined. A conflict is not a rejection, because the
+ * start reads the claim again.
+ */
+export async function findRejection(dryRun: () => Promise<StartResult>): Promise<FinalStatus | undefined> {
   try {
     const result = await dryRun()
     return 'is' in result ? result : undefined
@@ -48,7 +51,7 @@ export async function rejectionOf(dryRun: () => Promise<StartResult>): Promise<F
 }
 
 interface ClaimPatch {
-  /** null removes an annotation. */
+  /** A value of null removes the annotation. */
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly spec?: object
 }

@@ -1,9 +1,9 @@
-// What a bulk command (grow, migrate) gets from its process, and the requests it may make at once.
+// The dependencies of bulk commands (grow, migrate), and their limit of concurrent requests.
 import type { ProgramDeps } from '../command.ts'
 
 export interface BulkDeps extends ProgramDeps {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Absent: standard output is not a terminal. */
+  /** Undefined if standard output is not a terminal. */
   readonly terminal: { columns(): number } | undefined
 }
 
@@ -15,5 +15,5 @@ export const bulkDeps = (deps: ProgramDeps): BulkDeps => ({
 
 const COLUMNS_DEFAULT = 80
 
-/** Concurrent requests to the API server. */
+/** Maximum number of concurrent requests to the API server. */
 export const CONCURRENT_REQUESTS = 8

@@ -1,9 +1,10 @@
-// Reads the flags that bulk commands share. A wrong value is a UsageError that names the flag and what it expects.
-// Commands import this file directly, not index.ts, so that `--help` does not load the engine.
+// Parses the flags that bulk commands share. An invalid value is a UsageError with the flag and the expected format.
+// Commands import this file directly, not index.ts, so that `--help` does not load the code that runs.
 import { canonicalQuantity, isQuantity, quantitySign } from '../../api/quantity.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import { invalidFlag } from '../flags/typed.ts'
 
 export interface BulkFlags {
   readonly namespace?: string
@@ -21,19 +22,19 @@ export interface BulkRequest {
   readonly namespace?: string
   readonly selector?: string
   readonly kubeconfig?: string
-  /** Claims in progress at once. */
+  /** Maximum number of claims in progress. */
   readonly parallel: number
   /** Minimum time between two starts. */
   readonly intervalMs: number
-  /** A claim that takes longer counts as failed. */
+  /** A claim that takes longer has failed. */
   readonly timeoutMs: number
-  /** After more failures no claim is started. */
+  /** After more failures than this, no further claim is started. */
   readonly failuresMax: number
   readonly isDryRun: boolean
   readonly output: 'text' | 'json'
 }
 
-/** Everything but the interval, which grow takes as a duration and migrate as a rate. */
+/** Parses all shared flags except the interval, which is a duration for grow and a rate for migrate. */
 export const readBulkFlags = (
   { namespace, selector, kubeconfig, ...flags }: BulkFlags,
   { parallelMax }: { readonly parallelMax: number },
@@ -53,28 +54,28 @@ const FAILURES_MAX = 1_000_000
 function readCount(flag: string, text: string, { min, max }: { min: number; max: number }): number {
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
-  throw unexpected(flag, text, `a whole number from ${min} to ${max}`)
+  throw invalidFlag(flag, text, `a whole number from ${min} to ${max}`)
 }
 
 export function readDuration(flag: string, text: string, { minMs }: { minMs: number }): number {
   const ms = text === '0' ? 0 : parseDuration(text)
   if (ms !== undefined && ms >= minMs) return ms
-  throw unexpected(flag, text, 'a duration, such as 30s or 10m')
+  throw invalidFlag(flag, text, 'a duration, such as 30s or 10m')
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** The time between two starts: 200 ms for `5/s`. */
+/** Returns the time between two starts: 200 ms for `5/s`. */
 export function readRate(flag: string, text: string): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)\/(s|m|h)$/.exec(text.trim()) ?? []
   if (count !== undefined && Number(count) > 0) return UNITS_MS[unit!]! / Number(count)
-  throw unexpected(flag, text, 'a count per second, minute or hour, such as 5/s or 100/m')
+  throw invalidFlag(flag, text, 'a count per second, minute or hour, such as 5/s or 100/m')
 }
 
 export function readSize(flag: string, text: string): string {
   if (isQuantity(text) && quantitySign(text) > 0) return canonicalQuantity(text)
   const hint = text.startsWith('-') || text.startsWith('+') ? '; grow never lowers a request' : ''
-  throw unexpected(flag, text, `a size above 0, such as 20Gi${hint}`)
+  throw invalidFlag(flag, text, `a size above 0, such as 20Gi${hint}`)
 }
 
 export function readSelector(text: string): string {
@@ -85,6 +86,3 @@ export function readSelector(text: string): string {
     throw new UsageError(`--selector ${JSON.stringify(text)}: ${(error as Error).message}`)
   }
 }
-
-const unexpected = (flag: string, text: string, expected: string): UsageError =>
-  new UsageError(`${flag} ${JSON.stringify(text)}: expected ${expected}`)

@@ -1,4 +1,4 @@
-// The message of the newest Warning event of a claim.
+// Reads the message of the newest Warning event of a claim.
 import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 
@@ -6,7 +6,7 @@ export async function latestWarning(client: Client, { namespace = '', name }: Ob
   const fieldSelector = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${name},type=Warning`
   const { items } = await client.list(eventKind, { namespace, fieldSelector })
   const latest = items.reduce<(typeof items)[number] | undefined>(
-    (best, one) => (!best || (one.lastTimestamp ?? '') >= (best.lastTimestamp ?? '') ? one : best),
+    (newest, event) => (!newest || (event.lastTimestamp ?? '') >= (newest.lastTimestamp ?? '') ? event : newest),
     undefined,
   )
   return latest?.message

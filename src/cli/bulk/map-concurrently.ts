@@ -1,16 +1,16 @@
-// Maps a list with an async function, a bounded number of items at a time.
+// Maps a list with an async function and bounded concurrency.
 
-/** Results in the order of the items. Rejects with the first failure. */
+/** Returns the results in the order of the items. Rejects with the first failure. */
 export async function mapConcurrently<T, R>(
   items: readonly T[],
   concurrency: number,
   map: (item: T) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = []
-  let next = 0
+  let nextIndex = 0
   const worker = async () => {
-    while (next < items.length) {
-      const index = next++
+    while (nextIndex < items.length) {
+      const index = nextIndex++
       results[index] = await map(items[index]!)
     }
   }

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { barLine, barProgress, inWords } from './progress-bar.ts'
+import { barProgress, formatDuration, renderBar } from './progress-bar.ts'
 
-describe('progress bar', () => {
+describe('barProgress', () => {
   it('PLUS-4 shows progress, failures and the remaining time', () => {
-    expect(barLine({ total: 500, ended: 250, failed: 2, inProgress: 31, elapsedMs: 50_000 }, 100)).toBe(
+    expect(renderBar({ total: 500, ended: 250, failed: 2, inProgress: 31, elapsedMs: 50_000 }, 100)).toBe(
       `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 in progress, about 50 s left`,
     )
-    expect(barLine({ total: 3, ended: 3, failed: 0, inProgress: 0, elapsedMs: 900 }, 100)).toBe(
+    expect(renderBar({ total: 3, ended: 3, failed: 0, inProgress: 0, elapsedMs: 900 }, 100)).toBe(
       `[${'█'.repeat(30)}] 100 %  3 of 3`,
     )
   })
@@ -21,33 +21,33 @@ describe('progress bar', () => {
       elapsedMs: fc.nat(10 ** 9),
     })
     fc.assert(
-      fc.property(counts, fc.integer({ min: 20, max: 300 }), ({ total, ended, ...rest }, columns) => {
-        const line = barLine({ total, ended: Math.min(ended, total), ...rest }, columns)
+      fc.property(counts, fc.integer({ min: 20, max: 300 }), ({ total, ended, ...otherCounts }, columns) => {
+        const line = renderBar({ total, ended: Math.min(ended, total), ...otherCounts }, columns)
         expect(line.length).toBeLessThan(columns)
       }),
     )
   })
 
-  it('PLUS-4 is drawn below finished claims at most ten times a second', () => {
+  it('PLUS-4 draws the bar below finished claims at most ten times a second', () => {
     let nowMs = 0
     let text = ''
-    const bar = barProgress({ write: (part) => (text += part), columns: () => 80 }, 3, { monotonicMs: () => nowMs })
+    const bar = barProgress({ write: (chunk) => (text += chunk), columns: () => 80 }, 3, { monotonicMs: () => nowMs })
     for (let index = 0; index < 50; index++) {
-      bar.working('shop/a', `step ${index}`)
+      bar.update('shop/a', `step ${index}`)
       nowMs += 1
     }
     expect(text.split('0 of 3').length - 1).toBe(1)
     text = ''
-    bar.ended({ key: 'shop/a', is: 'done', message: 'gold is in effect' })
-    bar.ended({ key: 'shop/b', is: 'failed', message: 'no\nroom' })
+    bar.complete({ key: 'shop/a', is: 'done', message: 'gold is in effect' })
+    bar.complete({ key: 'shop/b', is: 'failed', message: 'no\nroom' })
     bar.finish()
     expect(text).toContain('\r\u001b[2Kshop/a: gold is in effect\n[')
     expect(text).toContain('\r\u001b[2Kshop/b: FAILED: no room\n[')
     expect(text.endsWith('\n')).toBe(true)
   })
 
-  it('PLUS-4 prints durations in words', () => {
-    expect([900, 89_000, 100_000, 3_600_000, 7_800_000].map(inWords)).toEqual([
+  it('PLUS-4 formats durations with units', () => {
+    expect([900, 89_000, 100_000, 3_600_000, 7_800_000].map(formatDuration)).toEqual([
       '1 s',
       '89 s',
       '2 min',

@@ -1,7 +1,7 @@
-// Progress on a terminal as a bar with counts and the remaining time, redrawn in place below the lines of the finished claims.
+// Shows progress on a terminal as a bar with counts and the remaining time, below the lines of the finished claims.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { endLine, type Progress, type Terminal } from './progress-line.ts'
+import { type Progress, resultLine, type Terminal } from './progress-line.ts'
 
 const REDRAW_MS = 100
 const BAR_WIDTH_MAX = 30
@@ -16,28 +16,28 @@ export function barProgress(terminal: Terminal, total: number, clock: Pick<Clock
   let failed = 0
   let isShown = false
 
-  function draw(above = '', isForced = false): void {
+  function draw(linesAbove = '', isForced = false): void {
     const nowMs = clock.monotonicMs()
-    if (above === '' && !isForced && nowMs - drawnMs < REDRAW_MS) return
+    if (linesAbove === '' && !isForced && nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
-    const line = barLine(
+    const line = renderBar(
       { total, ended, failed, inProgress: inProgress.size, elapsedMs: nowMs - startedMs },
       terminal.columns(),
     )
-    terminal.write(`${isShown ? CLEAR_LINE : ''}${above}${line}`)
+    terminal.write(`${isShown ? CLEAR_LINE : ''}${linesAbove}${line}`)
     isShown = true
   }
 
   return {
-    working(key) {
+    update(key) {
       inProgress.add(key)
       draw()
     },
-    ended(result) {
+    complete(result) {
       inProgress.delete(result.key)
       ended++
       if (result.is === 'failed') failed++
-      draw(`${endLine(result)}\n`)
+      draw(`${resultLine(result)}\n`)
     },
     finish() {
       draw('', true)
@@ -55,26 +55,26 @@ interface BarCounts {
   readonly elapsedMs: number
 }
 
-/** Narrower than the terminal: a wrapped line cannot be redrawn. */
-export function barLine({ total, ended, failed, inProgress, elapsedMs }: BarCounts, columns: number): string {
-  const share = total === 0 ? 1 : ended / total
-  const leftMs = ended === 0 ? undefined : (elapsedMs / ended) * (total - ended)
+/** Returns a line that is narrower than the terminal, because a wrapped line cannot be redrawn. */
+export function renderBar({ total, ended, failed, inProgress, elapsedMs }: BarCounts, columns: number): string {
+  const fraction = total === 0 ? 1 : ended / total
+  const remainingMs = ended === 0 ? undefined : (elapsedMs / ended) * (total - ended)
   const counts = [
     `${ended} of ${total}`,
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(inProgress > 0 ? [`${inProgress} in progress`] : []),
-    ...(leftMs === undefined || ended === total ? [] : [`about ${inWords(leftMs)} left`]),
+    ...(remainingMs === undefined || ended === total ? [] : [`about ${formatDuration(remainingMs)} left`]),
   ].join(', ')
-  const text = ` ${String(Math.floor(share * 100)).padStart(3)} %  ${counts}`
+  const text = ` ${String(Math.floor(fraction * 100)).padStart(3)} %  ${counts}`
   const width = Math.max(columns, COLUMNS_MIN) - 1
   const barWidth = Math.min(BAR_WIDTH_MAX, width - text.length - 2)
   if (barWidth < 5) return text.trim().slice(0, width)
-  const full = Math.floor(share * barWidth)
-  return `[${'█'.repeat(full)}${'░'.repeat(barWidth - full)}]${text}`
+  const filled = Math.floor(fraction * barWidth)
+  return `[${'█'.repeat(filled)}${'░'.repeat(barWidth - filled)}]${text}`
 }
 
-/** `43 s`, `5 min`, `2 h 10 min`. */
-export function inWords(ms: number): string {
+/** Formats a duration as `43 s`, `5 min` or `2 h 10 min`. */
+export function formatDuration(ms: number): string {
   const seconds = Math.ceil(ms / 1_000)
   if (seconds < 90) return `${seconds} s`
   const minutes = Math.ceil(seconds / 60)

@@ -1,17 +1,17 @@
-// The contract of every progress display, and the line that a claim ends with.
+// The interface of all progress displays, and the line that they print for a finished claim.
 import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimResult } from './results.ts'
 
 export interface Progress {
-  working(key: ObjectKey, message: string): void
-  ended(result: ClaimResult): void
-  /** Leaves the cursor below the last line. */
+  update(key: ObjectKey, message: string): void
+  complete(result: ClaimResult): void
+  /** Ends the display and moves the cursor below its last line. */
   finish(): void
 }
 
 export interface Terminal {
   write(text: string): void
-  /** Read for every draw: windows change their size. */
+  /** Called for every draw, because a terminal can be resized. */
   columns(): number
 }
 
@@ -23,8 +23,9 @@ const PREFIXES: Record<ClaimResult['is'], string> = {
   untouched: 'not begun: ',
 }
 
-export const endLine = ({ key, is, message }: ClaimResult): string => `${key}: ${PREFIXES[is]}${oneLine(message)}`
+export const resultLine = ({ key, is, message }: ClaimResult): string =>
+  `${key}: ${PREFIXES[is]}${toSingleLine(message)}`
 
-/** Messages of drivers and servers may contain control characters. */
+/** Replaces control characters with spaces. Messages of drivers and servers may contain them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are removed
-export const oneLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()
+export const toSingleLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()

@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { plainProgress, terminalProgress } from './progress.ts'
-import { tableOf } from './results.ts'
 
-/** The lines that a terminal shows; understands cursor up and clear. */
-function screen(columns = 80) {
+/** Emulates a terminal with the control sequences for cursor up and clear. */
+function createScreen(columns = 80) {
   const lines: string[] = ['']
   const write = (text: string) => {
-    for (const part of text.split(/(.\[\d+[AJ]|\n)/)) {
-      const up = /^.\[(\d+)A$/.exec(part)
+    for (const token of text.split(/(.\[\d+[AJ]|\n)/)) {
+      const up = /^.\[(\d+)A$/.exec(token)
       if (up) lines.splice(lines.length - 1 - Number(up[1]), Number(up[1]))
-      else if (part === '\n') lines.push('')
-      else if (!part.startsWith('\u001b')) {
-        lines[lines.length - 1] += part
+      else if (token === '\n') lines.push('')
+      else if (!token.startsWith('\u001b')) {
+        lines[lines.length - 1] += token
         expect(lines.at(-1)!.length, 'a line wraps').toBeLessThan(columns)
       }
     }
@@ -20,50 +19,40 @@ function screen(columns = 80) {
 }
 
 describe('progress of a bulk command', () => {
-  it('PLUS-13 is a line for every change without a terminal', () => {
+  it('PLUS-13 prints a line for every change without a terminal', () => {
     let out = ''
     const progress = plainProgress((text) => {
       out += text
     })
-    progress.working('shop/a', 'requested')
-    progress.ended({ key: 'shop/a', is: 'done', message: 'grown to 2Gi' })
-    progress.ended({ key: 'shop/b', is: 'failed', message: 'no\nroom \u001b[31m' })
+    progress.update('shop/a', 'requested')
+    progress.complete({ key: 'shop/a', is: 'done', message: 'grown to 2Gi' })
+    progress.complete({ key: 'shop/b', is: 'failed', message: 'no\nroom \u001b[31m' })
     expect(out).toBe('shop/a: requested\nshop/a: grown to 2Gi\nshop/b: FAILED: no room  [31m\n')
   })
 
-  it('PLUS-13 is redrawn in place below finished claims on a terminal', () => {
-    const terminal = screen()
+  it('PLUS-13 redraws the claims in progress below finished claims on a terminal', () => {
+    const terminal = createScreen()
     const progress = terminalProgress(terminal, 3)
-    progress.working('shop/a', 'requested')
-    progress.working('shop/b', 'requested')
+    progress.update('shop/a', 'requested')
+    progress.update('shop/b', 'requested')
     expect(terminal.lines()).toEqual(['  shop/a: requested', '  shop/b: requested', '  0 of 3 done'])
-    progress.working('shop/a', 'the driver is expanding the volume')
-    progress.ended({ key: 'shop/b', is: 'failed', message: 'no room' })
+    progress.update('shop/a', 'the driver is expanding the volume')
+    progress.complete({ key: 'shop/b', is: 'failed', message: 'no room' })
     expect(terminal.lines()).toEqual([
       'shop/b: FAILED: no room',
       '  shop/a: the driver is expanding the volume',
       '  1 of 3 done',
     ])
-    progress.ended({ key: 'shop/a', is: 'done', message: 'grown' })
+    progress.complete({ key: 'shop/a', is: 'done', message: 'grown' })
     expect(terminal.lines()).toEqual(['shop/b: FAILED: no room', 'shop/a: grown'])
   })
 
   it('PLUS-13 truncates lines in a narrow terminal', () => {
-    const terminal = screen(30)
+    const terminal = createScreen(30)
     const progress = terminalProgress(terminal, 1)
-    progress.working('shop/a', 'x'.repeat(200))
-    progress.working('shop/a', 'y'.repeat(200))
+    progress.update('shop/a', 'x'.repeat(200))
+    progress.update('shop/a', 'y'.repeat(200))
     expect(terminal.lines()).toHaveLength(2)
     expect(terminal.lines()[0]).toMatch(/^ {2}shop\/a: y+…$/)
-  })
-
-  it('PLUS-13 prints results as a table', () => {
-    expect(
-      tableOf([
-        ['CLAIM', 'WHY'],
-        ['a', ''],
-        ['a-long-one', 'because it is'],
-      ]),
-    ).toBe('CLAIM       WHY\na\na-long-one  because it is\n')
   })
 })

@@ -1,9 +1,9 @@
-// Shows the progress of a bulk command. On a terminal the claims in progress are redrawn in the last lines, or summed up in a
-// bar (progress-bar.ts); elsewhere every change is a line.
+// Shows the progress of a bulk command. On a terminal, the last lines show the claims in progress, or a bar
+// (progress-bar.ts). Without a terminal, every change is printed as a line.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { barProgress } from './progress-bar.ts'
-import { endLine, oneLine, type Progress, type Terminal } from './progress-line.ts'
+import { type Progress, resultLine, type Terminal, toSingleLine } from './progress-line.ts'
 
 export type ProgressStyle = 'lines' | 'bar'
 
@@ -23,40 +23,42 @@ export function createProgress(
 interface ProgressDeps {
   readonly clock: Clock
   readonly terminal: Pick<Terminal, 'columns'> | undefined
-  write(text: string): void
+  write(truncated: string): void
 }
 
-const silentProgress: Progress = { working() {}, ended() {}, finish() {} }
+const silentProgress: Progress = { update() {}, complete() {}, finish() {} }
 
-export const plainProgress = (write: (text: string) => void): Progress => ({
-  working: (key, message) => write(`${key}: ${oneLine(message)}\n`),
-  ended: (result) => write(`${endLine(result)}\n`),
+export const plainProgress = (write: (truncated: string) => void): Progress => ({
+  update: (key, message) => write(`${key}: ${toSingleLine(message)}\n`),
+  complete: (result) => write(`${resultLine(result)}\n`),
   finish() {},
 })
 
 export function terminalProgress({ write, columns }: Terminal, total: number): Progress {
   const inProgress = new Map<ObjectKey, string>()
-  let shown = 0
+  let drawnLines = 0
   let ended = 0
 
-  function draw(above = ''): void {
-    const lines = [...inProgress].map(([key, message]) => `  ${key}: ${oneLine(message)}`)
+  function draw(linesAbove = ''): void {
+    const lines = [...inProgress].map(([key, message]) => `  ${key}: ${toSingleLine(message)}`)
     if (inProgress.size > 0) lines.push(`  ${ended} of ${total} done`)
     const width = Math.max(columns(), COLUMNS_MIN)
-    const text = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a wrapped line cannot be redrawn
-    write(`${shown > 0 ? `${UP(shown)}${CLEAR_BELOW}` : ''}${above}${text.map((line) => `${line}\n`).join('')}`)
-    shown = text.length
+    const truncated = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a wrapped line cannot be redrawn
+    write(
+      `${drawnLines > 0 ? `${UP(drawnLines)}${CLEAR_BELOW}` : ''}${linesAbove}${truncated.map((line) => `${line}\n`).join('')}`,
+    )
+    drawnLines = truncated.length
   }
 
   return {
-    working(key, message) {
+    update(key, message) {
       inProgress.set(key, message)
       draw()
     },
-    ended(result) {
+    complete(result) {
       inProgress.delete(result.key)
       ended++
-      draw(`${endLine(result)}\n`)
+      draw(`${resultLine(result)}\n`)
     },
     finish() {},
   }

@@ -1,24 +1,24 @@
-// The result of each claim of a bulk command, and how results are counted, named and printed.
+// The results of a bulk command: how they are counted, named and formatted.
 import type { ObjectKey } from '../../client/index.ts'
 
 export interface ClaimResult {
   readonly key: ObjectKey
   /**
-   * `unfinished`: started, and the command was stopped first; the controllers continue. `untouched`: not started, because
-   * of earlier failures or because the command was stopped.
+   * `unfinished`: the command was stopped before the claim was done; the controllers continue. `untouched`: the claim was
+   * not started, because of earlier failures or because the command was stopped.
    */
   readonly is: 'done' | 'nothing' | 'failed' | 'unfinished' | 'untouched'
   readonly message: string
 }
 
-export const countOf = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>
+export const countResults = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>
   results.filter(({ is }) => kinds.includes(is)).length
 
-/** Every claim has what the command requests. */
+/** Returns whether every claim has what the command requests. */
 export const isComplete = (results: readonly ClaimResult[]): boolean =>
-  countOf(results, 'done', 'nothing') === results.length
+  countResults(results, 'done', 'nothing') === results.length
 
-/** `done` and `planned` are the command's words: `grown` and `would grow`. */
+/** Returns the name of a result in the output. Each command has its own `done` and `planned`: `grown`, `would grow`. */
 export function resultName(
   { is }: ClaimResult,
   { done, planned, isDryRun }: { readonly done: string; readonly planned: string; readonly isDryRun: boolean },
@@ -28,10 +28,10 @@ export function resultName(
   return { done, nothing: 'unchanged', failed: 'failed', unfinished: 'unfinished', untouched: 'not begun' }[is]
 }
 
-export const jsonText = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
+export const formatJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
 
-/** Columns two spaces apart, as wide as their content; the last one is not padded. */
-export function tableOf(rows: readonly (readonly string[])[]): string {
+/** Formats rows in columns that are as wide as their content and two spaces apart. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>
     row

@@ -1,8 +1,8 @@
-// The frame of a bulk command: connects, watches claims, runs those whose result is not known yet, and sets the exit code. The loop
-// over the claims is run-claims.ts; plan, claim step and report are the command's.
+// Runs a bulk command: connects to the server, watches claims, runs the tasks without a known result, and sets the exit code.
+// run-claims.ts runs the tasks; the command provides the plan, the tasks and the report.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import { findServer } from '../../client/connection/find-server.ts'
+import { loadClientConfig } from '../../client/connection/client-config.ts'
 import { type Client, httpClient, type ObjectKey } from '../../client/index.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { ExitError } from '../flags/common.ts'
@@ -10,20 +10,19 @@ import { type BulkDeps, CONCURRENT_REQUESTS } from './deps.ts'
 import type { BulkRequest } from './flags.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import { createProgress, type ProgressStyle } from './progress.ts'
-import { type ClaimResult, countOf, isComplete } from './results.ts'
-import { type ClaimWork, type FinalStatus, runClaims } from './run-claims.ts'
+import { type ClaimResult, countResults, isComplete } from './results.ts'
+import { type ClaimTask, type FinalStatus, runClaims } from './run-claims.ts'
 
-/** Exit code of an interrupted command. */
-const INTERRUPTED = 130
+const INTERRUPTED_EXIT_CODE = 130
 
-/** Connects to the server of the kubeconfig; `namespace` is the one of its context. */
+/** Calls `run` with a client and the namespace of the kubeconfig. */
 export async function withServer(
   { kubeconfig }: BulkRequest,
   userAgent: string,
   deps: BulkDeps,
   run: (client: Client, namespace: string) => Promise<void>,
 ): Promise<void> {
-  const { connection, namespace } = await findServer(kubeconfig, deps)
+  const { connection, namespace } = await loadClientConfig(kubeconfig, deps)
   const client = httpClient({ connection, clock: deps.clock, userAgent })
   try {
     await run(client, namespace)
@@ -34,7 +33,10 @@ export async function withServer(
 
 type ClaimCache = Cache<PersistentVolumeClaim>
 
-/** Watches all claims of the namespace, not only the selected ones: a claim that loses its labels must not appear deleted. */
+/**
+ * Calls `run` with a cache of all claims of the namespace. Claims are not filtered by labels, because a claim that loses its
+ * labels would appear deleted.
+ */
 export async function withClaims<R>(
   client: Client,
   namespace: string | undefined,
@@ -42,75 +44,79 @@ export async function withClaims<R>(
   run: (claims: ClaimCache) => Promise<R>,
 ): Promise<R> {
   const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
-  const over = new AbortController()
-  const watching = claims.run(over.signal)
+  const stop = new AbortController()
+  const watching = claims.run(stop.signal)
   try {
     return await run(claims)
   } finally {
-    over.abort()
+    stop.abort()
     await watching
   }
 }
 
 export type KnownResults = ReadonlyMap<ObjectKey, ClaimResult>
 
-/** Finds the results that are known before any claim is started; nothing is changed. */
-export async function knownResults<W extends ClaimWork>(
-  works: readonly W[],
-  find: (work: W) => Promise<FinalStatus | undefined>,
+/** Finds the results that are known before any claim is started. Does not change claims. */
+export async function findKnownResults<W extends ClaimTask>(
+  tasks: readonly W[],
+  find: (task: W) => Promise<FinalStatus | undefined>,
 ): Promise<KnownResults> {
-  const statuses = await mapConcurrently(works, CONCURRENT_REQUESTS, find)
+  const statuses = await mapConcurrently(tasks, CONCURRENT_REQUESTS, find)
   return new Map(
-    works.flatMap(({ key }, index) => {
+    tasks.flatMap(({ key }, index) => {
       const status = statuses[index]
       return status ? [[key, { key, ...status }]] : []
     }),
   )
 }
 
-/** A dry run starts nothing, and neither does a command of which too many claims would fail. */
-export const startsNothing = (known: KnownResults, { isDryRun, failuresMax }: BulkRequest): boolean =>
-  isDryRun || countOf([...known.values()], 'failed') > failuresMax
+/** Returns whether no task is started: in a dry run, or if too many claims would fail. */
+export const shouldStartNothing = (knownResults: KnownResults, { isDryRun, failuresMax }: BulkRequest): boolean =>
+  isDryRun || countResults([...knownResults.values()], 'failed') > failuresMax
 
-export interface BulkRun<W extends ClaimWork> {
-  readonly works: readonly W[]
-  readonly known: KnownResults
-  /** The status of a claim if nothing is started. */
-  statusIfNotStarted(work: W): Omit<ClaimResult, 'key'>
-  /** Runs with a cache of the claims; not called if nothing is started. */
+export interface BulkRun<W extends ClaimTask> {
+  readonly tasks: readonly W[]
+  readonly knownResults: KnownResults
+  /** Returns the status of a claim if no task is started. */
+  statusIfNotStarted(task: W): Omit<ClaimResult, 'key'>
+  /** Calls `run` with a cache of the claims. Not called if no task is started. */
   watchClaims(run: (claims: ClaimCache) => Promise<ClaimResult[]>): Promise<ClaimResult[]>
   readonly progressStyle: ProgressStyle
 }
 
-/** Results in the order of the works. */
-export async function runBulk<W extends ClaimWork>(
-  { works, known, statusIfNotStarted, watchClaims, progressStyle }: BulkRun<W>,
+/** Returns the results in the order of the tasks. */
+export async function runBulk<W extends ClaimTask>(
+  { tasks, knownResults, statusIfNotStarted, watchClaims, progressStyle }: BulkRun<W>,
   request: BulkRequest,
   deps: BulkDeps,
 ): Promise<readonly ClaimResult[]> {
-  if (startsNothing(known, request)) {
-    return works.map((work) => known.get(work.key) ?? { key: work.key, ...statusIfNotStarted(work) })
+  if (shouldStartNothing(knownResults, request)) {
+    return tasks.map((task) => knownResults.get(task.key) ?? { key: task.key, ...statusIfNotStarted(task) })
   }
   const { clock, signal } = deps
-  const progress = createProgress(progressStyle, request.output, deps, works.length)
-  for (const result of known.values()) progress.ended(result)
-  const left = works.filter(({ key }) => !known.has(key))
-  const failuresMax = request.failuresMax - countOf([...known.values()], 'failed')
+  const progress = createProgress(progressStyle, request.output, deps, tasks.length)
+  for (const result of knownResults.values()) progress.complete(result)
+  const remaining = tasks.filter(({ key }) => !knownResults.has(key))
+  const failuresMax = request.failuresMax - countResults([...knownResults.values()], 'failed')
   try {
     const results = await watchClaims((claims) =>
-      runClaims(left, { ...request, claims, failuresMax, clock, signal, progress }),
+      runClaims(remaining, { ...request, claims, failuresMax, clock, signal, progress }),
     )
     const byKey = new Map(results.map((result) => [result.key, result]))
-    return works.map(({ key }) => known.get(key) ?? byKey.get(key)!)
+    return tasks.map(({ key }) => knownResults.get(key) ?? byKey.get(key)!)
   } finally {
     progress.finish()
   }
 }
 
 /** Throws ExitError unless the exit code is 0. */
-export function exitWith(results: readonly ClaimResult[], { isDryRun }: BulkRequest, signal: AbortSignal): void {
-  if (signal.aborted && !isComplete(results)) throw interrupted()
-  if (isDryRun ? countOf(results, 'failed') > 0 : !isComplete(results)) throw new ExitError(1)
+export function exitUnlessSuccessful(
+  results: readonly ClaimResult[],
+  { isDryRun }: BulkRequest,
+  signal: AbortSignal,
+): void {
+  if (signal.aborted && !isComplete(results)) throw interruptedError()
+  if (isDryRun ? countResults(results, 'failed') > 0 : !isComplete(results)) throw new ExitError(1)
 }
 
-export const interrupted = (): ExitError => new ExitError(INTERRUPTED)
+export const interruptedError = (): ExitError => new ExitError(INTERRUPTED_EXIT_CODE)

@@ -1,5 +1,5 @@
-// The engine of bulk commands: starts claims with bounded concurrency and rate, follows each by watch until it is done, and
-// starts no more after too many failures or on a stop. Started claims are not rolled back: the controllers finish them.
+// Runs the tasks of a bulk command: starts claims with bounded concurrency and rate, watches each until it is done, and starts
+// no more after too many failures or an interrupt. Started claims are not rolled back; the controllers finish them.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -17,16 +17,16 @@ export interface FinalStatus {
 
 export type ClaimStatus = { readonly is: 'working'; readonly message: string } | FinalStatus
 
-/** The resourceVersion from which the claim can be followed, or a final status. */
+/** The resourceVersion of the write that started the change, or a final status. */
 export type StartResult = { readonly version: string } | FinalStatus
 
-export interface ClaimWork {
+export interface ClaimTask {
   readonly key: ObjectKey
-  /** Starts the change, unless it is started already; safe to repeat. An ApiError is a failure, unless it is transient. */
+  /** Starts the change if it is not started yet. Safe to repeat. An ApiError is a failure unless it is transient. */
   start(signal: AbortSignal): Promise<StartResult>
-  /** The status of the claim; `claim` is undefined if it was deleted. */
+  /** Returns the status of the claim. `claim` is undefined if it was deleted. */
   check(claim: Claim | undefined): ClaimStatus | Promise<ClaimStatus>
-  /** A reason why it takes so long, if one is known. */
+  /** Returns a reason for a timeout, if one is known. */
   explain?(): Promise<string | undefined>
 }
 
@@ -39,62 +39,62 @@ interface RunOptions extends Pick<BulkRequest, 'parallel' | 'intervalMs' | 'time
 
 const TRANSIENT_RETRY_MS = 1_000
 
-export async function runClaims(works: readonly ClaimWork[], options: RunOptions): Promise<ClaimResult[]> {
+export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions): Promise<ClaimResult[]> {
   const { parallel, intervalMs, failuresMax, clock, signal, progress } = options
   const results = new Map<ObjectKey, ClaimResult>()
-  let started = 0
-  const changes = changesOf(options.claims)
+  let nextIndex = 0
+  const changes = subscribeToChanges(options.claims)
   let failures = 0
-  const isOver = () => signal.aborted || failures > failuresMax
+  const shouldStop = () => signal.aborted || failures > failuresMax
   let nextStartMs = clock.monotonicMs()
 
   async function worker(): Promise<void> {
-    while (started < works.length && !isOver()) {
+    while (nextIndex < tasks.length && !shouldStop()) {
       const waitMs = nextStartMs - clock.monotonicMs()
       if (waitMs > 0) {
         await clock.sleep(waitMs, signal).catch(() => {})
-        continue // another worker may have started a claim meanwhile
+        continue // another worker may have started a claim in the meantime
       }
       nextStartMs = clock.monotonicMs() + intervalMs
-      const result = await runOne(works[started++]!, { ...options, changes })
+      const result = await runTask(tasks[nextIndex++]!, { ...options, changes })
       if (result.is === 'failed') failures++
       results.set(result.key, result)
-      progress.ended(result)
+      progress.complete(result)
     }
   }
 
   try {
-    await Promise.all(Array.from({ length: Math.min(parallel, works.length) }, worker))
+    await Promise.all(Array.from({ length: Math.min(parallel, tasks.length) }, worker))
   } finally {
     changes.stop()
   }
-  const why = signal.aborted ? 'the command was interrupted first' : 'stopped after earlier failures'
-  return works.map(({ key }) => results.get(key) ?? { key, is: 'untouched', message: why })
+  const message = signal.aborted ? 'the command was interrupted first' : 'stopped after earlier failures'
+  return tasks.map(({ key }) => results.get(key) ?? { key, is: 'untouched', message: message })
 }
 
-interface Following extends RunOptions {
+interface FollowOptions extends RunOptions {
   readonly changes: Changes
 }
 
-async function runOne(work: ClaimWork, options: Following): Promise<ClaimResult> {
-  const { key } = work
+async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimResult> {
+  const { key } = task
   const { clock, signal, timeoutMs, progress } = options
-  const over = new AbortController()
-  const cancelTimeout = clock.after(timeoutMs, () => over.abort())
-  const interrupt = () => over.abort()
+  const stop = new AbortController()
+  const cancelTimeout = clock.after(timeoutMs, () => stop.abort())
+  const interrupt = () => stop.abort()
   signal.addEventListener('abort', interrupt, { once: true })
   if (signal.aborted) interrupt()
-  let latest = 'started'
+  let latestMessage = 'started'
   const report = (text: string) => {
-    if (text !== latest) progress.working(key, text)
-    latest = text
+    if (text !== latestMessage) progress.update(key, text)
+    latestMessage = text
   }
   try {
-    const status = await startAndFollow(work, options, over.signal, report)
+    const status = await startAndFollow(task, options, stop.signal, report)
     if (status) return { key, ...status }
-    if (signal.aborted) return { key, is: 'unfinished', message: `${latest}; ${CONTINUES}` }
-    const because = await work.explain?.().catch(() => undefined)
-    const reason = because ? `${latest}; ${because}` : latest
+    if (signal.aborted) return { key, is: 'unfinished', message: `${latestMessage}; ${CONTINUES}` }
+    const warning = await task.explain?.().catch(() => undefined)
+    const reason = warning ? `${latestMessage}; ${warning}` : latestMessage
     return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${reason}); ${CONTINUES}` }
   } catch (error) {
     if (error instanceof ApiError) return { key, is: 'failed', message: error.message }
@@ -109,19 +109,19 @@ const CONTINUES = 'it continues in the cluster'
 
 const isFinal = (status: ClaimStatus): status is FinalStatus => status.is !== 'working'
 
-/** Undefined if the signal fired first. */
+/** Returns undefined if the signal fires first. */
 async function startAndFollow(
-  work: ClaimWork,
-  { claims, changes, clock }: Following,
-  over: AbortSignal,
+  task: ClaimTask,
+  { claims, changes, clock }: FollowOptions,
+  stop: AbortSignal,
   report: (text: string) => void,
 ): Promise<FinalStatus | undefined> {
-  const started = await startWithRetries(work, clock, over, report)
-  if (!started || 'is' in started) return started
-  if (!(await claims.whenSeen(started.version, over))) return undefined
-  while (!over.aborted) {
-    const changed = changes.next(work.key, over)
-    const status = await work.check(claims.get(work.key))
+  const startResult = await startWithRetries(task, clock, stop, report)
+  if (!startResult || 'is' in startResult) return startResult
+  if (!(await claims.whenSeen(startResult.version, stop))) return undefined
+  while (!stop.aborted) {
+    const changed = changes.next(task.key, stop)
+    const status = await task.check(claims.get(task.key))
     if (isFinal(status)) return status
     report(status.message)
     await changed
@@ -130,50 +130,50 @@ async function startAndFollow(
 }
 
 async function startWithRetries(
-  work: ClaimWork,
+  task: ClaimTask,
   clock: Clock,
-  over: AbortSignal,
+  stop: AbortSignal,
   report: (text: string) => void,
 ): Promise<StartResult | undefined> {
-  while (!over.aborted) {
+  while (!stop.aborted) {
     try {
-      return await work.start(over)
+      return await task.start(stop)
     } catch (error) {
-      if (over.aborted) break
+      if (stop.aborted) break
       if (!(error instanceof ApiError) || !isTransient(error)) throw error
       report(`waiting for the server (${error.message})`)
-      await clock.sleep(TRANSIENT_RETRY_MS, over).catch(() => {})
+      await clock.sleep(TRANSIENT_RETRY_MS, stop).catch(() => {})
     }
   }
   return undefined
 }
 
-/** The server is unreachable or overloaded: the same request may succeed later. */
+/** Returns whether the server is unreachable or overloaded, so that the same request may succeed later. */
 export const isTransient = ({ code }: ApiError): boolean => code === 429 || code >= 500
 
 interface Changes {
-  /** Resolves on the next change of the claim or when the signal fires. Call it before reading the claim to miss no change. */
-  next(key: ObjectKey, over: AbortSignal): Promise<void>
+  /** Resolves on the next change of the claim or on abort. Must be called before the claim is read, to miss no change. */
+  next(key: ObjectKey, stop: AbortSignal): Promise<void>
   stop(): void
 }
 
-/** One subscription for all claims: a cache replays its content to every new subscriber. */
-function changesOf(claims: Cache<PersistentVolumeClaim>): Changes {
+/** Subscribes once for all claims, because a cache replays its content to every new subscriber. */
+function subscribeToChanges(claims: Cache<PersistentVolumeClaim>): Changes {
   const waiting = new Map<ObjectKey, () => void>()
   const notify = (claim: Claim) => waiting.get(keyOfObject(claim))?.()
   const stop = claims.subscribe({ added: notify, updated: notify, deleted: notify })
   return {
     stop,
-    next: (key, over) =>
+    next: (key, stop) =>
       new Promise((resolve) => {
         const end = () => {
           waiting.delete(key)
-          over.removeEventListener('abort', end)
+          stop.removeEventListener('abort', end)
           resolve()
         }
         waiting.set(key, end)
-        over.addEventListener('abort', end, { once: true })
-        if (over.aborted) end()
+        stop.addEventListener('abort', end, { once: true })
+        if (stop.aborted) end()
       }),
   }
 }

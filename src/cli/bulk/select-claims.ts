@@ -1,5 +1,5 @@
-// Selects the claims of a command by name or label selector, in natural order of names (db-0, db-1, …, db-10), so that every
-// run processes them in the same order.
+// Selects the claims of a command by name or label selector. They are sorted in natural order (db-0, db-1, …, db-10), so that
+// every run processes them in the same order.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Client, find, keyOfObject } from '../../client/index.ts'
@@ -12,40 +12,42 @@ interface Selection {
   readonly selector?: string
 }
 
-/** A selector that matches more is rejected: it is probably a mistake. */
+/** A selector that matches more claims is rejected. */
 const CLAIMS_MAX = 10_000
 
 export async function selectClaims(
   client: Client,
   { namespace, names, selector }: Selection,
 ): Promise<readonly Claim[]> {
-  if (names.length > 0 && selector !== undefined) throw new UsageError('Name claims, or give a --selector, not both.')
-  if (selector !== undefined) return bySelector(client, namespace, selector)
-  if (names.length === 0) throw new UsageError('Which claims? Name some, or give a --selector.')
+  if (names.length > 0 && selector !== undefined)
+    throw new UsageError('Specify names of claims or --selector, not both.')
+  if (selector !== undefined) return listBySelector(client, namespace, selector)
+  if (names.length === 0) throw new UsageError('No claims are selected: specify names of claims or --selector.')
   const claims: Claim[] = []
   for (const name of new Set(names)) {
     const claim = await find(client, persistentVolumeClaimKind, { namespace, name })
     if (!claim) {
       throw new Error(
-        `There is no claim ${name} in namespace ${namespace}; kubectl get pvc -n ${namespace} lists them.`,
+        `There is no claim ${name} in namespace ${namespace}; kubectl get pvc -n ${namespace} lists the claims.`,
       )
     }
     claims.push(claim)
   }
-  return inNaturalOrder(claims)
+  return sortNaturally(claims)
 }
 
-async function bySelector(client: Client, namespace: string, selector: string): Promise<readonly Claim[]> {
-  if (selector.trim() === '') throw new UsageError('--selector is empty and would select every claim; name the claims.')
+async function listBySelector(client: Client, namespace: string, selector: string): Promise<readonly Claim[]> {
+  if (selector.trim() === '')
+    throw new UsageError('--selector is empty and would select every claim; specify names of claims.')
   const request = { namespace, labelSelector: readSelector(selector), limit: CLAIMS_MAX + 1 }
   const { items } = await client.list(persistentVolumeClaimKind, request)
   if (items.length === 0) throw new Error(`No claim in namespace ${namespace} has the labels ${selector}.`)
   if (items.length > CLAIMS_MAX)
     throw new Error(`More than ${CLAIMS_MAX} claims have the labels ${selector}; select fewer at a time.`)
-  return inNaturalOrder(items)
+  return sortNaturally(items)
 }
 
 const naturalOrder = new Intl.Collator('en', { numeric: true })
 
-export const inNaturalOrder = (claims: readonly Claim[]): readonly Claim[] =>
+export const sortNaturally = (claims: readonly Claim[]): readonly Claim[] =>
   [...claims].sort((a, b) => naturalOrder.compare(keyOfObject(a), keyOfObject(b)))

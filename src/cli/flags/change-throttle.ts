@@ -1,5 +1,5 @@
-// --change-budget and --change-cooldown: how fast volumes of a driver may be changed. Shared by the commands that change
-// volumes: up, controllers and resizer.
+// The flags --change-budget and --change-cooldown, which limit the rate of volume changes. Shared by the commands up,
+// controllers and resizer.
 import { Option } from 'commander'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
@@ -10,13 +10,13 @@ export interface ChangeThrottleFlags {
   readonly changeCooldown?: string
 }
 
-export const CHANGE_BUDGET_DOC = 'how many volume changes may start in a time, per driver: 10/1m'
-export const CHANGE_COOLDOWN_DOC = 'how long a volume is not changed again after a change: 6h'
+export const CHANGE_BUDGET_DOC = 'maximum number of volume changes per driver and period, such as 10/1m'
+export const CHANGE_COOLDOWN_DOC = 'minimum time between two changes of a volume, such as 6h'
 
 export const changeBudgetOption = () => new Option('--change-budget <changes/time>', CHANGE_BUDGET_DOC)
 export const changeCooldownOption = () => new Option('--change-cooldown <duration>', CHANGE_COOLDOWN_DOC)
 
-/** Undefined without the flags: changes are not throttled. */
+/** Returns undefined without the flags: changes are not throttled. */
 export function parseChangeThrottle({
   changeBudget = '',
   changeCooldown = '',
@@ -30,11 +30,13 @@ export function parseChangeThrottle({
 }
 
 function parseBudget(text: string) {
-  const [, count = '', time = ''] = /^(\d{1,6})\/(.+)$/.exec(text) ?? []
+  const [, count = '', period = ''] = /^(\d{1,6})\/(.+)$/.exec(text) ?? []
   const changes = Number(count)
-  const periodMs = parseDuration(/^\d/.test(time) ? time : `1${time}`)
+  const periodMs = parseDuration(/^\d/.test(period) ? period : `1${period}`)
   if (changes < 1 || !periodMs) {
-    throw new UsageError(`--change-budget ${JSON.stringify(text)}: expected changes and a time, such as 10/1m`)
+    throw new UsageError(
+      `--change-budget ${JSON.stringify(text)}: expected a number of changes and a period, such as 10/1m`,
+    )
   }
   return { changes, periodMs }
 }

@@ -1,5 +1,5 @@
-// Flags that several commands share, and how their values are read. A wrong value ends the command with a message that
-// names the expected format.
+// Flags that several commands share, and the parsers of their values. An invalid value is a UsageError with the expected
+// format.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -10,21 +10,24 @@ import { leaseDurationOption } from './lease-duration.ts'
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
 
 export const logLevelOption = () =>
-  new Option('--log-level <level>', 'lowest level to log, on standard error').choices(LOG_LEVELS)
+  new Option('--log-level <level>', 'minimum level of log messages on standard error').choices(LOG_LEVELS)
 
 export const outputOption = () =>
   new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text')
 
 export const kubeconfigOption = () =>
-  new Option('--kubeconfig <file>', 'kubeconfig of the API server (default: $KUBECONFIG, else the in-cluster config)')
+  new Option(
+    '--kubeconfig <file>',
+    'kubeconfig for the API server (default: $KUBECONFIG, or the in-cluster configuration)',
+  )
 
 export const dataDirOption = () => new Option('--data-dir <dir>', `data directory (default: ${defaultDataDir()})`)
 
 export const pkiDirOption = () =>
-  new Option('--pki-dir <dir>', 'keys and certificates of the server (default: DATA-DIR/pki)')
+  new Option('--pki-dir <dir>', 'directory of the keys and certificates of the server (default: DATA-DIR/pki)')
 
 /** Collects the values of a flag that may be repeated. */
-export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
+export const collect = (value: string, previous: readonly string[] = []): string[] => [...previous, value]
 
 export const driverSocketOption = () =>
   new Option(
@@ -37,20 +40,20 @@ export const capacityReservationOption = () =>
     .choices(['on', 'off'])
     .default('on')
 
-/** Options of every command that runs controllers against an API server elsewhere. */
+/** Adds the options of every command that runs controllers outside the process of the API server. */
 export const addRemoteOptions = (command: Command): Command =>
   command
-    .option('--no-leader-election', 'start at once, even if another process runs the same controllers')
+    .option('--no-leader-election', 'work without a lease, even if another process runs the same controllers')
     .addOption(leaseDurationOption())
-    .option('--http-endpoint <host:port>', 'serve /metrics, /healthz and /readyz here')
+    .option('--http-endpoint <host:port>', 'address on which to serve /metrics, /healthz and /readyz')
     .addOption(logLevelOption().default('info'))
 
-/** `$XDG_DATA_HOME/stowage`, as the XDG base directory specification places it. */
+/** Returns `$XDG_DATA_HOME/stowage`, as in the XDG base directory specification. */
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>
   join(env.XDG_DATA_HOME?.startsWith('/') ? env.XDG_DATA_HOME : join(homedir(), '.local', 'share'), 'stowage')
 
 export function parseDataDir(flag: string | undefined): string {
-  if (flag === '') throw new UsageError('--data-dir is empty: name a directory, or leave the flag out')
+  if (flag === '') throw new UsageError('--data-dir is empty: specify a directory, or omit the flag')
   return resolve(flag ?? defaultDataDir())
 }
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { parseLeaseDuration } from './lease-duration.ts'
 
-describe('--leader-election-lease-duration', () => {
+describe('parseLeaseDuration', () => {
   it('SYS-8 defaults to 15 s, with a renew deadline of 10 s', () => {
     expect(parseLeaseDuration()).toEqual({ leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 })
     expect(parseLeaseDuration('3s')).toEqual({ leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 })
   })
 
-  it('SYS-10 rejects values that are no duration or too short to renew', () => {
+  it('SYS-10 rejects values that are not a duration or shorter than 3 s', () => {
     expect(() => parseLeaseDuration('soon')).toThrow(/lease-duration "soon": expected a duration of 3s or more/)
     expect(() => parseLeaseDuration('2s')).toThrow(/3s or more/)
   })

@@ -1,4 +1,4 @@
-// --leader-election-lease-duration: how soon another process takes over from a leader that has stopped.
+// The flag --leader-election-lease-duration: how soon another process replaces a leader that has stopped.
 import { Option } from 'commander'
 import { parseDuration } from '../../base/duration.ts'
 import { UsageError } from '../../base/usage-error.ts'
@@ -8,25 +8,25 @@ export interface LeaseFlags {
   readonly leaderElectionLeaseDuration?: string
 }
 
-const LEASE = '15s'
-/** A Lease counts whole seconds, and the leader needs time for several renewals. */
+const DEFAULT_LEASE_DURATION = '15s'
+/** A Lease has a resolution of one second, and the leader needs time for several renewals. */
 const LEASE_MIN_MS = 3_000
 /** The ratios of the defaults in Kubernetes: 15 s, 10 s and 2 s. */
-const RENEW_DEADLINE_SHARE = 2 / 3
-const RETRY_SHARE = 2 / 15
+const RENEW_DEADLINE_RATIO = 2 / 3
+const RETRY_RATIO = 2 / 15
 
 export const leaseDurationOption = (): Option =>
   new Option(
     '--leader-election-lease-duration <duration>',
-    'how long others wait for a leader that does not renew its lease; the leader itself stops after two thirds of that',
-  ).default(LEASE)
+    'how long candidates wait before they replace a leader that does not renew its lease; the leader stops after two thirds of this time',
+  ).default(DEFAULT_LEASE_DURATION)
 
-export function parseLeaseDuration(text = LEASE): LeaseTimes {
+export function parseLeaseDuration(text = DEFAULT_LEASE_DURATION): LeaseTimes {
   const leaseMs = parseDuration(text)
   if (leaseMs === undefined || leaseMs < LEASE_MIN_MS) {
     throw new UsageError(
       `--leader-election-lease-duration ${JSON.stringify(text)}: expected a duration of 3s or more, such as 15s`,
     )
   }
-  return { leaseMs, renewDeadlineMs: leaseMs * RENEW_DEADLINE_SHARE, retryMs: leaseMs * RETRY_SHARE }
+  return { leaseMs, renewDeadlineMs: leaseMs * RENEW_DEADLINE_RATIO, retryMs: leaseMs * RETRY_RATIO }
 }

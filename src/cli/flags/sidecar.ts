@@ -1,41 +1,41 @@
-// Flags that all CSI sidecars share, with the names of the upstream sidecars.
-import { duration, number, rate, text, toggle } from './typed.ts'
+// Flags that all CSI sidecars share. They have the names of the upstream sidecars.
+import { booleanFlag, durationFlag, numberFlag, rateFlag, text } from './typed.ts'
 
-/** Connections to the driver and the API server. */
+/** Flags for the connections to the driver and the API server. */
 export const CONNECTION_FLAGS = {
   csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
-  timeout: duration('--timeout', '10s', 'timeout of one call to the driver'),
+  timeout: durationFlag('--timeout', '10s', 'timeout of one call to the driver'),
   kubeconfig: text(
     '--kubeconfig',
     '',
-    'kubeconfig of the API server (default: $KUBECONFIG, else the in-cluster config)',
+    'kubeconfig for the API server (default: $KUBECONFIG, or the in-cluster configuration)',
   ),
-  master: text('--master', '', 'address of the API server, in place of the one in the kubeconfig'),
-  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the API server per second; -1: no limit'),
-  kubeApiBurst: number('--kube-api-burst', 10, 'burst of requests to the API server'),
+  master: text('--master', '', 'address of the API server; overrides the kubeconfig'),
+  kubeApiQps: rateFlag('--kube-api-qps', 5, 'maximum number of requests to the API server per second; -1 for no limit'),
+  kubeApiBurst: numberFlag('--kube-api-burst', 10, 'maximum burst of requests to the API server'),
 }
 
 export const ELECTION_FLAGS = {
-  leaderElection: toggle('--leader-election', false, 'elect a leader among several processes; only the leader works'),
+  leaderElection: booleanFlag('--leader-election', false, 'enable leader election; only the leader works'),
   leaderElectionNamespace: text(
     '--leader-election-namespace',
     '',
-    'namespace of the Lease (default: the namespace of this pod)',
+    'namespace of the lease (default: the namespace of this pod)',
   ),
-  leaderElectionLeaseDuration: duration(
+  leaderElectionLeaseDuration: durationFlag(
     '--leader-election-lease-duration',
     '15s',
-    'how long other processes wait for a leader that does not renew',
+    'how long candidates wait before they replace a leader that does not renew its lease',
   ),
-  leaderElectionRenewDeadline: duration(
+  leaderElectionRenewDeadline: durationFlag(
     '--leader-election-renew-deadline',
     '10s',
-    'how long the leader retries to renew before it stops leading',
+    'how long the leader tries to renew its lease before it gives up leadership',
   ),
-  leaderElectionRetryPeriod: duration(
+  leaderElectionRetryPeriod: durationFlag(
     '--leader-election-retry-period',
     '5s',
-    'time between attempts to take or renew the Lease',
+    'time between two attempts to acquire or renew the lease',
   ),
 }
 
@@ -43,8 +43,8 @@ export const MONITORING_FLAGS = {
   httpEndpoint: text(
     '--http-endpoint',
     '',
-    'HOST:PORT to serve metrics, /healthz, /healthz/leader-election and /readyz',
+    'address (HOST:PORT) on which to serve metrics, /healthz, /healthz/leader-election and /readyz',
   ),
-  metricsAddress: text('--metrics-address', '', 'deprecated name of --http-endpoint'),
-  metricsPath: text('--metrics-path', '/metrics', 'path of the metrics'),
+  metricsAddress: text('--metrics-address', '', 'deprecated alias of --http-endpoint'),
+  metricsPath: text('--metrics-path', '/metrics', 'HTTP path of the metrics'),
 }

@@ -4,21 +4,21 @@
 export interface Connection {
   /** `https://10.0.0.1:6443`, optionally with a path prefix; `http://` is for tests and proxies. */
   readonly server: string
-  /** PEM of the CA of the server; absent: the CAs of the system. */
+  /** The CA certificates of the server as PEM. Default: those of Node.js. */
   readonly ca?: string
-  /** Do not verify the certificate of the server. */
+  /** Whether to skip the verification of the server's certificate. */
   readonly insecure?: boolean
-  /** The name in the certificate of the server, if it is not the host. */
+  /** The name in the server's certificate, if it differs from the host. */
   readonly serverName?: string
-  /** Called before every request; the implementation caches. */
+  /** Called before every request. Implementations cache the credentials. */
   credentials(): Promise<Credentials>
-  /** Called after a 401: drops cached credentials. */
-  forgetCredentials?(): void
+  /** Called after a 401 response. Removes cached credentials. */
+  invalidateCredentials?(): void
 }
 
 export interface Credentials {
   readonly token?: string
-  /** PEM. */
+  /** Client certificate and key as PEM. */
   readonly cert?: string
   readonly key?: string
 }

@@ -1,7 +1,7 @@
-// Credentials from the exec plugin of a kubeconfig. The plugin runs if there are no credentials or they have expired, with
-// a limit on time and output. Concurrent requests wait for the same run.
+// Gets credentials from the exec plugin of a kubeconfig and caches them until they expire. Concurrent requests wait for the
+// same run of the plugin. Its run time and output are limited.
 import { execFile } from 'node:child_process'
-import { resolve } from 'node:path'
+import { resolve as resolvePath } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import type { Credentials } from './connection.ts'
 
@@ -14,55 +14,55 @@ export interface ExecConfig {
 
 const EXEC_MS_MAX = 60_000
 const OUTPUT_BYTES_MAX = 1024 * 1024
-/** Credentials are renewed this long before they expire, so that they do not expire on the way to the server. */
+/** Credentials are renewed this long before they expire, so that they are still valid when a request arrives. */
 const RENEW_EARLY_MS = 10_000
 
-export function execCredential(config: ExecConfig, { clock, dir }: { clock: Clock; dir: string }) {
-  let known: { credentials: Credentials; expiresAtMs: number } | undefined
-  let running: Promise<Credentials> | undefined
+export function createExecCredentials(config: ExecConfig, { clock, dir }: { clock: Clock; dir: string }) {
+  let cached: { credentials: Credentials; expiresAtMs: number } | undefined
+  let renewal: Promise<Credentials> | undefined
 
-  async function run(): Promise<Credentials> {
-    const { status } = JSON.parse(await output(config, dir))
+  async function renew(): Promise<Credentials> {
+    const { status } = JSON.parse(await runPlugin(config, dir))
     const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status ?? {}
     if (!token && !(cert && key)) throw new Error(`${config.command} printed neither a token nor a certificate`)
-    // Without undefined keys, because kubeconfig.ts spreads this over the certificate of the user.
+    // Absent fields must not be present as undefined: kubeconfig.ts merges the result into the certificate of the user.
     const credentials = { ...(token ? { token } : {}), ...(cert && key ? { cert, key } : {}) }
     const expiresAtMs = expirationTimestamp
       ? Date.parse(expirationTimestamp) - RENEW_EARLY_MS
       : Number.POSITIVE_INFINITY
-    known = { credentials, expiresAtMs }
+    cached = { credentials, expiresAtMs }
     return credentials
   }
 
   return {
     async get(): Promise<Credentials> {
-      if (known && clock.nowMs() < known.expiresAtMs) return known.credentials
-      running ??= run().finally(() => {
-        running = undefined
+      if (cached && clock.nowMs() < cached.expiresAtMs) return cached.credentials
+      renewal ??= renew().finally(() => {
+        renewal = undefined
       })
-      return running
+      return renewal
     },
-    forget(): void {
-      known = undefined
+    invalidate(): void {
+      cached = undefined
     },
   }
 }
 
-function output({ command, args = [], env = [], apiVersion }: ExecConfig, dir: string): Promise<string> {
-  if (!command) throw new Error('exec in the kubeconfig has no command')
-  const program = command.includes('/') ? resolve(dir, command) : command
-  const info = { kind: 'ExecCredential', apiVersion, spec: { interactive: false } }
+function runPlugin({ command, args = [], env = [], apiVersion }: ExecConfig, dir: string): Promise<string> {
+  if (!command) throw new Error('the exec plugin in the kubeconfig has no command')
+  const program = command.includes('/') ? resolvePath(dir, command) : command
+  const execInfo = { kind: 'ExecCredential', apiVersion, spec: { interactive: false } }
   const environment = {
     ...process.env,
     ...Object.fromEntries(env.map(({ name, value }) => [name, value])),
-    KUBERNETES_EXEC_INFO: JSON.stringify(info),
+    KUBERNETES_EXEC_INFO: JSON.stringify(execInfo),
   }
-  const limits = { timeout: EXEC_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX, env: environment }
-  return new Promise((settle, fail) => {
-    // The error does not contain the output, which may have a secret.
-    const child = execFile(program, [...args], limits, (error, stdout) => {
-      if (!error) settle(stdout)
-      else fail(new Error(`${command} returned no credentials (exit ${error.code ?? error.signal ?? 'unknown'})`))
+  const options = { timeout: EXEC_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX, env: environment }
+  return new Promise((resolve, reject) => {
+    // The error does not include the output, which may contain a secret.
+    const child = execFile(program, [...args], options, (error, stdout) => {
+      if (!error) resolve(stdout)
+      else reject(new Error(`${command} returned no credentials (exit ${error.code ?? error.signal ?? 'unknown'})`))
     })
     child.stdin?.end()
   })

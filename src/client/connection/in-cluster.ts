@@ -1,10 +1,10 @@
-// The connection of a program in a pod: the address from the environment, the CA and the service account token from files.
-// The kubelet renews the token, so the file is reread.
+// Creates the connection of a program in a pod: the address comes from the environment, the CA certificate and the service
+// account token from files. The token file is read repeatedly, because the kubelet renews the token.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
+import { cachedFileReader } from './cached-file-reader.ts'
 import type { Connection } from './connection.ts'
-import { rereadFile } from './reread-file.ts'
 
 const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount'
 
@@ -25,11 +25,11 @@ export async function inClusterConnection(options: InClusterOptions): Promise<Co
     )
   }
   const host = env.KUBERNETES_SERVICE_HOST!
-  const token = rereadFile(join(dir, 'token'), clock)
-  await token()
+  const readToken = cachedFileReader(join(dir, 'token'), clock)
+  await readToken()
   return {
     server: `https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT}`,
     ca: await readFile(join(dir, 'ca.crt'), 'utf8'),
-    credentials: async () => ({ token: (await token()).trim() }),
+    credentials: async () => ({ token: (await readToken()).trim() }),
   }
 }

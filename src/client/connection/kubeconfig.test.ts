@@ -35,8 +35,8 @@ async function aKubeconfig(user: object, cluster: object = {}) {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-describe('a kubeconfig', () => {
-  it('SYS-2 written by the server authenticates its client', async () => {
+describe('kubeconfigConnection', () => {
+  it('SYS-2 authenticates with the kubeconfig that the server writes', async () => {
     const { api, connection, pki, stop } = await createHttpFixture()
     onTestFinished(stop)
     const path = join(await aDirectory(), 'admin.kubeconfig')
@@ -51,7 +51,7 @@ describe('a kubeconfig', () => {
     expect((await api.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
   })
 
-  it('may contain certificate, CA and server name inline', async () => {
+  it('reads inline certificates and the server name', async () => {
     const { path } = await aKubeconfig(
       { 'client-certificate-data': base64('CERT'), 'client-key-data': base64('KEY') },
       { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kube', 'insecure-skip-tls-verify': true },
@@ -67,7 +67,7 @@ describe('a kubeconfig', () => {
     expect(await connection.credentials()).toEqual({ cert: 'CERT', key: 'KEY' })
   })
 
-  it('reads files relative to it, and rereads a renewed token file', async () => {
+  it('reads files relative to the kubeconfig, and a token file again after a minute', async () => {
     const { dir, path } = await aKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one\n')
@@ -84,7 +84,7 @@ describe('a kubeconfig', () => {
     expect(await credentials()).toEqual({ token: 'two' })
   })
 
-  it('runs an exec plugin once until its credentials expire or are rejected', async () => {
+  it('caches the credentials of an exec plugin until they expire or are invalidated', async () => {
     const clock = manualClock()
     const { dir, path } = await aKubeconfig({
       exec: {
@@ -94,18 +94,18 @@ describe('a kubeconfig', () => {
         env: [{ name: 'X', value: 'y' }],
       },
     })
-    const expires = new Date(clock.nowMs() + 60_000).toISOString()
+    const expirationTimestamp = new Date(clock.nowMs() + 60_000).toISOString()
     const program = `#!/bin/sh
 echo x >> "$(dirname "$0")/runs"
 n=$(wc -l < "$(dirname "$0")/runs" | tr -d ' ')
-echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${expires}\\"}}"
+echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${expirationTimestamp}\\"}}"
 `
     await writeFile(join(dir, 'login'), program)
     await chmod(join(dir, 'login'), 0o755)
-    const { credentials, forgetCredentials } = await kubeconfigConnection({ path, clock })
+    const { credentials, invalidateCredentials } = await kubeconfigConnection({ path, clock })
     expect(await Promise.all([credentials(), credentials()])).toEqual([{ token: 'me-y-1' }, { token: 'me-y-1' }])
     expect(await credentials()).toEqual({ token: 'me-y-1' })
-    forgetCredentials!()
+    invalidateCredentials!()
     expect(await credentials()).toEqual({ token: 'me-y-2' })
     await clock.advance(55_000)
     expect(await credentials()).toEqual({ token: 'me-y-3' })
@@ -115,7 +115,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     const { path } = await aKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
     const { credentials } = await kubeconfigConnection({ path, clock: manualClock() })
     const error: Error = await credentials().then(
-      () => expect.fail('it succeeded'),
+      () => expect.fail('the plugin succeeded'),
       (reason) => reason,
     )
     expect(error.message).toBe('sh returned no credentials (exit 3)')
@@ -130,8 +130,8 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
   })
 })
 
-describe('a program in a pod', () => {
-  it('finds the server in the environment and the token in a file', async () => {
+describe('inClusterConnection', () => {
+  it('reads the address from the environment, and the token and CA from files', async () => {
     const dir = await aDirectory()
     await writeFile(join(dir, 'ca.crt'), 'CA')
     await writeFile(join(dir, 'token'), 'one')

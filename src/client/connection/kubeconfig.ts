@@ -1,15 +1,15 @@
-// Reads a context of a kubeconfig as a Connection. Relative paths in it are relative to the file. exec-credential.ts runs
-// exec plugins.
+// Creates a Connection from a context of a kubeconfig. Paths in the kubeconfig are relative to its directory.
+// exec-credential.ts runs exec plugins.
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
+import { cachedFileReader } from './cached-file-reader.ts'
 import type { Connection, Credentials } from './connection.ts'
-import { type ExecConfig, execCredential } from './exec-credential.ts'
-import { rereadFile } from './reread-file.ts'
+import { createExecCredentials, type ExecConfig } from './exec-credential.ts'
 
 export interface KubeconfigOptions {
   readonly path: string
-  /** Default: the file's current-context. */
+  /** Default: the current-context of the kubeconfig. */
   readonly context?: string
   readonly clock: Clock
 }
@@ -23,60 +23,62 @@ type Yaml = typeof import('yaml')
 
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
   const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
-  const { parse } = loaded.default ?? loaded // in the bundle, the module is its default export
+  const { parse } = loaded.default ?? loaded // in the bundle, the module is the default export
   const config = asRecord(parse(await readFile(path, 'utf8')))
-  const contextName = context ?? text(config['current-context'])
-  if (!contextName) throw new Error(`${path} has no current-context: set it, or choose a context`)
-  const chosen = named(config, 'contexts', 'context', contextName, path)
-  const cluster = named(config, 'clusters', 'cluster', text(chosen.cluster), path)
-  const user = text(chosen.user) ? named(config, 'users', 'user', text(chosen.user), path) : {}
-  const server = text(cluster.server)
+  const contextName = context ?? asString(config['current-context'])
+  if (!contextName) throw new Error(`${path} has no current-context: set one, or select a context`)
+  const selectedContext = findEntry(config, 'contexts', 'context', contextName, path)
+  const cluster = findEntry(config, 'clusters', 'cluster', asString(selectedContext.cluster), path)
+  const user = asString(selectedContext.user)
+    ? findEntry(config, 'users', 'user', asString(selectedContext.user), path)
+    : {}
+  const server = asString(cluster.server)
   if (!/^https?:\/\//.test(server))
     throw new Error(`${path}: the server of context "${contextName}" must be a URL, not "${server}"`)
 
-  const pem = async (from: Record<string, unknown>, field: string): Promise<string | undefined> => {
-    const data = text(from[`${field}-data`])
+  const readPem = async (record: Record<string, unknown>, field: string): Promise<string | undefined> => {
+    const data = asString(record[`${field}-data`])
     if (data) return Buffer.from(data, 'base64').toString('utf8')
-    const file = text(from[field])
+    const file = asString(record[field])
     return file ? readFile(resolve(dirname(path), file), 'utf8') : undefined
   }
-  const ca = await pem(cluster, 'certificate-authority')
-  const serverName = text(cluster['tls-server-name'])
+  const ca = await readPem(cluster, 'certificate-authority')
+  const serverName = asString(cluster['tls-server-name'])
   return {
     server: server.replace(/\/+$/, ''),
-    namespace: text(chosen.namespace) || 'default',
+    namespace: asString(selectedContext.namespace) || 'default',
     ca,
     insecure: cluster['insecure-skip-tls-verify'] === true,
     serverName: serverName || undefined,
-    ...(await credentialsOf(user, { path, clock, pem })),
+    ...(await credentialsOf(user, { path, clock, readPem })),
   }
 }
 
 interface UserContext {
   readonly path: string
   readonly clock: Clock
-  pem(from: Record<string, unknown>, field: string): Promise<string | undefined>
+  readPem(record: Record<string, unknown>, field: string): Promise<string | undefined>
 }
 
-/** In order of precedence: token, tokenFile, exec. */
+/** Returns the credentials of the user. The order of precedence is token, tokenFile, exec. */
 async function credentialsOf(
   user: Record<string, unknown>,
-  { path, clock, pem }: UserContext,
-): Promise<Pick<Connection, 'credentials' | 'forgetCredentials'>> {
-  const cert = await pem(user, 'client-certificate')
-  const key = await pem(user, 'client-key')
+  { path, clock, readPem }: UserContext,
+): Promise<Pick<Connection, 'credentials' | 'invalidateCredentials'>> {
+  const cert = await readPem(user, 'client-certificate')
+  const key = await readPem(user, 'client-key')
   const certificate: Credentials = cert && key ? { cert, key } : {}
-  const token = text(user.token)
+  const token = asString(user.token)
   if (token) return { credentials: async () => ({ ...certificate, token }) }
-  if (text(user.tokenFile)) {
-    const read = rereadFile(resolve(dirname(path), text(user.tokenFile)), clock)
-    return { credentials: async () => ({ ...certificate, token: (await read()).trim() }) }
+  if (asString(user.tokenFile)) {
+    const readToken = cachedFileReader(resolve(dirname(path), asString(user.tokenFile)), clock)
+    return { credentials: async () => ({ ...certificate, token: (await readToken()).trim() }) }
   }
   if (user.exec) {
-    const program = execCredential(user.exec as ExecConfig, { clock, dir: dirname(path) })
+    const plugin = createExecCredentials(user.exec as ExecConfig, { clock, dir: dirname(path) })
     return {
-      credentials: async () => ({ ...certificate, ...(await program.get()) }),
-      forgetCredentials: () => program.forget(),
+      credentials: async () => ({ ...certificate, ...(await plugin.get()) }),
+      invalidateCredentials: () => plugin.invalidate(),
     }
   }
   for (const field of ['auth-provider', 'username', 'as']) {
@@ -86,17 +88,17 @@ async function credentialsOf(
   return { credentials: async () => certificate }
 }
 
-function named(config: Record<string, unknown>, list: string, field: string, name: string, path: string) {
+function findEntry(config: Record<string, unknown>, list: string, field: string, name: string, path: string) {
   const entries = Array.isArray(config[list]) ? (config[list] as unknown[]).map(asRecord) : []
-  const found = entries.find((entry) => entry.name === name)
-  if (!found)
+  const match = entries.find((entry) => entry.name === name)
+  if (!match)
     throw new Error(
-      `${path} has no ${field} "${name}"; it has ${entries.map((entry) => `"${text(entry.name)}"`).join(', ') || 'none'}`,
+      `${path} has no ${field} "${name}"; it has ${entries.map((entry) => `"${asString(entry.name)}"`).join(', ') || 'none'}`,
     )
-  return asRecord(found[field])
+  return asRecord(match[field])
 }
 
 const asRecord = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+const asString = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,8 +1,8 @@
-// The client of any Kubernetes API server: verbs as HTTP requests. transport.ts sends them, wire.ts encodes and decodes,
-// watch.ts reads watches, served-versions.ts chooses the version, ../connection has the address and credentials.
+// The client for any Kubernetes API server over HTTP. transport.ts sends requests, wire.ts encodes and decodes, watch.ts
+// reads watches, served-versions.ts selects the API version, ../connection has the address and credentials.
 //
-// Responses 429 and 503 with Retry-After are retried, and reads whose connection broke. A write whose connection broke may
-// have been done: it fails with 503, and the caller must read the object again.
+// Requests are retried after 429 and 503 with Retry-After, and reads after a broken connection. A write with a broken
+// connection may have been applied: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { ApiError, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
@@ -28,9 +28,9 @@ import { apiVersionOf, errorOfResponse, parseResponse, plainObject, type WireObj
 export interface HttpClientOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Limit for one attempt of any request but a watch. Default 60 s. */
+  /** Timeout of one attempt of any request except a watch. Default: 60 s. */
   readonly timeoutMs?: number
-  /** A watch without data for this long counts as broken. Default 150 s. */
+  /** A watch that receives no data for this long fails. Default: 150 s. */
   readonly watchSilenceMs?: number
   /** Name in audit logs and managed fields, such as `stowage-provisioner`. */
   readonly userAgent?: string
@@ -38,11 +38,12 @@ export interface HttpClientOptions {
 }
 
 export interface RequestObserver {
-  /** Called after every attempt; `code` 0 means that there was no response. */
+  /** Called after every attempt. A `code` of 0 means that there was no response. */
   completed(request: { verb: string; resource: string; code: number; seconds: number }): void
 }
 
 export interface HttpClient extends Client {
+  /** Returns the number of sockets in use or idle. */
   sockets(): number
   /** Closes the keep-alive connections. */
   close(): void
@@ -50,13 +51,13 @@ export interface HttpClient extends Client {
 
 const RETRIES_MAX = 10
 const RETRY_AFTER_MS_MAX = 30_000
-const COMMITS = '/apis/stowage.dev/v1'
+const COMMIT_API = '/apis/stowage.dev/v1'
 
 export function httpClient(options: HttpClientOptions): HttpClient {
   const { connection, clock, observer, watchSilenceMs = WATCH_SILENCE_MS } = options
   const transport = createTransport(options)
   const versions = createServedVersions(transport)
-  let commits: boolean | undefined
+  let hasCommits: boolean | undefined
 
   async function send(verb: string, kind: Kind | undefined, request: TransportRequest): Promise<WireObject> {
     const isRead = request.method === 'GET'
@@ -71,12 +72,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         response = await transport.call(request)
       } catch (error) {
         observe(error instanceof ApiError ? error.code : 0)
-        // The server may have closed a keep-alive connection: try once with a new one.
+        // The server may have closed a keep-alive connection: retry once with a new one.
         if (isRead && tries === 0 && isUnavailable(error)) continue
         throw error
       }
       observe(response.status)
-      if (response.status === 401) connection.forgetCredentials?.()
+      if (response.status === 401) connection.invalidateCredentials?.()
       const waitMs = retryAfterMs(response)
       if (waitMs === undefined || tries >= RETRIES_MAX) return bodyOf(kind, response)
       await clock.sleep(waitMs, request.signal).catch(() => {
@@ -89,7 +90,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     try {
       return parseResponse(response)
     } catch (error) {
-      if (kind && isNotServed(error)) versions.forget(kind)
+      if (kind && isNotServed(error)) versions.invalidate(kind)
       throw error
     }
   }
@@ -127,8 +128,8 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       if (code !== 200) throw errorOfResponse(await readError(incoming))
       yield* readWatch<T>({ incoming, kind, server: connection.server, clock, silenceMs: watchSilenceMs, signal })
     } catch (error) {
-      if (isUnauthorized(error)) connection.forgetCredentials?.()
-      if (isNotServed(error)) versions.forget(kind)
+      if (isUnauthorized(error)) connection.invalidateCredentials?.()
+      if (isNotServed(error)) versions.invalidate(kind)
       if (!signal.aborted) throw error
     } finally {
       observer?.completed({
@@ -179,25 +180,25 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
 
   async function commitsAtomically(): Promise<boolean> {
-    if (commits !== undefined) return commits
+    if (hasCommits !== undefined) return hasCommits
     try {
-      const { resources = [] } = await send('GET', undefined, { method: 'GET', path: COMMITS })
-      commits = resources.some(({ name }: { name: string }) => name === 'commits')
+      const { resources = [] } = await send('GET', undefined, { method: 'GET', path: COMMIT_API })
+      hasCommits = resources.some(({ name }: { name: string }) => name === 'commits')
     } catch (error) {
       if (!isNotServed(error)) throw error
-      commits = false
+      hasCommits = false
     }
-    return commits === true
+    return hasCommits === true
   }
 
   async function commit(writes: readonly CommitWrite[], write: { fieldManager?: string; signal?: AbortSignal } = {}) {
     if (writes.length === 0) return []
     if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, write)
     const body = JSON.stringify({ writes: await Promise.all(writes.map(wireWrite)) })
-    const path = `${COMMITS}/commits${writeQuery({ fieldManager: write.fieldManager })}`
+    const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: write.fieldManager })}`
     const { results } = await send('POST', undefined, { method: 'POST', path, body, signal: write.signal }).catch(
       (error) => {
-        if (isNotServed(error)) for (const { kind } of writes) versions.forget(kind)
+        if (isNotServed(error)) for (const { kind } of writes) versions.invalidate(kind)
         throw error
       },
     )
@@ -292,10 +293,10 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
   return text ? `?${text}` : ''
 }
 
-const writeQuery = ({ fieldManager, dryRun }: WriteOptions, more: Record<string, string | undefined> = {}): string =>
-  queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...more })
+const writeQuery = ({ fieldManager, dryRun }: WriteOptions, extra: Record<string, string | undefined> = {}): string =>
+  queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...extra })
 
-/** Undefined if the response is final. */
+/** Returns the delay before a retry, or undefined if the response is final. */
 function retryAfterMs({ status, headers }: HttpResponse): number | undefined {
   if (status !== 429 && status !== 503) return undefined
   const seconds = Number(headers['retry-after'])

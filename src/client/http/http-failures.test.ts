@@ -1,4 +1,4 @@
-// Failures between client and server, with servers that cause them on purpose.
+// Tests of the HTTP client with servers that fail: errors, retries, timeouts, broken watches and reconnects.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 type Respond = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A plain HTTP server with the given behaviour. */
+/** Starts an HTTP server that responds as specified, and a client for it. */
 async function aServer(respond: Respond, options: Partial<HttpClientOptions> = {}) {
   const requests: string[] = []
   const server: Server = createServer((request, response) => {
@@ -53,21 +53,21 @@ const object = (name: string, resourceVersion = '5') => ({
 const ref = { namespace: 'default', name: 'a' }
 const errorOf = (work: Promise<unknown>): Promise<ApiError> =>
   work.then(
-    () => expect.fail('it succeeded'),
+    () => expect.fail('the request succeeded'),
     (error) => error,
   )
-async function until(condition: () => boolean): Promise<void> {
-  for (let turns = 0; !condition(); turns++) {
-    if (turns > 100_000) throw new Error('did not happen')
+async function waitFor(condition: () => boolean): Promise<void> {
+  for (let i = 0; !condition(); i++) {
+    if (i > 100_000) throw new Error('the condition did not become true')
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
-describe('a request', () => {
+describe('an HTTP request', () => {
   it('is retried after 429 and 503 with Retry-After', async () => {
-    const answers = [429, 503, 200]
+    const codes = [429, 503, 200]
     const { client, requests } = await aServer((_request, response) => {
-      const code = answers.shift()!
+      const code = codes.shift()!
       if (code === 200) json(response, 200, object('a'))
       else json(response, code, status(code, 'Busy'), { 'retry-after': '0' })
     })
@@ -75,7 +75,7 @@ describe('a request', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('is not retried forever, or without Retry-After', async () => {
+  it('is retried at most 10 times, and not without Retry-After', async () => {
     const busy = await aServer((_, response) => json(response, 429, status(429, 'Busy'), { 'retry-after': '0' }))
     expect(await errorOf(busy.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
     expect(busy.requests.length).toBe(11)
@@ -84,7 +84,7 @@ describe('a request', () => {
     expect(broken.requests.length).toBe(1)
   })
 
-  it('that cannot reach the server fails with 503', async () => {
+  it('fails with 503 if the server cannot be reached', async () => {
     const { client, server } = await aServer((_, response) => json(response, 200, object('a')))
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
@@ -97,7 +97,7 @@ describe('a request', () => {
     })
   })
 
-  it('is not retried if it is a write and its connection broke', async () => {
+  it('is retried after a broken connection only if it is a read', async () => {
     const { client, requests } = await aServer((request) => void request.socket.destroy())
     expect(await errorOf(client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
     expect(requests.length).toBe(1)
@@ -105,22 +105,22 @@ describe('a request', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('without a response fails after its timeout', async () => {
+  it('fails after its timeout if there is no response', async () => {
     const clock = manualClock()
-    let asked = false
+    let hasRequest = false
     const { client } = await aServer(
       () => {
-        asked = true
+        hasRequest = true
       },
       { clock, timeoutMs: 5_000 },
     )
     const error = errorOf(client.get(configMapKind, ref))
-    await until(() => asked)
+    await waitFor(() => hasRequest)
     await clock.advance(5_000)
     expect(await error).toMatchObject({ code: 504, reason: 'Timeout' })
   })
 
-  it('ends on abort', async () => {
+  it('fails on abort', async () => {
     const { client } = await aServer(() => {})
     const closing = new AbortController()
     const error = errorOf(client.get(configMapKind, ref, { signal: closing.signal }))
@@ -128,7 +128,7 @@ describe('a request', () => {
     expect(await error).toBeInstanceOf(ApiError)
   })
 
-  it('reports a response of a proxy', async () => {
+  it('reports the error response of a proxy', async () => {
     const { client } = await aServer((_, response) => {
       response.writeHead(502, { 'content-type': 'text/html' })
       response.end('<h1>Bad Gateway</h1>')
@@ -139,7 +139,7 @@ describe('a request', () => {
     })
   })
 
-  it('has the media type of its patch', async () => {
+  it('has the content type of its patch', async () => {
     const types: unknown[] = []
     const { client } = await aServer((request, response) => {
       types.push(request.headers['content-type'])
@@ -156,7 +156,7 @@ describe('a request', () => {
     ])
   })
 
-  it('has no token in its errors', async () => {
+  it('does not include the token in errors', async () => {
     const { client } = await aServer((request) => void request.socket.destroy())
     const error = await errorOf(client.get(configMapKind, ref))
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('secret-token')
@@ -164,7 +164,7 @@ describe('a request', () => {
 })
 
 describe('a commit to a server without transactions', () => {
-  it('does its writes one by one until one fails, and names it', async () => {
+  it('sends its writes one by one until one fails, and returns the index of that write', async () => {
     const { client, requests } = await aServer((request, response) => {
       if (request.url!.startsWith('/apis/stowage.dev')) return json(response, 404, status(404, 'NotFound'))
       if (request.method === 'DELETE') return json(response, 409, status(409, 'Conflict'))
@@ -189,7 +189,7 @@ describe('a commit to a server without transactions', () => {
 })
 
 describe('a kind with several versions', () => {
-  it('uses the first version that the server has', async () => {
+  it('uses the first version that the server serves', async () => {
     const { client, requests } = await aServer((request, response) => {
       if (request.url === '/apis/storage.k8s.io/v1') return json(response, 404, status(404, 'NotFound'))
       if (request.url === '/apis/storage.k8s.io/v1beta1')
@@ -205,7 +205,7 @@ describe('a kind with several versions', () => {
     ])
   })
 
-  it('SYS-15 uses another version once the server no longer has the first', async () => {
+  it('SYS-15 uses another version when the server no longer serves the first', async () => {
     let served = ['v1', 'v1beta1']
     const { client } = await aServer((request, response) => {
       const [, version = '', plural] = /^\/apis\/storage\.k8s\.io\/([^/]+)(?:\/([^?]+))?/.exec(request.url!) ?? []
@@ -238,7 +238,7 @@ describe('a watch', () => {
     response.flushHeaders()
   }
 
-  it('reads events regardless of how the bytes are split, and ignores unknown ones', async () => {
+  it('reads events that are split at any byte, and ignores unknown event types', async () => {
     const text = line('ADDED', object('ä', '6')) + line('SPECIAL', {}) + line('DELETED', object('b', '7'))
     const bytes = Buffer.from(text)
     const { client } = await aServer((_, response) => {
@@ -259,24 +259,24 @@ describe('a watch', () => {
 
   it('fails if the server sends nothing for too long', async () => {
     const clock = manualClock()
-    let opened = 0
+    let openedWatches = 0
     const { client } = await aServer(
       (_, response) => {
         open(response)
         response.write(line('ADDED', object('a')))
-        opened++
+        openedWatches++
       },
       { clock, watchSilenceMs: 60_000 },
     )
-    const seen: WatchEvent<Json>[] = []
-    const over = errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal }), seen))
-    await until(() => opened === 1 && seen.length === 1)
+    const events: WatchEvent<Json>[] = []
+    const failure = errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal }), events))
+    await waitFor(() => openedWatches === 1 && events.length === 1)
     await clock.advance(59_000)
     await clock.advance(1_000)
-    expect(await over).toMatchObject({ code: 503, message: expect.stringContaining('sent nothing for 60 s') })
+    expect(await failure).toMatchObject({ code: 503, message: expect.stringContaining('sent nothing for 60 s') })
   })
 
-  it('fails with the error of the server, as an event or as the response', async () => {
+  it('fails with the error of the server in an event or in the response', async () => {
     const asEvent = await aServer((_, response) => {
       open(response)
       response.end(line('ERROR', status(410, 'Expired', 'too old')))
@@ -286,22 +286,22 @@ describe('a watch', () => {
       code: 410,
       reason: 'Expired',
     })
-    const asAnswer = await aServer((_, response) => json(response, 429, status(429, 'TooManyRequests')))
-    expect(await errorOf(read(asAnswer.client.watch(configMapKind, { signal })))).toMatchObject({ code: 429 })
+    const asResponse = await aServer((_, response) => json(response, 429, status(429, 'TooManyRequests')))
+    expect(await errorOf(read(asResponse.client.watch(configMapKind, { signal })))).toMatchObject({ code: 429 })
   })
 
   it('fails on a line that is too long', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x')
     const { client } = await aServer((_, response) => {
       open(response)
-      const more = () => void (!response.destroyed && response.write(chunk, more))
-      more()
+      const writeChunk = () => void (!response.destroyed && response.write(chunk, writeChunk))
+      writeChunk()
     })
     const error = await errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal })))
     expect(error).toMatchObject({ code: 503, message: expect.stringContaining('longer than') })
   })
 
-  it('fails if it is cut off in the middle of a line', async () => {
+  it('fails if the connection breaks in the middle of a line', async () => {
     const { client } = await aServer((_, response) => {
       open(response)
       response.write('{"type":"ADD', () => response.destroy())
@@ -313,30 +313,30 @@ describe('a watch', () => {
 })
 
 describe('a cache over HTTP', () => {
-  it('leaks no sockets or listeners over a thousand reconnects', async () => {
+  it('leaks no sockets and no store watches over a thousand watches', async () => {
     const { client, api, stop } = await createHttpFixture()
     stops.push(stop)
     for (let round = 0; round < 1_000; round++) {
-      const one = new AbortController()
-      for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: one.signal })) {
+      const closing = new AbortController()
+      for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: closing.signal })) {
         if (event.type === 'bookmark') break
       }
     }
-    await until(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
+    await waitFor(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
   })
 
   it('resumes after a server outage without missing a delete', async () => {
     const clock = manualClock()
-    const { client, api, listener, listenAgain, stop } = await createHttpFixture({}, { clock })
+    const { client, api, listener, restart, stop } = await createHttpFixture({}, { clock })
     stops.push(stop)
     for (const name of ['a', 'b']) await client.create(configMapKind, { metadata: { namespace: 'default', name } })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     const closing = new AbortController()
     const running = cache.run(closing.signal)
-    await until(() => cache.size === 2)
+    await waitFor(() => cache.size === 2)
     await listener.stop()
     await api.delete('/api/v1/namespaces/default/configmaps/a')
-    await listenAgain()
+    await restart()
     for (let i = 0; cache.size === 2 && i < 2_000; i++) {
       await clock.advance(100)
       await new Promise((resolve) => setImmediate(resolve))

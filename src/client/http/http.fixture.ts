@@ -1,4 +1,4 @@
-// For tests: the API server of server.fixture.ts on a real HTTPS port, and an HTTP client for it.
+// Test fixture: the API server of server.fixture.ts on an HTTPS port, and an HTTP client for it.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
 
-const keys = (async () => {
+const sharedPki = (async () => {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-client-'))
   const pki = await loadOrCreatePki({ dir, clock: systemClock() })
   await rm(dir, { recursive: true })
@@ -20,12 +20,12 @@ export async function createHttpFixture(
   clientOptions: Partial<HttpClientOptions> = {},
 ) {
   const api = await createServerFixture(options)
-  const pki = await keys
+  const pki = await sharedPki
   const clock = systemClock()
   const { handle } = api.server
   const listen = (port: number) => listenHttps({ handle, pki, host: '127.0.0.1', port, clock, log: silentLog })
   const listener = await listen(0)
-  let again: HttpsListener | undefined
+  let restarted: HttpsListener | undefined
   const connection = {
     server: `https://127.0.0.1:${listener.port}`,
     ca: pki.caCert,
@@ -38,13 +38,13 @@ export async function createHttpFixture(
     pki,
     connection,
     listener,
-    /** Listens on the same port again, after the listener was stopped. */
-    async listenAgain() {
-      again = await listen(listener.port)
+    /** Listens on the same port again after the listener was stopped. */
+    async restart() {
+      restarted = await listen(listener.port)
     },
     async stop() {
       client.close()
-      await (again ?? listener).stop()
+      await (restarted ?? listener).stop()
       await api.store.close()
     },
   }

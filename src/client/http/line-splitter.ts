@@ -1,4 +1,4 @@
-// Splits a stream of bytes into lines. A line that is too long is an error, so that memory stays bounded.
+// Splits a stream of bytes into lines. A line that is too long is an error, which bounds the memory.
 
 export class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'
@@ -6,43 +6,38 @@ export class LineTooLongError extends Error {
 
 export class LineSplitter {
   readonly #bytesMax: number
-  #parts: Buffer[] = []
+  #chunks: Buffer[] = []
   #size = 0
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
 
-  /** The lines that `chunk` completes, without newlines and without empty lines. */
+  /** Returns the lines that `chunk` completes, without newlines and empty lines. */
   push(chunk: Buffer): string[] {
     const lines: string[] = []
-    let from = 0
-    for (let at = chunk.indexOf(0x0a); at >= 0; at = chunk.indexOf(0x0a, from)) {
-      const line = this.#take(chunk.subarray(from, at))
+    let start = 0
+    for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
+      const line = this.#take(chunk.subarray(start, end))
       if (line !== '') lines.push(line)
-      from = at + 1
+      start = end + 1
     }
-    if (from < chunk.length) this.#keep(chunk.subarray(from))
+    if (start < chunk.length) this.#keep(chunk.subarray(start))
     return lines
   }
 
-  /** The text after the last newline. */
-  rest(): string {
-    return this.#take(Buffer.alloc(0))
-  }
-
   #take(end: Buffer): string {
-    if (this.#parts.length === 0) return end.toString('utf8')
+    if (this.#chunks.length === 0) return end.toString('utf8')
     this.#keep(end)
-    const line = Buffer.concat(this.#parts).toString('utf8')
-    this.#parts = []
+    const line = Buffer.concat(this.#chunks).toString('utf8')
+    this.#chunks = []
     this.#size = 0
     return line
   }
 
-  #keep(part: Buffer): void {
-    this.#size += part.length
+  #keep(chunk: Buffer): void {
+    this.#size += chunk.length
     if (this.#size > this.#bytesMax) throw new LineTooLongError(`a line is longer than ${this.#bytesMax} bytes`)
-    this.#parts.push(part)
+    this.#chunks.push(chunk)
   }
 }

@@ -1,5 +1,5 @@
-// Kinds that are disabled and enabled again: a cache waits, keeps its objects, and resumes when the kind is served again.
-// http-failures.test.ts covers the choice of versions.
+// Tests of caches for a kind that the server disables and enables again. http-failures.test.ts covers the selection of
+// versions.
 import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -14,7 +14,7 @@ import { memoryMedium } from '../../store/index.ts'
 import type { Client } from '../client.ts'
 
 const USER = { name: 'tester', groups: ['system:masters'] }
-const ALL_OFF = ['v1', 'v1beta1', 'v1alpha1']
+const ALL_VERSIONS_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
   .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
   .join(',')
 const aClass = (name: string): Json => ({ metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
@@ -31,11 +31,11 @@ afterEach(async () => {
 })
 
 describe('a cache of a disabled kind', () => {
-  /** A server that can be replaced while the client runs, as by a restart with other flags. */
-  async function exchangeable(first: string) {
+  /** Creates a server that can be restarted with another --runtime-config while the client runs. */
+  async function restartableServer(initialConfig: string) {
     const medium = memoryMedium()
     const clock = manualClock()
-    let api = await createServerFixture({ medium, runtimeConfig: first })
+    let api = await createServerFixture({ medium, runtimeConfig: initialConfig })
     let current = inProcessClient(api.server.objects, USER)
     const client = new Proxy({} as Client, { get: (_, verb) => (current as Json)[verb] })
     closeStore = () => api.store.close()
@@ -50,14 +50,14 @@ describe('a cache of a disabled kind', () => {
       },
     }
   }
-  const passes = async (clock: ReturnType<typeof manualClock>, condition: () => boolean) => {
-    for (let turn = 0; !condition(); turn++) {
-      if (turn > 3_000) throw new Error('it did not come')
+  const advanceUntil = async (clock: ReturnType<typeof manualClock>, condition: () => boolean) => {
+    for (let i = 0; !condition(); i++) {
+      if (i > 3_000) throw new Error('the condition did not become true')
       await new Promise((resolve) => setImmediate(resolve))
-      if (turn % 20 === 19) await clock.advance(1_000)
+      if (i % 20 === 19) await clock.advance(1_000)
     }
   }
-  function run(client: Client, clock: ReturnType<typeof manualClock>) {
+  function startCache(client: Client, clock: ReturnType<typeof manualClock>) {
     const lines: string[] = []
     const log = { ...silentLog, info: (_: unknown, text: string) => void lines.push(text) }
     const cache = createCache({ client, kind, clock, random: () => 0.5, log: log as Json })
@@ -65,11 +65,11 @@ describe('a cache of a disabled kind', () => {
     return { cache, lines, signal: abort.signal }
   }
 
-  it('SYS-15 is empty and logs that once, and fills when the kind is enabled', async () => {
-    const server = await exchangeable('')
+  it('SYS-15 stays empty, logs that once, and syncs when the kind is enabled', async () => {
+    const server = await restartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
-    await server.restart(ALL_OFF)
-    const { cache, lines, signal } = run(server.client, server.clock)
+    await server.restart(ALL_VERSIONS_DISABLED)
+    const { cache, lines, signal } = startCache(server.client, server.clock)
     expect(await cache.whenAnswered(signal)).toBe(true)
     expect(cache.isServed).toBe(false)
     expect([cache.synced, cache.size]).toEqual([false, 0])
@@ -77,35 +77,35 @@ describe('a cache of a disabled kind', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(lines).toEqual(['the server does not serve this kind; retrying with backoff'])
     await server.restart()
-    await passes(server.clock, () => cache.synced)
+    await advanceUntil(server.clock, () => cache.synced)
     expect(cache.get({ name: 'silver' })).toMatchObject({ driverName: 'd.example.com' })
   })
 
-  it('SYS-15 keeps its objects while the kind is disabled, and catches up afterwards', async () => {
-    const server = await exchangeable('')
+  it('SYS-15 keeps its objects while the kind is disabled, and syncs afterwards', async () => {
+    const server = await restartableServer('')
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
-    const { cache, signal } = run(server.client, server.clock)
+    const { cache, signal } = startCache(server.client, server.clock)
     await cache.whenSynced(signal)
-    await server.restart(ALL_OFF)
-    for (let second = 0; second < 120; second++) {
+    await server.restart(ALL_VERSIONS_DISABLED)
+    for (let i = 0; i < 120; i++) {
       await server.clock.advance(1_000)
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect(cache.get({ name: 'silver' })).toBeDefined()
     await server.restart()
     await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('gold'))
-    await passes(server.clock, () => cache.get({ name: 'gold' }) !== undefined)
+    await advanceUntil(server.clock, () => cache.get({ name: 'gold' }) !== undefined)
     expect(cache.size).toBe(2)
   })
 
   it('SYS-15 blocks only the controllers that need it', async () => {
-    const server = await exchangeable(ALL_OFF)
-    const { cache, signal } = run(server.client, server.clock)
+    const server = await restartableServer(ALL_VERSIONS_DISABLED)
+    const { cache, signal } = startCache(server.client, server.clock)
     const { client, clock } = server
     const configMaps = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
     running.push(configMaps.run(signal))
-    const worked: string[] = []
-    const controller = (name: string, mayBeOff: boolean) =>
+    const reconciled: string[] = []
+    const runController = (name: string, mayBeOff: boolean) =>
       createController({
         name,
         clock,
@@ -116,16 +116,16 @@ describe('a cache of a disabled kind', () => {
           source({ cache, keysOf: ({ metadata }) => [metadata.name ?? ''], mayBeOff }),
         ],
         reconcile: async (key) => {
-          worked.push(`${name} ${key}`)
+          reconciled.push(`${name} ${key}`)
           return done
         },
       }).run(signal)
-    running.push(controller('patient', false), controller('easy', true))
+    running.push(runController('requires-kind', false), runController('optional-kind', true))
     await server.api().post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
-    await passes(clock, () => worked.length > 0)
-    for (let second = 0; second < 60; second++) await clock.advance(1_000)
-    expect(worked).toEqual(['easy a'])
+    await advanceUntil(clock, () => reconciled.length > 0)
+    for (let i = 0; i < 60; i++) await clock.advance(1_000)
+    expect(reconciled).toEqual(['optional-kind a'])
     await server.restart()
-    await passes(clock, () => worked.includes('patient a'))
+    await advanceUntil(clock, () => reconciled.includes('requires-kind a'))
   })
 })

@@ -1,5 +1,5 @@
-// Sends one request to an API server over keep-alive connections, once, with limits on time and size. A request without a
-// response fails with ApiError 503. http-client.ts interprets responses and retries.
+// Sends one request to an API server over a keep-alive connection, with limits on time and size and without retries. A request
+// without a response fails with ApiError 503. http-client.ts interprets responses and retries.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { createSecureContext } from 'node:tls'
@@ -9,7 +9,7 @@ import type { Connection, Credentials } from '../connection/connection.ts'
 
 export interface TransportRequest {
   readonly method: string
-  /** With the query. */
+  /** Path and query. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -17,11 +17,11 @@ export interface TransportRequest {
 }
 
 export interface Transport {
-  /** The complete response. */
+  /** Returns the complete response. */
   call(request: TransportRequest): Promise<HttpResponse>
-  /** The response once its headers have arrived; the caller reads or destroys it. */
+  /** Returns the response when its headers have arrived. The caller must read or destroy it. */
   open(request: TransportRequest): Promise<IncomingMessage>
-  /** Sockets in use or kept for the next request. */
+  /** Returns the number of sockets in use or idle. */
   sockets(): number
   close(): void
 }
@@ -35,7 +35,7 @@ export interface HttpResponse {
 export interface TransportOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** Limit for a complete response, or for the headers of a stream. Default 60 s. */
+  /** Timeout for a complete response, or for the headers of a stream. Default: 60 s. */
   readonly timeoutMs?: number
   readonly userAgent?: string
 }
@@ -66,22 +66,22 @@ export function createTransport(options: TransportOptions): Transport {
     port: base.port || (isPlain ? 80 : 443),
   }
   const pathPrefix = base.pathname.replace(/\/$/, '')
-  // The client certificate belongs to the connection, so a new certificate needs new connections.
+  // A connection keeps its client certificate, so a new certificate requires new connections.
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
   const agentFor = ({ cert, key }: Credentials) => {
     if (agent && agent.cert === cert) return agent.agent
-    // Idle connections are closed; those in use, watches for example, continue until they end.
+    // Idle connections are closed. Connections in use, such as watches, continue until they end.
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
-    // One secure context: certificates are parsed once, not for every connection.
+    // Certificates are parsed once for all connections.
     const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
-    const created = isPlain
+    const newAgent = isPlain
       ? new HttpAgent(keepAlive)
       : new HttpsAgent({ ...keepAlive, ...tls, secureContext: secureContext() })
-    // All connections of the agent have the same server and identity. The default name of a connection contains both,
-    // with the certificates, and would be built for every request.
-    created.getName = () => connection.server
-    agent = { cert, agent: created }
-    return created
+    // All connections of the agent have the same server and credentials, so the name of a connection can be constant. The
+    // default name contains the certificates and is built for every request.
+    newAgent.getName = () => connection.server
+    agent = { cert, agent: newAgent }
+    return newAgent
   }
 
   async function open(request: TransportRequest): Promise<IncomingMessage> {
@@ -114,18 +114,18 @@ export function createTransport(options: TransportOptions): Transport {
       const cancelTimeout = clock.after(timeoutMs, () =>
         outgoing.destroy(timedOut(`${connection.server} did not respond within ${timeoutMs / 1_000} s`)),
       )
-      const finished = () => {
+      const stopWaiting = () => {
         cancelTimeout()
         signal?.removeEventListener('abort', abort)
       }
       signal?.addEventListener('abort', abort, { once: true })
       outgoing.once('response', (incoming) => {
-        finished()
-        incoming.on('error', () => {}) // the reader gets the error; without a listener it would end the process
+        stopWaiting()
+        incoming.on('error', () => {}) // the reader receives the error; without a listener it would end the process
         resolve(incoming)
       })
       outgoing.once('error', (error) => {
-        finished()
+        stopWaiting()
         reject(unreachable(error, connection.server))
       })
       outgoing.end(body)

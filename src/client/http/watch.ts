@@ -1,5 +1,5 @@
-// Reads a watch over HTTP: one JSON event per line of a response that does not end. A connection without data for too long
-// counts as broken: servers send bookmarks about once a minute.
+// Reads a watch over HTTP: a stream with one JSON event per line. Servers send bookmarks about once a minute, so a watch that
+// receives no data for longer fails.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -40,7 +40,7 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
     for await (const chunk of incoming) {
       restartSilenceTimer()
       for (const line of lines.push(chunk as Buffer)) {
-        const event = eventOf<T>(line)
+        const event = parseEvent<T>(line)
         if (event) yield event
         if (signal.aborted) return
       }
@@ -56,8 +56,8 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
 
 const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
-/** Undefined for unknown types of events. */
-function eventOf<T extends KubeObject>(line: string): WatchEvent<T> | undefined {
+/** Returns undefined for unknown event types. */
+function parseEvent<T extends KubeObject>(line: string): WatchEvent<T> | undefined {
   let event: { type: string; object: WireObject }
   try {
     event = JSON.parse(line)
@@ -74,6 +74,6 @@ function eventOf<T extends KubeObject>(line: string): WatchEvent<T> | undefined 
       endsInitialEvents: annotations?.['k8s.io/initial-events-end'] === 'true',
     }
   }
-  const known = TYPES[type as keyof typeof TYPES]
-  return known && { type: known, object: deepFreeze(plainObject<T>(object)) }
+  const eventType = TYPES[type as keyof typeof TYPES]
+  return eventType && { type: eventType, object: deepFreeze(plainObject<T>(object)) }
 }

@@ -1,4 +1,4 @@
-// Objects and errors as JSON over HTTP. On the wire objects have apiVersion and kind; in the program they do not.
+// Converts responses to objects and errors. Objects have apiVersion and kind in HTTP messages, but not in the program.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { HttpResponse } from './transport.ts'
@@ -14,7 +14,7 @@ export function plainObject<T extends KubeObject>(wire: WireObject): Stored<T> {
   return object
 }
 
-/** The body of a successful response; throws the error of a failed one. */
+/** Returns the body of a successful response. Throws an ApiError for any other. */
 export function parseResponse(response: HttpResponse): WireObject {
   if (response.status < 200 || response.status > 299) throw errorOfResponse(response)
   try {
@@ -29,12 +29,12 @@ export function errorOfResponse({ status, text }: HttpResponse): ApiError {
   try {
     value = JSON.parse(text)
   } catch {
-    // an HTML page of a proxy, or nothing
+    // The body may be empty or an HTML page of a proxy.
   }
   return errorOfStatus(value, status, text)
 }
 
-/** The error of a failed request. Without a Status, the response comes from a proxy. */
+/** Returns the error of a failed request. A response without a Status comes from a proxy. */
 export function errorOfStatus(status: WireObject, httpCode: number, text = ''): ApiError {
   if (status?.kind === 'Status') {
     const { code = httpCode, reason = 'Unknown', message, details, metadata } = status

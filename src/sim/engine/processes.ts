@@ -114,7 +114,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       gates: deps.gates(),
     }
     const metrics = createClientMetrics(registry)
-    const parts = provisionerParts(settings, { met: { facts }, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
+    const parts = provisionerParts(settings, { driver: { facts }, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
     const given = {
       facts,
       driver: serializeCalls(connection),

@@ -1,5 +1,5 @@
-// Runs `stowage backup`: copies a consistent snapshot of an embedded store and the credentials, also while the server runs.
-// Volume contents are not part of it. A backup has the layout of a data directory, so that a server can start on it.
+// Runs `stowage backup`: copies a consistent snapshot of an embedded store and the credentials, even while the server runs.
+// It does not copy the contents of volumes. A backup has the layout of a data directory, so that a server can start with it.
 import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
@@ -10,7 +10,7 @@ export interface BackupOptions {
   readonly dataDir: string
   /** Default: in the data directory. */
   readonly pkiDir?: string
-  /** Created if it is missing; must be empty otherwise. */
+  /** The directory of the backup. It must not exist, or be empty. */
   readonly to: string
 }
 
@@ -20,24 +20,25 @@ export interface Backup {
   readonly files: readonly string[]
 }
 
-/** Copied if present, beside the store and the credentials. */
-const FILES = ['admin.kubeconfig', 'volumes.id']
+/** Files that are copied if they exist, in addition to the store and the credentials. */
+const DATA_FILES = ['admin.kubeconfig', 'volumes.id']
 
-/** The backup is written as NAME.partial and renamed when it is complete. */
+/** Writes the backup as NAME.partial and renames it when it is complete. */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { dataDir, pkiDir = join(dataDir, 'pki') } = options
   const to = resolve(options.to)
-  const names = await namesIn(dataDir)
-  if (!(await namesIn(join(dataDir, 'store'))).includes(STORE_FILE)) {
+  const names = await listNames(dataDir)
+  if (!(await listNames(join(dataDir, 'store'))).includes(STORE_FILE)) {
     throw new UsageError(
-      `There is no embedded store in ${dataDir}: name the data directory of the server with --data-dir. ` +
+      `There is no embedded store in ${dataDir}: set --data-dir to the data directory of the server. ` +
         'Back up objects in etcd with the tools of etcd.',
     )
   }
   if (`${to}/`.startsWith(`${resolve(dataDir)}/`)) {
-    throw new UsageError(`--to ${to}: it is inside the directory that is backed up. Name another.`)
+    throw new UsageError(`--to ${to}: the directory is inside the data directory. Choose another.`)
   }
-  if ((await namesIn(to)).length > 0) throw new UsageError(`--to ${to}: it is not empty. Name a new directory.`)
+  if ((await listNames(to)).length > 0)
+    throw new UsageError(`--to ${to}: the directory is not empty. Choose a new one.`)
 
   const partial = join(dirname(to), `${basename(to)}.partial`)
   try {
@@ -46,20 +47,20 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     await ensurePrivateDirectory(partial)
   } catch (error) {
     const { message } = error as Error
-    throw new UsageError(`--to ${to} cannot be created: ${message}. Name a directory that can be written to.`)
+    throw new UsageError(`--to ${to} cannot be created: ${message}. Choose a writable directory.`)
   }
   const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partial, 'store') })
   const files: string[] = []
-  const keep = async (from: string, name: string) => {
+  const copy = async (from: string, name: string) => {
     await copyFile(from, join(partial, name))
     await chmod(join(partial, name), 0o600)
     files.push(name)
   }
-  for (const name of FILES.filter((name) => names.includes(name))) await keep(join(dataDir, name), name)
+  for (const name of DATA_FILES.filter((name) => names.includes(name))) await copy(join(dataDir, name), name)
   await ensurePrivateDirectory(join(partial, 'pki'))
-  // Files being replaced are written as *.tmp first.
-  const credentials = (await namesIn(pkiDir)).filter((name) => !name.endsWith('.tmp'))
-  for (const name of credentials) await keep(join(pkiDir, name), join('pki', name))
+  // Skip temporary files: a file that is being replaced is written as *.tmp first.
+  const credentials = (await listNames(pkiDir)).filter((name) => !name.endsWith('.tmp'))
+  for (const name of credentials) await copy(join(pkiDir, name), join('pki', name))
   await syncDirectory(join(partial, 'pki'))
   await syncDirectory(partial)
   await rename(partial, to)
@@ -67,7 +68,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   return { to, storeBytes, files: [join('store', STORE_FILE), ...files] }
 }
 
-const namesIn = (dir: string): Promise<string[]> =>
+const listNames = (dir: string): Promise<string[]> =>
   readdir(dir).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
     throw new Error(`Cannot read ${dir}: ${error.message}`, { cause: error })

@@ -1,5 +1,4 @@
-// `stowage backup`: flags, help and output. What runs is backup.ts.
-
+// `stowage backup`: flags, help and output. backup.ts creates the backup.
 import type { AddCommand } from '../../command.ts'
 import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
 
@@ -8,9 +7,9 @@ export const addBackup: AddCommand = (program, deps) => {
     .command('backup')
     .summary('back up the objects and credentials of the server on this machine')
     .description(
-      'Copies a consistent snapshot of the embedded store and the credentials into a new directory that a server can be ' +
-        'started on. The server may keep running. The contents of volumes are not copied. The backup contains secrets; ' +
-        'only its owner can read it.',
+      'Copies a consistent snapshot of the embedded store and the credentials to a new directory, which a server can use as ' +
+        'its data directory. The server may keep running. The contents of volumes are not copied. The backup contains ' +
+        'secrets; only its owner can read it.',
     )
     .requiredOption('--to <dir>', 'directory to create')
     .addOption(dataDirOption())

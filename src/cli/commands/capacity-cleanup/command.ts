@@ -1,4 +1,4 @@
-// `stowage capacity-cleanup`: flags and help. What runs is run.ts.
+// `stowage capacity-cleanup`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { addRemoteOptions, collect, kubeconfigOption } from '../../flags/common.ts'
 
@@ -7,13 +7,17 @@ export const addCapacityCleanup: AddCommand = (program, deps) => {
     .command('capacity-cleanup')
     .summary('delete capacity objects of nodes that no longer run the driver')
     .description(
-      'Where a provisioner on every node publishes capacity, a removed node leaves its CSIStorageCapacity objects ' +
-        'behind, and the scheduler still counts them. This deletes them when the driver has been missing from the CSINode ' +
-        'for a while. It needs no driver. `stowage up` and `stowage controllers` do the same for all drivers.',
+      'If provisioners on every node publish capacity, the CSIStorageCapacity objects of a removed node remain, and the ' +
+        'scheduler still uses them. This command deletes them when the driver has been missing from the CSINode for some ' +
+        'time. It needs no driver. `stowage up` and `stowage controllers` do the same for all drivers.',
     )
     .addOption(kubeconfigOption())
-    .option('--driver-name <name>', 'only objects of this driver; may be repeated (default: all drivers)', collect)
-    .option('--gone-for <duration>', 'how long the driver must have been missing', '10m')
+    .option(
+      '--driver-name <name>',
+      'delete only objects of this driver; may be repeated (default: all drivers)',
+      collect,
+    )
+    .option('--gone-for <duration>', 'how long the driver must be missing before objects are deleted', '10m')
     .option('--namespace <name>', 'namespace of the objects (default: all)')
   addRemoteOptions(command)
     .addHelpText(

@@ -1,6 +1,5 @@
-// Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. Needed where
-// a producer runs on every node, because none of them deletes the objects of another node.
-
+// Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. Needed if a
+// provisioner runs on every node, because none of them deletes the objects of another node.
 import { parseDuration } from '../../../base/duration.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { createCapacityCleaner } from '../../../controllers/capacity/index.ts'
@@ -14,14 +13,13 @@ export interface CapacityCleanupFlags extends RemoteFlags, LeaseFlags {
   readonly goneFor?: string
 }
 
-/** The Lease of the leader. */
 const CLEANUP_LEASE = 'stowage-capacity-cleanup'
-const GONE_FOR = '10m'
+const DEFAULT_GONE_FOR = '10m'
 
 export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseCapacityCleanupFlags(flags)
   const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
-  const prepare = () => (given: TermDeps) => [createCapacityCleaner({ ...given, ...settings })]
+  const prepare = () => (termDeps: TermDeps) => [createCapacityCleaner({ ...termDeps, ...settings })]
   await runRemote(
     { lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare },
     flags,
@@ -29,11 +27,11 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
   )
 }
 
-/** Driver names of CSI, which are valid label values too. */
+/** Names of CSI drivers, which are also valid label values. */
 const DRIVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
 
 export function parseCapacityCleanupFlags(flags: Partial<CapacityCleanupFlags>) {
-  const { driverName: drivers, namespace, goneFor = GONE_FOR } = flags
+  const { driverName: drivers, namespace, goneFor = DEFAULT_GONE_FOR } = flags
   for (const name of drivers ?? []) {
     if (!DRIVER_NAME.test(name)) {
       throw new UsageError(`--driver-name ${JSON.stringify(name)}: expected a name such as hostpath.csi.k8s.io`)

@@ -1,4 +1,4 @@
-// `stowage completion`. The script is script.ts.
+// `stowage completion`: arguments, help and output. script.ts generates the script.
 import type { AddCommand } from '../../command.ts'
 import { completionScript, SHELLS } from './script.ts'
 

@@ -1,4 +1,4 @@
-// Shell completion scripts, generated from the program so that they list every command and flag.
+// Generates shell completion scripts from the commands and flags of the program.
 import type { Command } from 'commander'
 import { UsageError } from '../../../base/usage-error.ts'
 
@@ -12,23 +12,23 @@ export function completionScript(program: Command, shell: string): string {
   }))
   switch (shell) {
     case 'bash':
-      return bash(commands)
+      return bashScript(commands)
     case 'zsh':
-      return `#compdef stowage\nautoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`
+      return `#compdef stowage\nautoload -U +X bashcompinit && bashcompinit\n${bashScript(commands)}`
     case 'fish':
-      return fish(commands)
+      return fishScript(commands)
     default:
       throw new UsageError(`There is no completion for ${JSON.stringify(shell)}; choose one of ${SHELLS.join(', ')}.`)
   }
 }
 
-interface Completed {
+interface CompletedCommand {
   readonly name: string
   readonly summary: string
   readonly flags: readonly string[]
 }
 
-const bash = (commands: readonly Completed[]): string => `_stowage() {
+const bashScript = (commands: readonly CompletedCommand[]): string => `_stowage() {
   local word="\${COMP_WORDS[COMP_CWORD]}"
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(' ')} help --help --version" -- "$word"))
@@ -41,7 +41,7 @@ ${commands.map(({ name, flags }) => `    ${name}) COMPREPLY=($(compgen -W "${[..
 complete -o default -F _stowage stowage
 `
 
-const fish = (commands: readonly Completed[]): string =>
+const fishScript = (commands: readonly CompletedCommand[]): string =>
   `${[
     'complete -c stowage -f',
     ...commands.map(

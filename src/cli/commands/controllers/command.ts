@@ -1,4 +1,4 @@
-// `stowage controllers`: flags and help. What runs is run.ts.
+// `stowage controllers`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
 import { addRemoteOptions, driverSocketOption, kubeconfigOption } from '../../flags/common.ts'
@@ -8,13 +8,13 @@ export const addControllers: AddCommand = (program, deps) => {
     .command('controllers')
     .summary('run the controllers against any Kubernetes API server')
     .description(
-      'Runs the controllers of `stowage up` in a process of its own. On a cluster with a kube-controller-manager, leave ' +
-        'out the controllers it runs already.',
+      'Runs the controllers of `stowage up` in a separate process. In a cluster with a kube-controller-manager, leave out ' +
+        'the controllers that it already runs.',
     )
     .addOption(kubeconfigOption())
     .option(
       '--controllers <names>',
-      'controllers to run, separated by commas (default: all but scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
+      'controllers to run, separated by commas (default: all except scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
     )
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())

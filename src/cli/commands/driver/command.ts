@@ -1,4 +1,4 @@
-// `stowage driver`: flags, help and output. What runs is run.ts.
+// `stowage driver`: flags, help and output. run.ts runs the command.
 import { Option } from 'commander'
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, logLevelOption, outputOption } from '../../flags/common.ts'
@@ -6,7 +6,7 @@ import { collect, logLevelOption, outputOption } from '../../flags/common.ts'
 export const addDriver: AddCommand = (program, deps) => {
   program
     .command('driver')
-    .summary('serve the local CSI driver')
+    .summary('run the local CSI driver')
     .description(
       'Serves the CSI driver local.csi.stowage.dev on a unix socket. Its volumes are files in a pool directory, attached ' +
         'as loop devices, each with its own file system and IO limits. Without root they are plain directories.',
@@ -16,15 +16,15 @@ export const addDriver: AddCommand = (program, deps) => {
     .requiredOption('--pool <dir>', 'directory for the volumes')
     .option('--pool-size <size>', 'total size of all volumes, such as 10Gi (default: the size of the disk)')
     .addOption(
-      new Option('--backend <name>', 'how volumes are stored').choices(['auto', 'loop', 'directory']).default('auto'),
+      new Option('--backend <name>', 'storage of volumes').choices(['auto', 'loop', 'directory']).default('auto'),
     )
-    .option('--topology-key <key>', 'node label that names the node of a volume', 'local.csi.stowage.dev/node')
+    .option('--topology-key <key>', 'topology key for the node of a volume', 'local.csi.stowage.dev/node')
     .option(
       '--workload-cgroup <path>',
-      'cgroup whose processes IO limits apply to, * and ** allowed; may be repeated',
+      'cgroup to which IO limits apply, may contain * and **; may be repeated',
       collect,
     )
-    .option('--metrics-address <host:port>', 'serve /metrics here')
+    .option('--metrics-address <host:port>', 'address on which to serve /metrics')
     .addOption(logLevelOption().default('info'))
     .addOption(outputOption())
     .addHelpText(

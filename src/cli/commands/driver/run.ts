@@ -1,4 +1,4 @@
-// Runs `stowage driver`: serves the local CSI driver on a socket until it is stopped.
+// Runs `stowage driver`: serves the local CSI driver on a socket until the process is stopped.
 import { resolve } from 'node:path'
 import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -27,7 +27,7 @@ export interface DriverDeps {
   onReady(driver: RunningDriver): void
 }
 
-/** What CSI and node labels allow. */
+/** Topology keys and values that both CSI and node labels allow. */
 const TOPOLOGY_VALUE = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 const TOPOLOGY_KEY = /^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\/)?(?=[^/]{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 
@@ -48,13 +48,12 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
     endpoint: flags.endpoint,
     nodeId: flags.nodeId,
     pool: resolve(flags.pool),
-    ...(poolBytes === undefined ? {} : { poolBytes }),
+    poolBytes,
     backend: flags.backend,
     topologyKey: flags.topologyKey,
     workloadCgroups: flags.workloadCgroup,
-    ...(flags.metricsAddress === undefined
-      ? {}
-      : { metricsAddress: parseListen(flags.metricsAddress, '--metrics-address') }),
+    metricsAddress:
+      flags.metricsAddress === undefined ? undefined : parseListen(flags.metricsAddress, '--metrics-address'),
     version: stowageVersion,
     clock,
     log,

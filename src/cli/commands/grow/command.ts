@@ -1,4 +1,4 @@
-// `stowage grow`: flags and help. The command itself is run.ts.
+// `stowage grow`: flags and help. run.ts runs the command.
 import { UsageError } from '../../../base/usage-error.ts'
 import { bulkDeps } from '../../bulk/deps.ts'
 import { type BulkFlags, readBulkFlags, readDuration, readSize } from '../../bulk/flags.ts'
@@ -11,19 +11,19 @@ export const addGrow: AddCommand = (program, deps) => {
     .command('grow')
     .summary('expand one or many claims and wait until they have the new size')
     .description(
-      'Raises the requested size of claims and waits until each volume has it, one claim at a time by default. Stops at the ' +
-        'first failure. Run the same command again to continue where it stopped; no claim grows twice.',
+      'Increases the requested size of claims and waits until each volume has it, by default one claim at a time. Stops at ' +
+        'the first failure. Run the same command again to continue; no claim grows twice.',
     )
     .argument('[claims...]', 'names of claims')
-    .option('-l, --selector <labels>', 'all claims with these labels, such as app=db, instead of names')
+    .option('-l, --selector <labels>', 'label selector of the claims, such as app=db, instead of names')
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
     .option('--to <size>', 'new size of each claim, such as 20Gi')
     .option('--by <size>', 'amount to add to each claim, instead of --to')
-    .option('--parallel <number>', 'claims to expand at once', '1')
+    .option('--parallel <number>', 'maximum number of claims in progress', '1')
     .option('--interval <duration>', 'minimum time between two starts', '0s')
-    .option('--timeout <duration>', 'a claim that takes longer counts as failed', '10m')
+    .option('--timeout <duration>', 'maximum time for one claim', '10m')
     .option('--max-failures <number>', 'stop after more failures than this', '0')
-    .option('--dry-run', 'validate on the server and print the plan, without changes')
+    .option('--dry-run', 'validate on the server and print the plan without making changes')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(
@@ -48,7 +48,7 @@ const PARALLEL_MAX = 100
 
 export function readRequest(names: readonly string[], flags: GrowFlags): GrowRequest {
   const { to, by } = flags
-  if ((to === undefined) === (by === undefined)) throw new UsageError('To which size? Give --to or --by, and not both.')
+  if ((to === undefined) === (by === undefined)) throw new UsageError('Set either --to or --by, not both.')
   return {
     ...readBulkFlags(flags, { parallelMax: PARALLEL_MAX }),
     names,

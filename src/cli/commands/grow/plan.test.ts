@@ -3,65 +3,74 @@ import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { checkGrowth, planGrowth } from './plan.ts'
-import { GROW_RECORD, textOfRecord } from './record.ts'
+import { encodeRecord, GROW_RECORD } from './record.ts'
 
-interface Given {
+interface ClaimOptions {
   request?: string
   capacity?: string
   phase?: string
   attempted?: string
   state?: string
   conditions?: Record<string, string>
-  record?: Parameters<typeof textOfRecord>[0] | string
+  record?: Parameters<typeof encodeRecord>[0] | string
   deleting?: boolean
 }
 
-/** By default bound, with 10Gi. */
-function aClaim({ request = '10Gi', capacity = '10Gi', phase = 'Bound', ...given }: Given = {}): PersistentVolumeClaim {
-  const record = typeof given.record === 'string' ? given.record : given.record && textOfRecord(given.record)
+/** The defaults are a bound claim with 10Gi. */
+function aClaim({
+  request = '10Gi',
+  capacity = '10Gi',
+  phase = 'Bound',
+  ...options
+}: ClaimOptions = {}): PersistentVolumeClaim {
+  const record = typeof options.record === 'string' ? options.record : options.record && encodeRecord(options.record)
   return {
     metadata: {
       namespace: 'shop',
       name: 'data',
       ...(record ? { annotations: { [GROW_RECORD]: record } } : {}),
-      ...(given.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+      ...(options.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: { resources: { requests: { storage: request } } },
     status: {
       phase: phase as 'Bound',
       capacity: { storage: capacity },
-      ...(given.attempted ? { allocatedResources: { storage: given.attempted } } : {}),
-      ...(given.state ? { allocatedResourceStatuses: { storage: given.state as never } } : {}),
-      conditions: Object.entries(given.conditions ?? {}).map(([type, message]) => ({ type, status: 'True', message })),
+      ...(options.attempted ? { allocatedResources: { storage: options.attempted } } : {}),
+      ...(options.state ? { allocatedResourceStatuses: { storage: options.state as never } } : {}),
+      conditions: Object.entries(options.conditions ?? {}).map(([type, message]) => ({
+        type,
+        status: 'True',
+        message,
+      })),
     },
   } as PersistentVolumeClaim
 }
 
 const by = (size: string, ...interrupted: string[]) => ({ by: size, run: 'now', resumes: [...interrupted, 'now'] })
 
-describe('planGrowth to a size', () => {
-  it.each<[string, Given, object]>([
+describe('planGrowth with --to', () => {
+  it.each<[string, ClaimOptions, object]>([
     ['requests the size', {}, { do: 'grow', from: '10Gi', to: '20Gi' }],
     ['follows a size that is already requested', { request: '20Gi' }, { do: 'follow', to: '20Gi' }],
     ['does nothing if the volume has the size', { request: '20Gi', capacity: '20Gi' }, { do: 'nothing' }],
-    ['does nothing if the volume has more', { request: '30Gi', capacity: '30Gi' }, { do: 'nothing', from: '30Gi' }],
+    ['does nothing if the volume is larger', { request: '30Gi', capacity: '30Gi' }, { do: 'nothing', from: '30Gi' }],
     [
       'follows an expansion that is still in progress on the node',
       { request: '20Gi', capacity: '20Gi', state: 'NodeResizeInProgress' },
       { do: 'follow' },
     ],
     ['does nothing if only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
-    ['refuses an unbound claim', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
-    ['refuses a claim being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
-    ['never lowers a pending request', { request: '30Gi' }, { do: 'refuse', because: /already requests 30Gi/ }],
-  ])('PLUS-13 %s', (_what, given, plan) => {
+    ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
+    ['rejects a claim that is being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
+    ['rejects a size below a pending request', { request: '30Gi' }, { do: 'refuse', because: /already requests 30Gi/ }],
+  ])('PLUS-13 %s', (_title, options, plan) => {
     const because = (plan as { because?: RegExp }).because
-    expect(planGrowth(aClaim(given), { to: '20Gi' })).toMatchObject(
+    expect(planGrowth(aClaim(options), { to: '20Gi' })).toMatchObject(
       because ? { ...plan, because: expect.stringMatching(because) } : plan,
     )
   })
 
-  it('PLUS-13 removes any record of an interrupted --by', () => {
+  it('PLUS-13 removes the record of an interrupted --by', () => {
     expect(planGrowth(aClaim({ record: { run: 'x', by: '1Gi', to: '11Gi' } }), { to: '20Gi' })).toMatchObject({
       record: null,
     })
@@ -70,20 +79,24 @@ describe('planGrowth to a size', () => {
   })
 })
 
-describe('planGrowth by an amount', () => {
+describe('planGrowth with --by', () => {
   it.each([
     [{}, '5Gi', '15Gi'],
     [{ request: '20Gi', capacity: '10Gi' }, '5Gi', '25Gi'],
     [{ request: '10Gi', capacity: '50Gi' }, '5Gi', '55Gi'],
     [{ request: '10G', capacity: '10G' }, '5G', '15G'],
     [{ request: '1Gi', capacity: '1Gi' }, '512Mi', '1536Mi'],
-  ])('PLUS-13 adds to the larger of capacity and request: %j by %s', (given, size, to) => {
-    expect(planGrowth(aClaim(given), by(size))).toMatchObject({ do: 'grow', to, record: { run: 'now', by: size, to } })
+  ])('PLUS-13 adds to the larger of capacity and request: %j by %s', (options, size, to) => {
+    expect(planGrowth(aClaim(options), by(size))).toMatchObject({
+      do: 'grow',
+      to,
+      record: { run: 'now', by: size, to },
+    })
   })
 
   it('PLUS-13 resumes an interrupted run with the recorded size', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
-    const plan = (given: Given) => planGrowth(aClaim({ ...given, record }), by('5Gi', 'before'))
+    const plan = (options: ClaimOptions) => planGrowth(aClaim({ ...options, record }), by('5Gi', 'before'))
     expect(plan({ request: '15Gi' })).toMatchObject({ do: 'follow', to: '15Gi' })
     expect(plan({ request: '15Gi', capacity: '15Gi' })).toMatchObject({ do: 'nothing' })
     expect(plan({ request: '10Gi' }), 'lowered by the user').toMatchObject({ do: 'grow', to: '15Gi', record })
@@ -96,19 +109,19 @@ describe('planGrowth by an amount', () => {
     expect(planGrowth(grown, by('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
   })
 
-  it('PLUS-13 adds to a size in progress, not to an infeasible one', () => {
-    const wanted = { request: '60Gi', attempted: '60Gi' }
-    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
+  it('PLUS-13 adds to a size in progress and rejects an infeasible one', () => {
+    const sizes = { request: '60Gi', attempted: '60Gi' }
+    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
       do: 'refuse',
       because: 'it requests 60Gi, which the driver cannot provide; lower its request first',
     })
-    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
+    expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
       do: 'grow',
       to: '65Gi',
     })
   })
 
-  it('PLUS-13 rejects another size while a run is interrupted, and an unreadable record', () => {
+  it('PLUS-13 rejects another amount after an interrupted run, and an unreadable record', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
     expect(planGrowth(aClaim({ record }), by('6Gi', 'before'))).toMatchObject({
       because: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
@@ -118,19 +131,22 @@ describe('planGrowth by an amount', () => {
     }
   })
 
-  it('PLUS-13 never requests less than the current size, for any claim', () => {
+  it('PLUS-13 never requests less than the current size of any claim', () => {
     const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
     const target = fc.oneof(
       size.map((to) => ({ to })),
-      size.map((one) => by(one, 'before')),
+      size.map((amount) => by(amount, 'before')),
     )
     const record = fc.option(
       fc.record({ run: fc.constantFrom('before', 'other'), by: size, to: size }, { requiredKeys: ['run', 'by', 'to'] }),
       { nil: undefined },
     )
     fc.assert(
-      fc.property(size, size, record, target, (request, capacity, of, wanted) => {
-        const plan = planGrowth(aClaim({ request, capacity, ...(of ? { record: of } : {}) }), wanted)
+      fc.property(size, size, record, target, (request, capacity, claimRecord, growTarget) => {
+        const plan = planGrowth(
+          aClaim({ request, capacity, ...(claimRecord ? { record: claimRecord } : {}) }),
+          growTarget,
+        )
         if (plan.do === 'grow') expect(compareQuantities(plan.to, request)).toBeGreaterThan(0)
         if (plan.do === 'nothing') expect(compareQuantities(plan.to, capacity)).toBeLessThanOrEqual(0)
       }),
@@ -139,8 +155,8 @@ describe('planGrowth by an amount', () => {
 })
 
 describe('checkGrowth', () => {
-  const failed = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
-  it.each<[string, Given, object]>([
+  const errors = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
+  it.each<[string, ClaimOptions, object]>([
     ['waits for the controller', {}, { is: 'working', message: 'requested' }],
     [
       'waits for the driver',
@@ -149,29 +165,29 @@ describe('checkGrowth', () => {
     ],
     [
       'shows the error that the controller retries',
-      { state: 'ControllerResizeInProgress', conditions: failed },
+      { state: 'ControllerResizeInProgress', conditions: errors },
       { is: 'working', message: 'retrying: no room' },
     ],
     [
       'fails if the driver cannot provide the size',
-      { state: 'ControllerResizeInfeasible', attempted: '20Gi', conditions: failed },
+      { state: 'ControllerResizeInfeasible', attempted: '20Gi', conditions: errors },
       { is: 'failed', message: 'no room' },
     ],
     [
-      'ignores that an earlier size was infeasible',
-      { state: 'ControllerResizeInfeasible', attempted: '90Gi', conditions: failed },
+      'ignores the infeasible status of an earlier size',
+      { state: 'ControllerResizeInfeasible', attempted: '90Gi', conditions: errors },
       { is: 'working' },
     ],
     [
       'fails if the node cannot provide the size',
-      { state: 'NodeResizeInfeasible', attempted: '20Gi', conditions: failed },
+      { state: 'NodeResizeInfeasible', attempted: '20Gi', conditions: errors },
       { is: 'failed', message: 'no tools' },
     ],
-    ['waits for a node', { state: 'NodeResizePending' }, { is: 'waits for a node' }],
+    ['waits for a node', { state: 'NodeResizePending' }, { is: 'waitingForNode' }],
     [
       'waits for a node if an old resizer set only the condition',
       { conditions: { FileSystemResizePending: 'x' } },
-      { is: 'waits for a node' },
+      { is: 'waitingForNode' },
     ],
     [
       'waits while the node expands the file system',
@@ -179,15 +195,15 @@ describe('checkGrowth', () => {
       { is: 'working', message: 'the node is expanding the file system' },
     ],
     ['is done when the volume has the size', { capacity: '20Gi' }, { is: 'done', message: 'grown to 20Gi' }],
-    ['is done when the volume has more', { capacity: '21Gi' }, { is: 'done', message: 'grown to 21Gi' }],
+    ['is done when the volume is larger', { capacity: '21Gi' }, { is: 'done', message: 'grown to 21Gi' }],
     [
       'fails if the request was lowered',
       { request: '12Gi' },
-      { is: 'failed', message: 'its request was lowered to 12Gi meanwhile' },
+      { is: 'failed', message: 'its request was lowered to 12Gi' },
     ],
     ['fails if the claim is being deleted', { deleting: true }, { is: 'failed', message: 'it is being deleted' }],
-  ])('PLUS-13 %s', (_what, given, status) => {
-    expect(checkGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(status)
+  ])('PLUS-13 %s', (_title, options, status) => {
+    expect(checkGrowth(aClaim({ request: '20Gi', ...options }), '20Gi')).toMatchObject(status)
   })
 
   it('PLUS-13 fails if the claim was deleted', () => {

@@ -1,5 +1,5 @@
-// The plan and the status of one claim of `stowage grow`. Pure. Writing the size is grow-claim.ts; running many claims is
-// ../../bulk.
+// Computes the plan and the status of one claim of `stowage grow`. Pure. grow-claim.ts writes the size; ../../bulk runs many
+// claims.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { addQuantities, canonicalQuantity, compareQuantities } from '../../../api/quantity.ts'
 import type { ClaimStatus } from '../../bulk/index.ts'
@@ -9,13 +9,13 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 export type GrowTarget =
   | { readonly to: string }
-  /** `run` is the id of this run; `resumes` are the runs whose records apply: this one and the interrupted ones. */
+  /** `run` is the id of this run. `resumes` has the ids of this run and of the interrupted runs that it resumes. */
   | { readonly by: string; readonly run: string; readonly resumes: readonly string[] }
 
 export type GrowPlan =
-  /** `record` is written together with the size; null removes an obsolete one. */
+  /** Write the size and the record. A record of null removes an obsolete one. */
   | { readonly do: 'grow'; readonly from: string; readonly to: string; readonly record?: GrowRecord | null }
-  /** The size is already requested. */
+  /** The size is already requested: wait for it. */
   | { readonly do: 'follow'; readonly from: string; readonly to: string }
   | { readonly do: 'nothing'; readonly from: string; readonly to: string }
   | { readonly do: 'refuse'; readonly from: string; readonly because: string }
@@ -31,7 +31,7 @@ export function planGrowth(claim: Claim, target: GrowTarget): GrowPlan {
 
 function planGrowthTo(claim: Claim, to: string): GrowPlan {
   const record = recordOf(claim)
-  return towards(claim, to, record === undefined ? {} : { record: null })
+  return planTowards(claim, to, record === undefined ? {} : { record: null })
 }
 
 function planGrowthBy(claim: Claim, { by, run, resumes }: Extract<GrowTarget, { by: string }>): GrowPlan {
@@ -40,72 +40,74 @@ function planGrowthBy(claim: Claim, { by, run, resumes }: Extract<GrowTarget, { 
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
   const isInterrupted = record !== undefined && resumes.includes(record.run)
   if (!isInterrupted) {
-    // A size above an infeasible one is infeasible too, and quota would keep charging for it.
+    // A size above an infeasible one is also infeasible, and the quota would still be charged for it.
     if (isInfeasible(claim)) {
       return refuse(`it requests ${requestOf(claim)}, which the driver cannot provide; lower its request first`)
     }
-    const to = canonicalQuantity(addQuantities(larger(requestOf(claim), capacityOf(claim)), by))
-    return towards(claim, to, { record: { run, by, to } })
+    const to = canonicalQuantity(addQuantities(maxQuantity(requestOf(claim), capacityOf(claim)), by))
+    return planTowards(claim, to, { record: { run, by, to } })
   }
   if (compareQuantities(record.by, by) !== 0) {
     return refuse(
       `growing it by ${record.by}, to ${record.to}, was interrupted; run that command again first, or set the size with --to`,
     )
   }
-  return towards(claim, record.to, { record })
+  return planTowards(claim, record.to, { record })
 }
 
-function towards(claim: Claim, to: string, rest: { readonly record?: GrowRecord | null }): GrowPlan {
+function planTowards(claim: Claim, to: string, options: { readonly record?: GrowRecord | null }): GrowPlan {
   const from = sizeOf(claim)
   const request = requestOf(claim)
   if (hasGrown(claim, to)) return { do: 'nothing', from, to }
-  if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...rest }
+  if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...options }
   if (compareQuantities(request, to) === 0) return { do: 'follow', from, to }
   const because = `it already requests ${request}, which its volume does not have yet; grow never lowers a request: wait, or lower it first`
   return { do: 'refuse', from, because }
 }
 
-/** The status of a claim that grows to a size. `waits for a node`: the caller finds out whether a pod uses the claim. */
-export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus | { readonly is: 'waits for a node' } {
+/** Returns the status of a claim that grows to a size. For `waitingForNode`, the caller checks whether a pod uses the claim. */
+export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus | { readonly is: 'waitingForNode' } {
   if (!claim) return { is: 'failed', message: 'it was deleted' }
   if (hasGrown(claim, to)) return { is: 'done', message: `grown to ${capacityOf(claim)}` }
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const request = requestOf(claim)
-  if (compareQuantities(request, to) < 0)
-    return { is: 'failed', message: `its request was lowered to ${request} meanwhile` }
+  if (compareQuantities(request, to) < 0) return { is: 'failed', message: `its request was lowered to ${request}` }
   const attempted = claim.status?.allocatedResources?.storage
-  // Otherwise the status is that of an earlier size.
+  // If the attempted size is not the requested one, the status belongs to an earlier request.
   const isAttempted = attempted !== undefined && compareQuantities(attempted, request) === 0
-  const condition = (type: string) => claim.status?.conditions?.find((one) => one.type === type)?.message
-  const failed = (type: string, usual: string): ClaimStatus => ({ is: 'failed', message: condition(type) ?? usual })
+  const messageOf = (type: string) => claim.status?.conditions?.find((condition) => condition.type === type)?.message
+  const failedStatus = (type: string, defaultMessage: string): ClaimStatus => ({
+    is: 'failed',
+    message: messageOf(type) ?? defaultMessage,
+  })
   switch (claim.status?.allocatedResourceStatuses?.storage) {
     case 'ControllerResizeInfeasible':
-      if (isAttempted) return failed('ControllerResizeError', `the driver cannot expand it to ${attempted}`)
+      if (isAttempted) return failedStatus('ControllerResizeError', `the driver cannot expand it to ${attempted}`)
       break
     case 'NodeResizeInfeasible':
-      if (isAttempted) return failed('NodeResizeError', `the node cannot expand it to ${attempted}`)
+      if (isAttempted) return failedStatus('NodeResizeError', `the node cannot expand it to ${attempted}`)
       break
     case 'ControllerResizeInProgress':
-      return working(condition('ControllerResizeError'), 'the driver is expanding the volume')
+      return workingStatus(messageOf('ControllerResizeError'), 'the driver is expanding the volume')
     case 'NodeResizeInProgress':
-      return working(condition('NodeResizeError'), 'the node is expanding the file system')
+      return workingStatus(messageOf('NodeResizeError'), 'the node is expanding the file system')
     case 'NodeResizePending':
-      return { is: 'waits for a node' }
+      return { is: 'waitingForNode' }
   }
-  if (condition('FileSystemResizePending')) return { is: 'waits for a node' }
+  if (messageOf('FileSystemResizePending')) return { is: 'waitingForNode' }
   return { is: 'working', message: 'requested' }
 }
 
-const working = (failure: string | undefined, usual: string): ClaimStatus => ({
+const workingStatus = (failure: string | undefined, defaultMessage: string): ClaimStatus => ({
   is: 'working',
-  message: failure ? `retrying: ${failure}` : usual,
+  message: failure ? `retrying: ${failure}` : defaultMessage,
 })
 
-/** The volume has the size, and no expansion is in progress. */
+/** Returns whether the volume has the size and no expansion is in progress. */
 const hasGrown = (claim: Claim, to: string): boolean =>
   compareQuantities(capacityOf(claim), to) >= 0 && claim.status?.allocatedResourceStatuses?.storage === undefined
 
-/** The driver cannot provide the requested size, and the request has not changed since. */
+/** Returns whether the driver cannot provide the current request. */
 function isInfeasible(claim: Claim): boolean {
   const { allocatedResourceStatuses, allocatedResources } = claim.status ?? {}
   if (allocatedResourceStatuses?.storage !== 'ControllerResizeInfeasible') return false
@@ -114,7 +116,7 @@ function isInfeasible(claim: Claim): boolean {
 
 const requestOf = ({ spec }: Claim): string => spec?.resources?.requests?.storage ?? '0'
 const capacityOf = ({ status }: Claim): string => status?.capacity?.storage ?? '0'
-/** The current size; before the volume reports one, the requested size. */
+/** Returns the current size, or the requested size if the claim has no capacity yet. */
 const sizeOf = (claim: Claim): string => (capacityOf(claim) === '0' ? requestOf(claim) : capacityOf(claim))
 
-const larger = (a: string, b: string): string => (compareQuantities(a, b) >= 0 ? a : b)
+const maxQuantity = (a: string, b: string): string => (compareQuantities(a, b) >= 0 ? a : b)

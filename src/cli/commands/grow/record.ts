@@ -1,20 +1,20 @@
-// The record of `stowage grow --by`, an annotation on the claim: amount, target size and run. It is written together with the
-// size and closed when all claims have grown, so that an interrupted run can be resumed and no claim grows twice.
+// The record of `stowage grow --by`: an annotation on the claim with amount, target size and run. It is written together with
+// the size and closed when all claims have grown, so that an interrupted run can be resumed and no claim grows twice.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { isQuantity } from '../../../api/quantity.ts'
 
 export const GROW_RECORD = 'grow.stowage.dev/by'
 
 export interface GrowRecord {
-  /** The same for all claims of a run. */
+  /** The id of the run. */
   readonly run: string
   readonly by: string
   readonly to: string
-  /** All claims of the run have grown. */
+  /** Set when all claims of the run have grown. */
   readonly closed?: true
 }
 
-/** `unreadable`: the annotation has other content. */
+/** Returns `unreadable` if the content of the annotation is not a record. */
 export function recordOf({ metadata }: Readonly<PersistentVolumeClaim>): GrowRecord | 'unreadable' | undefined {
   const text = metadata.annotations?.[GROW_RECORD]
   if (text === undefined) return undefined
@@ -27,11 +27,11 @@ export function recordOf({ metadata }: Readonly<PersistentVolumeClaim>): GrowRec
   }
 }
 
-export const textOfRecord = ({ run, by, to, closed }: GrowRecord): string =>
+export const encodeRecord = ({ run, by, to, closed }: GrowRecord): string =>
   JSON.stringify({ run, by, to, ...(closed ? { closed } : {}) })
 
-/** The interrupted runs of these claims. */
-export const openRuns = (claims: readonly Readonly<PersistentVolumeClaim>[]): string[] => [
+/** Returns the ids of the interrupted runs of these claims. */
+export const openRunsOf = (claims: readonly Readonly<PersistentVolumeClaim>[]): string[] => [
   ...new Set(
     claims.map(recordOf).flatMap((record) => (record && record !== 'unreadable' && !record.closed ? [record.run] : [])),
   ),

@@ -1,19 +1,19 @@
-// The output of `stowage grow`: text, and JSON for scripts.
+// Formats the results of `stowage grow` as text or JSON.
 import { refOfKey } from '../../../client/index.ts'
-import { type ClaimResult, countOf, isComplete, jsonText, resultName, tableOf } from '../../bulk/index.ts'
-import type { GrowingClaim } from './grow-claim.ts'
+import { type ClaimResult, countResults, formatJson, formatTable, isComplete, resultName } from '../../bulk/index.ts'
+import type { GrowTask } from './grow-claim.ts'
 import type { GrowRequest } from './run.ts'
 
-export function reportOf(
-  works: readonly GrowingClaim[],
+export function formatReport(
+  tasks: readonly GrowTask[],
   results: readonly ClaimResult[],
   { isDryRun, output }: GrowRequest,
 ): string {
-  const rows = works.map((work, index) => rowOf(work, results[index]!, isDryRun))
-  return output === 'json' ? jsonText({ dryRun: isDryRun, claims: rows }) : textOf(rows, results, isDryRun)
+  const rows = tasks.map((task, index) => rowOf(task, results[index]!, isDryRun))
+  return output === 'json' ? formatJson({ dryRun: isDryRun, claims: rows }) : formatText(rows, results, isDryRun)
 }
 
-function rowOf({ plan }: GrowingClaim, claimResult: ClaimResult, isDryRun: boolean) {
+function rowOf({ plan }: GrowTask, claimResult: ClaimResult, isDryRun: boolean) {
   const { key, message } = claimResult
   const { namespace = '', name } = refOfKey(key)
   const to = 'to' in plan ? plan.to : null
@@ -21,9 +21,13 @@ function rowOf({ plan }: GrowingClaim, claimResult: ClaimResult, isDryRun: boole
   return { namespace, name, from: plan.from, to, result, message }
 }
 
-function textOf(rows: readonly ReturnType<typeof rowOf>[], results: readonly ClaimResult[], isDryRun: boolean): string {
+function formatText(
+  rows: readonly ReturnType<typeof rowOf>[],
+  results: readonly ClaimResult[],
+  isDryRun: boolean,
+): string {
   const hasReasons = isDryRun || !isComplete(results)
-  const table = tableOf([
+  const table = formatTable([
     ['CLAIM', 'FROM', 'TO', 'RESULT', ...(hasReasons ? ['WHY'] : [])],
     ...rows.map(({ name, from, to, result, message }) => [
       name,
@@ -33,13 +37,13 @@ function textOf(rows: readonly ReturnType<typeof rowOf>[], results: readonly Cla
       ...(hasReasons ? [result === message ? '' : message] : []),
     ]),
   ])
-  return `\n${table}${isDryRun ? '' : `\n${summaryOf(results)}\n`}`
+  return `\n${table}${isDryRun ? '' : `\n${formatSummary(results)}\n`}`
 }
 
-function summaryOf(results: readonly ClaimResult[]): string {
+function formatSummary(results: readonly ClaimResult[]): string {
   const count = results.length
   if (isComplete(results)) return `${count === 1 ? 'The claim has' : `All ${count} claims have`} the requested size.`
-  const done = countOf(results, 'done', 'nothing')
-  const failed = countOf(results, 'failed')
-  return `${done} of ${count} claims have the requested size, ${failed} failed. Run the same command again to continue.`
+  const completed = countResults(results, 'done', 'nothing')
+  const failed = countResults(results, 'failed')
+  return `${completed} of ${count} claims have the requested size, ${failed} failed. Run the same command again to continue.`
 }

@@ -1,4 +1,4 @@
-// Runs against the real API server without a socket; the test acts as the controller.
+// Tests of `stowage grow` with the API server in the same process. The tests act as the resize controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
@@ -15,9 +15,9 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
 let fixture: ServerFixture
 let client: Client
-/** The status that the controller writes for a requested size. Default: the volume has the size. */
-let controller: (name: string, wanted: string) => object | undefined
-let over: AbortController
+/** Returns the status that the controller writes for a requested size. By default the volume gets the size. */
+let controller: (name: string, requested: string) => object | undefined
+let stopController: AbortController
 let controllerRun: Promise<void>
 
 beforeEach(async () => {
@@ -29,32 +29,32 @@ beforeEach(async () => {
     allowVolumeExpansion: true,
   })
   controller = (_name, storage) => ({ capacity: { storage } })
-  over = new AbortController()
+  stopController = new AbortController()
   controllerRun = runController()
 })
 afterEach(async () => {
-  over.abort()
+  stopController.abort()
   await controllerRun
   await fixture.store.close()
 })
 
 async function runController(): Promise<void> {
-  const seen = new Map<string, string>()
-  for await (const event of client.watch(persistentVolumeClaimKind, { signal: over.signal })) {
+  const handled = new Map<string, string>()
+  for await (const event of client.watch(persistentVolumeClaimKind, { signal: stopController.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
     const { metadata, spec, status } = event.object
-    const wanted = spec?.resources?.requests?.storage ?? ''
-    if (status?.phase !== 'Bound' || wanted === status.capacity?.storage) continue
-    if (seen.get(metadata.name!) === wanted) continue
-    seen.set(metadata.name!, wanted)
-    const next = controller(metadata.name!, wanted)
-    if (next) await setStatus(metadata.name!, next)
+    const requested = spec?.resources?.requests?.storage ?? ''
+    if (status?.phase !== 'Bound' || requested === status.capacity?.storage) continue
+    if (handled.get(metadata.name!) === requested) continue
+    handled.set(metadata.name!, requested)
+    const newStatus = controller(metadata.name!, requested)
+    if (newStatus) await setStatus(metadata.name!, newStatus)
   }
 }
 
 const setStatus = async (name: string, status: object) => {
-  const answer = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
-  expect(answer.status, answer.text).toBe(200)
+  const response = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  expect(response.status, response.text).toBe(200)
 }
 
 const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'grows' } = {}) => {
@@ -63,8 +63,8 @@ const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, cla
     storageClassName: className,
     resources: { requests: { storage: size } },
   }
-  const answer = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
-  expect(answer.status, answer.text).toBe(201)
+  const response = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
+  expect(response.status, response.text).toBe(201)
   await setStatus(name, { phase: 'Bound', capacity: { storage: size } })
 }
 const claim = async (name: string) => (await fixture.get(`${CLAIMS}/${name}`)).json
@@ -81,18 +81,22 @@ interface Run {
 
 function grow(
   flags: Partial<GrowFlags> & { names?: string[] },
-  { signal = new AbortController().signal, through = client, write = (_text: string): unknown => '' } = {},
+  {
+    signal = new AbortController().signal,
+    through: throughClient = client,
+    write = (_text: string): unknown => '',
+  } = {},
 ): Promise<Run> {
   let out = ''
-  const { names = [], ...rest } = flags
+  const { names = [], ...otherFlags } = flags
   const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' }
-  const request = { ...readRequest(names, { ...defaults, ...rest }), namespace: 'default' }
+  const request = { ...readRequest(names, { ...defaults, ...otherFlags }), namespace: 'default' }
   const record = (text: string) => {
     out += text
     write(text)
   }
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal: undefined, write: record }
-  return growClaims(through, request, deps).then(
+  return growClaims(throughClient, request, deps).then(
     () => ({ code: 0, out }),
     (error) => {
       if (error instanceof ExitError) return { code: error.exitCode, out }
@@ -101,8 +105,8 @@ function grow(
   )
 }
 
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 2_000; turn++) {
+async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 2_000; i++) {
     if (await condition()) return
     await fixture.clock.nextTurn()
   }
@@ -132,7 +136,7 @@ describe('stowage grow', () => {
     expect(await requestOf('other')).toBe('10Gi')
   })
 
-  it('PLUS-13 --parallel limits how many claims expand at once', async () => {
+  it('PLUS-13 limits the number of claims in progress with --parallel', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     for (const name of names) await aClaim(name)
     controller = () => undefined
@@ -141,8 +145,8 @@ describe('stowage grow', () => {
       const sizes = await Promise.all(names.map(requestOf))
       return names.filter((_, index) => sizes[index] === '20Gi')
     }
-    await until(async () => (await growing()).length === 2)
-    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
+    await waitFor(async () => (await growing()).length === 2)
+    for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
     expect(await growing()).toEqual(['a', 'b'])
     controller = (_name, storage) => ({ capacity: { storage } })
     for (const name of ['a', 'b']) await setStatus(name, { capacity: { storage: '20Gi' } })
@@ -150,18 +154,18 @@ describe('stowage grow', () => {
     expect(await growing()).toEqual(names)
   })
 
-  it('PLUS-13 --interval separates two starts', async () => {
+  it('PLUS-13 waits between two starts with --interval', async () => {
     for (const name of ['a', 'b']) await aClaim(name)
     const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
-    await until(async () => (await requestOf('a')) === '20Gi')
-    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
+    await waitFor(async () => (await requestOf('a')) === '20Gi')
+    for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
     expect(await requestOf('b')).toBe('10Gi')
     await fixture.clock.advance(60_000)
     expect((await running).code).toBe(0)
     expect(await requestOf('b')).toBe('20Gi')
   })
 
-  it('PLUS-13 stops at the first failure with the reason, and continues when it is run again', async () => {
+  it('PLUS-13 stops at the first failure with its reason, and continues in the next run', async () => {
     for (const name of ['a', 'b', 'c']) await aClaim(name)
     const infeasible = (storage: string) => ({
       allocatedResources: { storage },
@@ -177,13 +181,13 @@ describe('stowage grow', () => {
     expect(await requestOf('c')).toBe('10Gi')
 
     await setStatus('b', { allocatedResourceStatuses: null, conditions: null, capacity: { storage: '20Gi' } })
-    const again = await grow({ selector: 'app=db', to: '20Gi' })
-    expect(again.code).toBe(0)
-    expect(again.out).toContain('a      20Gi  20Gi  unchanged')
+    const secondRun = await grow({ selector: 'app=db', to: '20Gi' })
+    expect(secondRun.code).toBe(0)
+    expect(secondRun.out).toContain('a      20Gi  20Gi  unchanged')
     expect(await requestOf('c')).toBe('20Gi')
   })
 
-  it('PLUS-13 --max-failures tolerates that many failures', async () => {
+  it('PLUS-13 continues after failures up to --max-failures', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await aClaim(name)
     controller = (name, storage) =>
       'ac'.includes(name)
@@ -195,7 +199,7 @@ describe('stowage grow', () => {
     expect(out).toContain('the node cannot expand it to 20Gi')
   })
 
-  it('PLUS-13 changes nothing if the server would reject one claim', async () => {
+  it('PLUS-13 changes no claim if the server would reject one of them', async () => {
     await aClaim('a')
     await aClaim('b', { className: 'fixed' })
     const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
@@ -207,7 +211,7 @@ describe('stowage grow', () => {
     expect(await requestOf('a')).toBe('20Gi')
   })
 
-  it('PLUS-13 --dry-run validates on the server and changes nothing', async () => {
+  it('PLUS-13 validates on the server and changes nothing with --dry-run', async () => {
     await aClaim('a')
     await aClaim('b', { size: '30Gi' })
     const before = fixture.store.revision
@@ -218,14 +222,14 @@ describe('stowage grow', () => {
     )
     const quota = { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '45Gi' } } }
     await fixture.post('/api/v1/namespaces/default/resourcequotas', quota)
-    const refused = await grow({ names: ['a'], to: '20Gi', dryRun: true })
-    expect(refused.code).toBe(1)
-    expect(refused.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
+    const rejected = await grow({ names: ['a'], to: '20Gi', dryRun: true })
+    expect(rejected.code).toBe(1)
+    expect(rejected.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
     expect(fixture.store.revision).toBeLessThan(before + 10)
     expect(await requestOf('a')).toBe('10Gi')
   })
 
-  it('PLUS-13 --output json prints one document', async () => {
+  it('PLUS-13 prints one JSON document with --output json', async () => {
     await aClaim('a')
     const { out } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
     expect(JSON.parse(out)).toEqual({
@@ -248,7 +252,7 @@ describe('stowage grow', () => {
       message: 'the driver is not there',
     })
     const running = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
-    await until(async () => (await requestOf('a')) === '20Gi')
+    await waitFor(async () => (await requestOf('a')) === '20Gi')
     const { code, out } = await fixture.advanceUntilSettled(running)
     expect(code).toBe(1)
     expect(out).toContain(
@@ -265,7 +269,7 @@ describe('stowage grow', () => {
     })
     const idle = await grow({ names: ['idle'], to: '20Gi' })
     expect(idle).toMatchObject({ code: 0 })
-    expect(idle.out).toContain('volume expanded to 20Gi; the file system follows when a pod next uses it')
+    expect(idle.out).toContain('volume expanded to 20Gi; the file system is expanded when a pod next uses it')
 
     await client.create(podKind, {
       metadata: { namespace: 'default', name: 'user' },
@@ -275,14 +279,14 @@ describe('stowage grow', () => {
         volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'busy' } }],
       },
     } as never)
-    let ended = false
+    let hasEnded = false
     const busy = grow({ names: ['busy'], to: '20Gi' })
     void busy.then(() => {
-      ended = true
+      hasEnded = true
     })
-    await until(async () => (await claim('busy')).status.allocatedResourceStatuses !== undefined)
-    for (let turn = 0; turn < 50; turn++) await fixture.clock.nextTurn()
-    expect(ended).toBe(false)
+    await waitFor(async () => (await claim('busy')).status.allocatedResourceStatuses !== undefined)
+    for (let i = 0; i < 50; i++) await fixture.clock.nextTurn()
+    expect(hasEnded).toBe(false)
     await setStatus('busy', { capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
     expect((await busy).out).toContain(
       'default/busy: waiting for node n1 to expand the file system\ndefault/busy: grown to 20Gi',
@@ -298,33 +302,35 @@ describe('stowage grow', () => {
     const { code, out } = await grow({ names: ['idle'], to: '20Gi' })
     expect(code).toBe(1)
     expect(out).toContain(
-      'FAILED: an earlier expansion to 15Gi waits for a pod to use the volume; 20Gi follows after that',
+      'FAILED: an earlier expansion to 15Gi waits for a pod to use the volume; the expansion to 20Gi follows',
     )
   })
 
-  it('PLUS-13 waits for an unreachable server and writes once', async () => {
+  it('PLUS-13 retries while the server is unreachable and writes once', async () => {
     await aClaim('a')
-    let refusals = 0
+    let failures = 0
     let patches = 0
     // The first response is lost after the write, then the server is unreachable.
-    const through: Client = {
+    const throughClient: Client = {
       ...client,
       get: async (kind, ref, options) => {
-        if (refusals === 1) {
-          refusals++
+        if (failures === 1) {
+          failures++
           throw unavailable('the server is down')
         }
         return client.get(kind, ref, options)
       },
       patch: async (kind, ref, patch, options) => {
-        const done = await client.patch(kind, ref, patch, options)
-        if (options?.dryRun) return done
+        const updated = await client.patch(kind, ref, patch, options)
+        if (options?.dryRun) return updated
         patches++
-        if (refusals++ === 0) throw unavailable('the connection broke')
-        return done
+        if (failures++ === 0) throw unavailable('the connection broke')
+        return updated
       },
     }
-    const { code, out } = await fixture.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { through }))
+    const { code, out } = await fixture.advanceUntilSettled(
+      grow({ names: ['a'], by: '5Gi' }, { through: throughClient }),
+    )
     expect(code).toBe(0)
     expect(await requestOf('a')).toBe('15Gi')
     expect(patches).toBe(2) // the size, and the closed record
@@ -334,7 +340,7 @@ describe('stowage grow', () => {
   it('PLUS-13 does not overwrite a concurrent change', async () => {
     await aClaim('a')
     let isFirst = true
-    const through: Client = {
+    const throughClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
         if (!options?.dryRun && isFirst) {
@@ -344,7 +350,7 @@ describe('stowage grow', () => {
         return client.patch(kind, ref, patch, options)
       },
     }
-    const { out } = await grow({ names: ['a'], to: '20Gi' }, { through })
+    const { out } = await grow({ names: ['a'], to: '20Gi' }, { through: throughClient })
     expect(await requestOf('a')).toBe('30Gi')
     expect(out).toMatch(/unchanged|already requests 30Gi/)
   })
@@ -353,29 +359,29 @@ describe('stowage grow', () => {
     await aClaim('a')
     controller = () => undefined
     const running = grow({ names: ['a'], to: '20Gi' })
-    await until(async () => (await requestOf('a')) === '20Gi')
+    await waitFor(async () => (await requestOf('a')) === '20Gi')
     await fixture.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLAIMS}/a`)
     expect((await running).out).toMatch(/FAILED: it (was|is being) deleted/)
   })
 
   it.each<[string, Partial<GrowFlags> & { names?: string[] }, RegExp]>([
-    ['no claim of that name', { names: ['ghost'], to: '1Gi' }, /There is no claim ghost in namespace default/],
+    ['a missing claim', { names: ['ghost'], to: '1Gi' }, /There is no claim ghost in namespace default/],
     [
-      'no claim with those labels',
+      'a selector without matches',
       { selector: 'app=ghost', to: '1Gi' },
       /No claim in namespace default has the labels/,
     ],
     ['names and labels', { names: ['a'], selector: 'a=b', to: '1Gi' }, /not both/],
-    ['neither names nor labels', { to: '1Gi' }, /Which claims/],
+    ['neither names nor labels', { to: '1Gi' }, /No claims are selected/],
     ['an invalid selector', { selector: '!!', to: '1Gi' }, /--selector "!!"/],
     ['an empty selector', { selector: ' ', to: '1Gi' }, /would select every claim/],
-  ])('PLUS-13 explains %s', async (_what, flags, words) => {
-    await expect(grow(flags)).rejects.toThrow(words)
+  ])('PLUS-13 rejects %s with a message', async (_case, flags, message) => {
+    await expect(grow(flags)).rejects.toThrow(message)
   })
 
   it.each<[Partial<GrowFlags>, RegExp]>([
-    [{}, /Give --to or --by/],
+    [{}, /Set either --to or --by/],
     [{ to: '1Gi', by: '1Gi' }, /not both/],
     [{ to: 'big' }, /--to "big": expected a size/],
     [{ to: '0' }, /expected a size above 0/],
@@ -383,8 +389,8 @@ describe('stowage grow', () => {
     [{ to: '1Gi', parallel: '0' }, /--parallel "0": expected a whole number from 1/],
     [{ to: '1Gi', maxFailures: '-1' }, /--max-failures/],
     [{ to: '1Gi', timeout: 'soon' }, /--timeout "soon": expected a duration/],
-  ])('PLUS-13 rejects the flags %j', async (flags, words) => {
-    expect(() => grow({ names: ['a'], ...flags })).toThrow(words)
+  ])('PLUS-13 rejects the flags %j', async (flags, message) => {
+    expect(() => grow({ names: ['a'], ...flags })).toThrow(message)
   })
 })
 
@@ -399,44 +405,44 @@ describe('stowage grow --by', () => {
 
   it('PLUS-13 grows every claim exactly once after an interruption at any write', async () => {
     const names = ['a', 'b', 'c']
-    for (let point = 1; ; point++) {
-      for (const name of names) await aClaim(`${name}-${point}`, { labels: { app: `db-${point}` } })
+    for (let crashPoint = 1; ; crashPoint++) {
+      for (const name of names) await aClaim(`${name}-${crashPoint}`, { labels: { app: `db-${crashPoint}` } })
       const stop = new AbortController()
       let writes = 0
-      // The command crashes right after this write.
-      const through: Client = {
+      // The command crashes after the write with the number crashPoint.
+      const throughClient: Client = {
         ...client,
         patch: async (kind, ref, patch, options) => {
           if (options?.dryRun) return client.patch(kind, ref, patch, options)
-          if (++writes > point) return new Promise(() => {})
-          const done = await client.patch(kind, ref, patch, options)
-          if (writes < point) return done
+          if (++writes > crashPoint) return new Promise(() => {})
+          const updated = await client.patch(kind, ref, patch, options)
+          if (writes < crashPoint) return updated
           stop.abort()
           return new Promise(() => {})
         },
       }
-      const selector = `app=db-${point}`
+      const selector = `app=db-${crashPoint}`
       let output = ''
       const crashed = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
-      const first = grow({ selector, by: '5Gi' }, { through, write: (text) => (output += text) })
-      if ((await Promise.race([first, crashed]))?.code === 0) {
+      const firstRun = grow({ selector, by: '5Gi' }, { through: throughClient, write: (text) => (output += text) })
+      if ((await Promise.race([firstRun, crashed]))?.code === 0) {
         expect(writes, 'three sizes, three records').toBe(6)
         break
       }
-      await until(async () => (await claim(`a-${point}`)).status.capacity.storage === '15Gi')
-      if (point > 3)
+      await waitFor(async () => (await claim(`a-${crashPoint}`)).status.capacity.storage === '15Gi')
+      if (crashPoint > 3)
         expect(output, 'printed before the records are closed').toContain('All 3 claims have the requested size')
-      if (point < 6) {
-        const again = await grow({ selector, by: '5Gi' })
-        expect(again.out, `after write ${point}`).toContain('Resuming an interrupted run.')
-        expect(again.code).toBe(0)
+      if (crashPoint < 6) {
+        const secondRun = await grow({ selector, by: '5Gi' })
+        expect(secondRun.out, `after write ${crashPoint}`).toContain('Resuming an interrupted run.')
+        expect(secondRun.code).toBe(0)
       }
       for (const name of names) {
-        expect(await requestOf(`${name}-${point}`), `after write ${point}`).toBe('15Gi')
-        expect(await recordOf(`${name}-${point}`)).toMatchObject({ closed: true })
+        expect(await requestOf(`${name}-${crashPoint}`), `after write ${crashPoint}`).toBe('15Gi')
+        expect(await recordOf(`${name}-${crashPoint}`)).toMatchObject({ closed: true })
       }
       expect((await grow({ selector, by: '5Gi' })).code, 'a new run grows again').toBe(0)
-      for (const name of names) expect(await requestOf(`${name}-${point}`)).toBe('20Gi')
+      for (const name of names) expect(await requestOf(`${name}-${crashPoint}`)).toBe('20Gi')
     }
   })
 
@@ -455,16 +461,16 @@ describe('stowage grow --by', () => {
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
   })
 
-  it('PLUS-13 rejects another amount while a run is interrupted; --to resolves it', async () => {
+  it('PLUS-13 rejects another amount after an interrupted run until --to sets the size', async () => {
     await aClaim('a')
     controller = () => undefined
     const stop = new AbortController()
-    const first = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
-    await until(async () => (await requestOf('a')) === '15Gi')
+    const firstRun = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
+    await waitFor(async () => (await requestOf('a')) === '15Gi')
     stop.abort()
-    expect((await first).code).toBe(130)
-    const other = await grow({ names: ['a'], by: '7Gi' })
-    expect(other.out).toContain(
+    expect((await firstRun).code).toBe(130)
+    const secondRun = await grow({ names: ['a'], by: '7Gi' })
+    expect(secondRun.out).toContain(
       'growing it by 5Gi, to 15Gi, was interrupted; run that command again first, or set the size with --to',
     )
     await setStatus('a', { capacity: { storage: '15Gi' } })
@@ -473,14 +479,14 @@ describe('stowage grow --by', () => {
     expect(await recordOf('a')).toBeNull()
   })
 
-  it('PLUS-13 --to resolves a run that was interrupted after the claim had grown', async () => {
+  it('PLUS-13 accepts another amount after --to confirms the size of an interrupted run', async () => {
     await aClaim('a')
     controller = () => undefined
     const stop = new AbortController()
-    const first = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
-    await until(async () => (await requestOf('a')) === '15Gi')
+    const firstRun = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
+    await waitFor(async () => (await requestOf('a')) === '15Gi')
     stop.abort()
-    await first
+    await firstRun
     await setStatus('a', { capacity: { storage: '15Gi' } })
     expect((await grow({ names: ['a'], to: '15Gi' })).code).toBe(0)
     expect((await grow({ names: ['a'], by: '7Gi', dryRun: true })).code).toBe(0)

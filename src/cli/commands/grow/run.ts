@@ -1,5 +1,5 @@
-// Runs `stowage grow`: plans every claim and validates it on the server, then expands the claims and prints the results. Nothing
-// is written if too many would be rejected.
+// Runs `stowage grow`: plans and validates every claim, then expands the claims and prints the results. Nothing is written if
+// the server would reject too many claims.
 import { ApiError, isForbidden } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { randomUuid } from '../../../base/identifiers.ts'
@@ -9,19 +9,19 @@ import {
   type BulkRequest,
   type ClaimResult,
   CONCURRENT_REQUESTS,
-  exitWith,
+  exitUnlessSuccessful,
+  findKnownResults,
   isComplete,
-  knownResults,
   mapConcurrently,
   runBulk,
   selectClaims,
   withClaims,
   withServer,
 } from '../../bulk/index.ts'
-import { alreadyHas, closeRecord, type GrowingClaim, growingClaim } from './grow-claim.ts'
+import { alreadyGrown, closeRecord, createGrowTask, type GrowTask } from './grow-claim.ts'
 import type { GrowTarget } from './plan.ts'
-import { openRuns } from './record.ts'
-import { reportOf } from './report.ts'
+import { openRunsOf } from './record.ts'
+import { formatReport } from './report.ts'
 
 export interface GrowRequest extends BulkRequest {
   readonly names: readonly string[]
@@ -38,55 +38,55 @@ type Request = GrowRequest & { readonly namespace: string }
 /** Throws ExitError unless all claims have grown. */
 export async function growClaims(client: Client, request: Request, deps: BulkDeps): Promise<void> {
   const claims = await selectClaims(client, request)
-  const interruptedRuns = openRuns(claims)
-  const target = targetOf(request, interruptedRuns, deps.random)
-  const works = claims.map((claim) => growingClaim(claim, target, client))
+  const interruptedRuns = openRunsOf(claims)
+  const target = createTarget(request, interruptedRuns, deps.random)
+  const tasks = claims.map((claim) => createGrowTask(claim, target, client))
   if (request.output === 'text' && 'by' in target && interruptedRuns.length > 0) {
     deps.write('Resuming an interrupted run.\n')
   }
-  const known = await knownResults(works, (work) => work.reject())
+  const knownResults = await findKnownResults(tasks, (task) => task.findRejection())
   const results = await runBulk(
     {
-      works,
-      known,
-      statusIfNotStarted: (work) => statusIfNotStarted(work, request),
+      tasks,
+      knownResults,
+      statusIfNotStarted: (task) => statusIfNotStarted(task, request),
       watchClaims: (run) => withClaims(client, request.namespace, deps, run),
       progressStyle: 'lines',
     },
     request,
     deps,
   )
-  deps.write(reportOf(works, results, request))
-  // After the output: if it was lost, the same command can run again without growing a claim twice.
+  deps.write(formatReport(tasks, results, request))
+  // Close the records after the output: if the output is lost, the command can run again without growing a claim twice.
   const hasRecords = 'by' in target || interruptedRuns.length > 0
   if (hasRecords && isComplete(results) && !request.isDryRun) await closeRecords(client, results, deps.clock)
-  exitWith(results, request, deps.signal)
+  exitUnlessSuccessful(results, request, deps.signal)
 }
 
-function targetOf({ size }: Request, interruptedRuns: readonly string[], random: Random): GrowTarget {
+function createTarget({ size }: Request, interruptedRuns: readonly string[], random: Random): GrowTarget {
   if ('to' in size) return size
   const run = interruptedRuns[0] ?? randomUuid(random)
   return { ...size, run, resumes: [...interruptedRuns, run] }
 }
 
-function statusIfNotStarted({ plan }: GrowingClaim, { isDryRun }: Request): Omit<ClaimResult, 'key'> {
-  if (plan.do === 'nothing') return alreadyHas(plan)
+function statusIfNotStarted({ plan }: GrowTask, { isDryRun }: Request): Omit<ClaimResult, 'key'> {
+  if (plan.do === 'nothing') return alreadyGrown(plan)
   if (!isDryRun) return { is: 'untouched', message: 'nothing was changed, because other claims cannot grow' }
-  const message = plan.do === 'follow' ? 'is growing already, and would be followed' : 'would grow'
+  const message = plan.do === 'follow' ? 'is already growing; the command would wait for it' : 'would grow'
   return { is: 'untouched', message }
 }
 
-const CLOSE_TRIES_MAX = 5
+const CLOSE_ATTEMPTS_MAX = 5
 const CLOSE_RETRY_MS = 1_000
 
 async function closeRecords(client: Client, results: readonly ClaimResult[], clock: Clock): Promise<void> {
   const close = async ({ key }: ClaimResult) => {
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
         return await closeRecord(client, refOfKey(key))
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        if (isForbidden(error) || tries >= CLOSE_TRIES_MAX) {
+        if (isForbidden(error) || attempt >= CLOSE_ATTEMPTS_MAX) {
           throw new Error(
             `${key} has grown, but its record cannot be closed (${error.message}): the next --by resumes this run and changes nothing.`,
           )

@@ -1,4 +1,4 @@
-// `stowage kubeconfig`: flags and help. The output is print.ts.
+// `stowage kubeconfig`: flags and help. print.ts creates the output.
 import { Option } from 'commander'
 import type { AddCommand } from '../../command.ts'
 import { dataDirOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
@@ -7,7 +7,9 @@ export const addKubeconfig: AddCommand = (program, deps) => {
   program
     .command('kubeconfig')
     .summary('print a kubeconfig for the server on this machine')
-    .description('Prints the kubeconfig of a built-in user: admin may do everything, viewer may read all but secrets.')
+    .description(
+      'Prints the kubeconfig of a built-in user: admin has full access, viewer can read everything except secrets.',
+    )
     .addOption(dataDirOption())
     .addOption(new Option('--user <name>', 'user of the kubeconfig').choices(['admin', 'viewer']).default('admin'))
     .addOption(pkiDirOption())

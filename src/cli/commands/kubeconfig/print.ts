@@ -1,4 +1,4 @@
-// Runs `stowage kubeconfig`: the kubeconfig of a built-in user, from the credentials of the server.
+// Runs `stowage kubeconfig`: creates the kubeconfig of a built-in user from the credentials of the server.
 import { dirname, join } from 'node:path'
 import { loadOrCreatePki } from '../../../apiserver/index.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -25,18 +25,18 @@ export async function printKubeconfig({
 }: PrintKubeconfigOptions): Promise<string> {
   if ((await readTextIfPresent(join(pkiDir, 'ca.crt'))) === undefined) {
     throw new UsageError(
-      `There are no credentials in ${pkiDir}: no server has been started there. Run "stowage up" first, or name its directory with --data-dir or --pki-dir.`,
+      `There are no credentials in ${pkiDir}: no server has been started there. Run "stowage up" first, or set --data-dir or --pki-dir.`,
     )
   }
   const pki = await loadOrCreatePki({ dir: pkiDir, clock })
-  // Credentials are usually in the data directory of their server.
+  // The parent of the credentials is usually the data directory of their server.
   const url =
-    server ?? (await lastServer(dirname(pkiDir))) ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
+    server ?? (await readLastServer(dirname(pkiDir))) ?? (await readLastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
   return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
 }
 
-/** The address in the admin kubeconfig that the server wrote at its last start. */
-async function lastServer(dataDir: string): Promise<string | undefined> {
+/** Returns the address in the admin kubeconfig that the server wrote at its last start. */
+async function readLastServer(dataDir: string): Promise<string | undefined> {
   const text = await readTextIfPresent(join(dataDir, 'admin.kubeconfig'))
   return /^\s*server: "?(https:\/\/[^"\s]+)"?\s*$/m.exec(text ?? '')?.[1]
 }

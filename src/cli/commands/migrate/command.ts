@@ -1,4 +1,4 @@
-// `stowage migrate`: flags and help. The command itself is run.ts.
+// `stowage migrate`: flags and help. run.ts runs the command.
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { bulkDeps } from '../../bulk/deps.ts'
@@ -10,24 +10,24 @@ import type { MigrateRequest } from './run.ts'
 export const addMigrate: AddCommand = (program, deps) => {
   program
     .command('migrate')
-    .summary('move claims to another VolumeAttributesClass at a set rate, and back')
+    .summary('move claims to another VolumeAttributesClass at a limited rate, or back')
     .description(
       'Moves all claims of one VolumeAttributesClass to another and waits until each volume has the new attributes. ' +
-        'Pauses after too many failures. Run the same command again, on any machine, to continue where it stopped; --undo ' +
-        'moves back exactly the claims that were moved.',
+        'Pauses after too many failures. Run the same command again on any machine to continue. --undo moves back exactly ' +
+        'the claims that were moved.',
     )
     .option('--from <class>', 'current class; "" for claims without one')
     .option('--to <class>', 'new class')
     .option('--undo', 'move the claims of an operation back')
     .option('--operation <id>', 'operation to undo, if there are several')
     .option('-n, --namespace <name>', 'namespace of the claims (default: the namespace of the kubeconfig)')
-    .option('-A, --all-namespaces', 'in all namespaces')
-    .option('-l, --selector <labels>', 'only claims with these labels, such as app=db')
+    .option('-A, --all-namespaces', 'move claims in all namespaces')
+    .option('-l, --selector <labels>', 'label selector of the claims, such as app=db')
     .option('--rate <count/time>', 'claims to start per second, minute or hour, such as 5/s or 100/m', '5/s')
-    .option('--parallel <number>', 'claims in progress at once', '50')
+    .option('--parallel <number>', 'maximum number of claims in progress', '50')
     .option('--max-failures <number>', 'pause after more failures than this', '3')
-    .option('--timeout <duration>', 'a claim that takes longer counts as failed', '10m')
-    .option('--dry-run', 'validate on the server and print the plan, without changes')
+    .option('--timeout <duration>', 'maximum time for one claim', '10m')
+    .option('--dry-run', 'validate on the server and print the plan without making changes')
     .addOption(kubeconfigOption())
     .addOption(outputOption())
     .addHelpText(
@@ -57,7 +57,7 @@ const PARALLEL_MAX = 1_000
 export function readRequest(flags: MigrateFlags): MigrateRequest {
   const { namespace, selector, rate } = flags
   if (namespace !== undefined && flags.allNamespaces) {
-    throw new UsageError('Give --namespace or --all-namespaces, not both.')
+    throw new UsageError('Set --namespace or --all-namespaces, not both.')
   }
   return {
     direction: readDirection(flags),
@@ -73,9 +73,11 @@ function readDirection({ from, to, undo, operation }: MigrateFlags): MigrateRequ
   if (from) checkClassName('--from', from)
   if (to) checkClassName('--to', to)
   if (undo) return { is: 'undo', id: operation, from, to }
-  if (operation !== undefined) throw new UsageError('--operation needs --undo; give both, or neither.')
-  if (from === undefined || to === undefined) throw new UsageError('From which class to which? Give --from and --to.')
-  if (to === '') throw new UsageError('--to is empty: a volume that has a class cannot return to none; name a class.')
+  if (operation !== undefined) throw new UsageError('--operation requires --undo.')
+  if (from === undefined || to === undefined)
+    throw new UsageError('Set --from and --to to the current and the new class.')
+  if (to === '')
+    throw new UsageError('--to is empty: a claim that has a class cannot be changed to have none; specify a class.')
   if (from === to) throw new UsageError(`--from and --to are both ${to}: nothing would change.`)
   return { is: 'forward', from, to }
 }

@@ -1,48 +1,51 @@
-// Moves one claim to another class: writes the class together with the record, and reports the status. The plan and the
-// meaning of a status are plan.ts.
+// Moves one claim to another class: writes the class together with the record, and checks the status. plan.ts computes the
+// plan and interprets the status.
 import { type Client, keyOfObject, type ObjectRef, type WriteOptions } from '../../../client/index.ts'
 import {
   type Claim,
-  type ClaimWork,
+  type ClaimTask,
   changeRecord,
   type FinalStatus,
+  findRejection,
   latestWarning,
   patchClaim,
   refOf,
-  rejectionOf,
   type StartResult,
   startClaim,
 } from '../../bulk/index.ts'
-import { checkMove, classOf, finalClassOf, type MovePlan, type Operation, planMove, shown } from './plan.ts'
-import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
+import { checkMove, classLabel, classOf, finalClassOf, type MovePlan, type Operation, planMove } from './plan.ts'
+import { encodeRecord, MIGRATE_RECORD, type MigrateRecord, recordOf } from './record.ts'
 import type { TargetClass } from './target-class.ts'
 
 const FIELD_MANAGER = 'stowage-migrate'
 
-export interface MovingClaim extends ClaimWork {
-  /** The status if it is known before the start: moved already, changed by another client, or not movable. */
-  known(target: TargetClass | undefined, options: { readonly isDryRun: boolean }): Promise<FinalStatus | undefined>
+export interface MoveTask extends ClaimTask {
+  /** Returns the status if it is known before the start: already moved, changed by another client, or not movable. */
+  findKnownStatus(
+    target: TargetClass | undefined,
+    options: { readonly isDryRun: boolean },
+  ): Promise<FinalStatus | undefined>
 }
 
-export function movingClaim(claim: Claim, operation: Operation, client: Client): MovingClaim {
+export function createMoveTask(claim: Claim, operation: Operation, client: Client): MoveTask {
   const finalClass = finalClassOf(operation)
   return {
     key: keyOfObject(claim),
-    async known(target, { isDryRun }) {
+    async findKnownStatus(target, { isDryRun }) {
       const plan = planMove(claim, operation)
       if (plan.do === 'follow') return alreadyMoved(claim, finalClass)
       if (plan.do !== 'move') return statusWithoutMove(plan)
       const message = target?.mismatch(claim)
       if (message) return { is: 'failed', message }
-      return isDryRun ? rejectionOf(() => writeClass(client, claim, plan, { dryRun: true })) : undefined
+      return isDryRun ? findRejection(() => writeClass(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
-      startClaim(client, claim, signal, (now) => {
-        const plan = planMove(now, operation)
+      startClaim(client, claim, signal, (current) => {
+        const plan = planMove(current, operation)
         if (plan.do === 'follow') return 'follow'
-        return plan.do === 'move' ? () => writeClass(client, now, plan, { signal }) : statusWithoutMove(plan)
+        return plan.do === 'move' ? () => writeClass(client, current, plan, { signal }) : statusWithoutMove(plan)
       }),
-    check: (now) => checkMove(now, finalClass),
+    check: (current) => checkMove(current, finalClass),
     explain: () => latestWarning(client, refOf(claim)),
   }
 }
@@ -52,7 +55,7 @@ const statusWithoutMove = (plan: Extract<MovePlan, { because: string }>): FinalS
   message: plan.because,
 })
 
-/** Moved by an earlier run. */
+/** Returns the status of a claim that an earlier run moved, or undefined if it is still in progress. */
 function alreadyMoved(claim: Claim, finalClass: string): FinalStatus | undefined {
   const status = checkMove(claim, finalClass)
   return status.is === 'done' ? { is: 'nothing', message: `${status.message} already` } : undefined
@@ -65,23 +68,23 @@ async function writeClass(
   options: WriteOptions,
 ): Promise<StartResult> {
   const patch = {
-    annotations: { [MIGRATE_RECORD]: textOfRecord(record) },
+    annotations: { [MIGRATE_RECORD]: encodeRecord(record) },
     spec: { volumeAttributesClassName: to || null },
   }
-  const written = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
-  if (classOf(written) === to) return { version: written.metadata.resourceVersion }
+  const updated = await patchClaim(client, claim, patch, { fieldManager: FIELD_MANAGER, ...options })
+  if (classOf(updated) === to) return { version: updated.metadata.resourceVersion }
   // A server with the gate disabled accepts the write and drops the class.
   return {
     is: 'failed',
-    message: `the server dropped the class ${shown(to)}: is its feature gate VolumeAttributesClass disabled?`,
+    message: `the server dropped the class ${classLabel(to)}; its feature gate VolumeAttributesClass may be disabled`,
   }
 }
 
-/** All claims have moved: a later run starts a new operation. */
+/** Marks the record as closed when all claims have moved, so that the next run is a new operation. */
 export const closeRecord = (client: Client, ref: ObjectRef, { id }: Operation): Promise<void> =>
-  changeRecordOf(client, ref, id, (record) => (record.closed ? undefined : textOfRecord({ ...record, closed: true })))
+  changeRecordOf(client, ref, id, (record) => (record.closed ? undefined : encodeRecord({ ...record, closed: true })))
 
-/** The claim is back in its old class. */
+/** Removes the record when the claim is back in its old class. */
 export const removeRecord = (client: Client, ref: ObjectRef, { id }: Operation): Promise<void> =>
   changeRecordOf(client, ref, id, () => null)
 
@@ -91,9 +94,9 @@ function changeRecordOf(
   id: string,
   change: (record: MigrateRecord) => string | null | undefined,
 ): Promise<void> {
-  const changeOwn = (claim: Claim) => {
+  const changeIfSame = (claim: Claim) => {
     const record = recordOf(claim)
     return record?.id === id ? change(record) : undefined
   }
-  return changeRecord(client, ref, MIGRATE_RECORD, changeOwn, { fieldManager: FIELD_MANAGER })
+  return changeRecord(client, ref, MIGRATE_RECORD, changeIfSame, { fieldManager: FIELD_MANAGER })
 }

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Claim } from '../../bulk/index.ts'
 import { checkMove, type Operation, planMove } from './plan.ts'
-import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
+import { encodeRecord, MIGRATE_RECORD, type MigrateRecord, recordOf } from './record.ts'
 import { selectBackward, selectForward } from './select.ts'
 
-interface Parts {
+interface ClaimOptions {
   name?: string
   className?: string
   record?: MigrateRecord | string
@@ -13,7 +13,14 @@ interface Parts {
   status?: object
   metadata?: object
 }
-const aClaim = ({ name = 'c', className, record, phase = 'Bound', status = {}, metadata = {} }: Parts = {}): Claim => ({
+const aClaim = ({
+  name = 'c',
+  className,
+  record,
+  phase = 'Bound',
+  status = {},
+  metadata = {},
+}: ClaimOptions = {}): Claim => ({
   metadata: {
     namespace: 'shop',
     name,
@@ -21,7 +28,7 @@ const aClaim = ({ name = 'c', className, record, phase = 'Bound', status = {}, m
     resourceVersion: '1',
     ...(record === undefined
       ? {}
-      : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : textOfRecord(record) } }),
+      : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : encodeRecord(record) } }),
     ...metadata,
   },
   spec: { ...(className === undefined ? {} : { volumeAttributesClassName: className }) },
@@ -36,7 +43,7 @@ describe('planMove', () => {
     expect(planMove(aClaim({ className: 'silver' }), FORWARD)).toEqual({ do: 'move', to: 'gold', record: RECORD })
   })
 
-  it('PLUS-4 follows a claim the operation moved, and leaves one that another client changed', () => {
+  it('PLUS-4 follows a claim that the operation moved and leaves a claim that another client changed', () => {
     expect(planMove(aClaim({ className: 'gold', record: RECORD }), FORWARD)).toEqual({ do: 'follow', to: 'gold' })
     expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
@@ -45,7 +52,7 @@ describe('planMove', () => {
     })
   })
 
-  it('PLUS-4 undo moves back exactly the claims of the operation', () => {
+  it('PLUS-4 moves back exactly the claims of the operation on undo', () => {
     expect(planMove(aClaim({ className: 'gold', record: RECORD }), UNDO)).toEqual({
       do: 'move',
       to: 'silver',
@@ -63,7 +70,7 @@ describe('planMove', () => {
     expect(planMove(aClaim({ className: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
   })
 
-  it('PLUS-4 rejects a claim without a volume or being deleted', () => {
+  it('PLUS-4 rejects a claim that is not bound or is being deleted', () => {
     expect(planMove(aClaim({ className: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
       do: 'refuse',
       because: expect.stringContaining('it is Pending'),
@@ -114,7 +121,7 @@ describe('checkMove', () => {
       'iops too high; its volume is unchanged',
     ],
     [
-      'continues the sentence of the driver',
+      'removes the full stop from the message of the driver',
       { ...modify('Infeasible'), conditions: [{ type: 'ModifyVolumeError', message: 'No such tier.' }] },
       'failed',
       'No such tier; its volume is unchanged',
@@ -136,7 +143,7 @@ describe('checkMove', () => {
     expect(statusOf(status)).toEqual({ is, message })
   })
 
-  it('PLUS-4 is done without a class as soon as nothing is in progress', () => {
+  it('PLUS-4 is done without a class when no modification is in progress', () => {
     expect(statusOf(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
     expect(statusOf(modify('Infeasible'), '', '')).toEqual({ is: 'done', message: 'no class is in effect' })
   })
@@ -150,31 +157,31 @@ describe('checkMove', () => {
   })
 })
 
-describe('selection of claims', () => {
-  const names = (choice: { claims: readonly Claim[] } | undefined) =>
-    choice?.claims.map(({ metadata }) => metadata.name)
+describe('selectForward and selectBackward', () => {
+  const names = (selection: { claims: readonly Claim[] } | undefined) =>
+    selection?.claims.map(({ metadata }) => metadata.name)
 
-  it('PLUS-4 selects all claims of the class in natural order', () => {
+  it('PLUS-4 select all claims of the class in natural order', () => {
     const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, className: 'silver' }))
-    const choice = selectForward([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
-    expect([names(choice), choice.operation.id, choice.isResumed]).toEqual([['db-2', 'db-10'], 'm-9', false])
+    const selection = selectForward([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
+    expect([names(selection), selection.operation.id, selection.isResumed]).toEqual([['db-2', 'db-10'], 'm-9', false])
   })
 
-  it('PLUS-4 resumes an interrupted operation under its id, not a completed one', () => {
-    const rest = aClaim({ name: 'b', className: 'silver' })
-    const started = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), rest]
+  it('PLUS-4 resume an interrupted operation with its id, but not a completed one', () => {
+    const remaining = aClaim({ name: 'b', className: 'silver' })
+    const started = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), remaining]
     const open = selectForward(started(RECORD), { ...RECORD, newId: 'm-9' })
     expect([names(open), open.operation.id, open.isResumed]).toEqual([['a', 'b'], 'm-1', true])
     const closed = selectForward(started({ ...RECORD, closed: true }), { ...RECORD, newId: 'm-9' })
     expect([names(closed), closed.operation.id, closed.isResumed]).toEqual([['b'], 'm-9', false])
   })
 
-  it('PLUS-4 treats no class and an empty class the same', () => {
+  it('PLUS-4 treat an absent class and an empty class the same', () => {
     const claims = [aClaim({ name: 'a' }), aClaim({ name: 'b', className: '' }), aClaim({ name: 'c', className: 'x' })]
     expect(names(selectForward(claims, { from: '', to: 'gold', newId: 'm-9' }))).toEqual(['a', 'b'])
   })
 
-  it('PLUS-4 selects claims with the record for undo, and lists all operations if several match', () => {
+  it('PLUS-4 select claims with the record for undo, and list the operations if several match', () => {
     const claims = [
       aClaim({ name: 'a', className: 'gold', record: { ...RECORD, closed: true } }),
       aClaim({ name: 'b', className: 'gold' }),
@@ -189,16 +196,16 @@ describe('selection of claims', () => {
   })
 })
 
-describe('record on a claim', () => {
-  it('PLUS-4 round-trips; other content is ignored', () => {
+describe('recordOf', () => {
+  it('PLUS-4 decodes every encoded record and ignores other content', () => {
     const text = fc.string()
     const record = fc
       .record({ id: text, from: text, to: text })
-      .chain((one) => fc.constantFrom<MigrateRecord>(one, { ...one, undo: true }, { ...one, closed: true }))
-    fc.assert(fc.property(record, (one) => void expect(recordOf(aClaim({ record: one }))).toEqual(one)))
-    fc.assert(fc.property(fc.oneof(text, fc.json()), (other) => void recordOf(aClaim({ record: other }))))
-    for (const other of ['', 'x', 'null', '[]', '{"id":1,"from":"a","to":"b"}']) {
-      expect(recordOf(aClaim({ record: other }))).toBeUndefined()
+      .chain((value) => fc.constantFrom<MigrateRecord>(value, { ...value, undo: true }, { ...value, closed: true }))
+    fc.assert(fc.property(record, (value) => void expect(recordOf(aClaim({ record: value }))).toEqual(value)))
+    fc.assert(fc.property(fc.oneof(text, fc.json()), (content) => void recordOf(aClaim({ record: content }))))
+    for (const content of ['', 'x', 'null', '[]', '{"id":1,"from":"a","to":"b"}']) {
+      expect(recordOf(aClaim({ record: content }))).toBeUndefined()
     }
   })
 
@@ -210,28 +217,28 @@ describe('record on a claim', () => {
         fc.array(fc.nat(6), { maxLength: 5 }),
         (start, interruptions) => {
           let claims = start.map((className, index) => aClaim({ name: `c-${index}`, className }))
-          /** Moves the first `upTo` claims of the set; then the run is interrupted. */
-          const run = (operation: Operation, set: readonly Claim[], upTo: number) => {
-            for (const claim of set.slice(0, upTo)) {
+          /** Moves the first `count` claims and is then interrupted. */
+          const run = (operation: Operation, set: readonly Claim[], count: number) => {
+            for (const claim of set.slice(0, count)) {
               const plan = planMove(claim, operation)
               if (plan.do !== 'move') continue
               const { name } = claim.metadata
               const moved = aClaim({ name, className: plan.to, record: plan.record })
-              claims = claims.map((one) => (one.metadata.name === name ? moved : one))
+              claims = claims.map((existing) => (existing.metadata.name === name ? moved : existing))
             }
           }
-          for (const [turn, upTo] of [...interruptions, 6].entries()) {
-            const choice = selectForward(claims, { from: 'silver', to: 'gold', newId: `m-${turn}` })
-            run(choice.operation, choice.claims, upTo)
+          for (const [round, count] of [...interruptions, 6].entries()) {
+            const selection = selectForward(claims, { from: 'silver', to: 'gold', newId: `m-${round}` })
+            run(selection.operation, selection.claims, count)
           }
           const ids = new Set(claims.flatMap((claim) => recordOf(claim)?.id ?? []))
           expect(ids.size).toBe(start.includes('silver') ? 1 : 0)
           expect(claims.map(({ spec }) => spec?.volumeAttributesClassName)).toEqual(
             start.map((className) => (className === 'silver' ? 'gold' : className)),
           )
-          for (const upTo of [...interruptions, 6]) {
-            const choice = selectBackward(claims, {})
-            if (choice) run(choice.operation, choice.claims, upTo)
+          for (const count of [...interruptions, 6]) {
+            const selection = selectBackward(claims, {})
+            if (selection) run(selection.operation, selection.claims, count)
           }
           expect(claims.map(({ spec }) => spec?.volumeAttributesClassName)).toEqual(start)
         },

@@ -1,4 +1,4 @@
-// The plan and the status of one claim of `stowage migrate`. Pure. Selection is select.ts, writing is migrate-claim.ts.
+// Computes the plan and the status of one claim of `stowage migrate`. Pure. select.ts selects claims, migrate-claim.ts writes.
 //   forward   class FROM: write TO      class TO, by this operation: follow      another class: leave
 //   undo      class TO: write FROM      class FROM: follow                       another class: leave
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -7,24 +7,24 @@ import { type MigrateRecord, recordOf } from './record.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-/** All claims an operation moved carry its id. */
+/** An operation on many claims. The records on its claims have its id. */
 export interface Operation {
   readonly id: string
-  /** '' means no class. */
+  /** Empty if the claims have no class. */
   readonly from: string
   readonly to: string
   readonly isUndo: boolean
 }
 
-/** The class that its claims have in the end. */
+/** Returns the class that the claims have when the operation is complete. */
 export const finalClassOf = ({ from, to, isUndo }: Operation): string => (isUndo ? from : to)
 
 export type MovePlan =
   /** Write this class and record. */
   | { readonly do: 'move'; readonly to: string; readonly record: MigrateRecord }
-  /** The class is written already. */
+  /** The class is already written: wait for it. */
   | { readonly do: 'follow'; readonly to: string }
-  /** Another client changed the class; it stays. */
+  /** Another client changed the class: do not change it. */
   | { readonly do: 'leave'; readonly because: string }
   | { readonly do: 'refuse'; readonly because: string }
 
@@ -43,25 +43,28 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
     return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
   if (className === end && hasRecord) return { do: 'follow', to: end }
-  return { do: 'leave', because: `its class is now ${shown(className)}; left unchanged` }
+  return { do: 'leave', because: `its class is now ${classLabel(className)}; left unchanged` }
 }
 
-/** The status of a claim that moves to a class. */
+/** Returns the status of a claim that moves to a class. */
 export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (!claim) return { is: 'failed', message: 'it was deleted' }
   if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
   const className = classOf(claim)
   if (className !== to) {
-    return { is: 'failed', message: `another client changed its class to ${shown(className)}; left unchanged` }
+    return { is: 'failed', message: `another client changed its class to ${classLabel(className)}; left unchanged` }
   }
   const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
   const error = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
   const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
-  // Some controllers leave the last attempt in the status when no class is requested any more.
+  // Some controllers leave the last attempt in the status after the request for a class was removed.
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
-  if (current === to && isIdle) return { is: 'done', message: `${shown(to)} is in effect` }
+  if (current === to && isIdle) return { is: 'done', message: `${classLabel(to)} is in effect` }
   if (target === to && status === 'Infeasible') {
-    return { is: 'failed', message: `${withoutStop(error ?? 'the driver rejects the class')}; its volume is unchanged` }
+    return {
+      is: 'failed',
+      message: `${trimFullStop(error ?? 'the driver rejects the class')}; its volume is unchanged`,
+    }
   }
   if (target !== to || status === undefined) return { is: 'working', message: 'requested' }
   if (status === 'Pending') return { is: 'working', message: error ?? 'the modification is pending' }
@@ -70,7 +73,7 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
 
 export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
 
-export const shown = (className: string): string => className || 'no class'
+export const classLabel = (className: string): string => className || 'no class'
 
-/** So that the sentence can continue. */
-const withoutStop = (text: string): string => text.replace(/\.$/, '')
+/** Removes the full stop, so that the sentence can be continued. */
+const trimFullStop = (text: string): string => text.replace(/\.$/, '')

@@ -1,4 +1,4 @@
-// Runs against the real API server without a socket; the test acts as the controller.
+// Tests of `stowage migrate` with the API server in the same process. The tests act as the controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { unavailable } from '../../../api/status-error.ts'
@@ -17,59 +17,59 @@ const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
 let fixture: ServerFixture
 let client: Client
-/** The status that the controller writes for a requested class. Default: the class is in effect. */
-let controller: (name: string, wanted: string) => object | undefined
-let over: AbortController
+/** Returns the status that the controller writes for a requested class. By default the class takes effect. */
+let controller: (name: string, className: string) => object | undefined
+let stopController: AbortController
 let controllerRun: Promise<void>
 
-const settled = (wanted: string) => ({
-  currentVolumeAttributesClassName: wanted || null,
+const modified = (className: string) => ({
+  currentVolumeAttributesClassName: className || null,
   modifyVolumeStatus: null,
   conditions: null,
 })
-const infeasible = (wanted: string, message: string) => ({
-  modifyVolumeStatus: { status: 'Infeasible', targetVolumeAttributesClassName: wanted },
+const infeasible = (className: string, message: string) => ({
+  modifyVolumeStatus: { status: 'Infeasible', targetVolumeAttributesClassName: className },
   conditions: [{ type: 'ModifyVolumeError', status: 'True', message }],
 })
 
 beforeEach(async () => {
   fixture = await createServerFixture()
-  await start()
+  await setUp()
   for (const name of ['silver', 'gold', 'bronze']) {
     await fixture.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { tier: name } })
   }
 })
-afterEach(end)
+afterEach(tearDown)
 
-async function start() {
+async function setUp() {
   client = inProcessClient(fixture.server.objects, SYSTEM_USER)
-  controller = (_name, wanted) => settled(wanted)
-  over = new AbortController()
+  controller = (_name, className) => modified(className)
+  stopController = new AbortController()
   controllerRun = runController()
 }
-async function end() {
-  over.abort()
+async function tearDown() {
+  stopController.abort()
   await controllerRun
   await fixture.store.close()
 }
 
 async function runController(): Promise<void> {
-  const seen = new Map<string, string>()
-  for await (const event of client.watch(persistentVolumeClaimKind, { signal: over.signal })) {
+  const handled = new Map<string, string>()
+  for await (const event of client.watch(persistentVolumeClaimKind, { signal: stopController.signal })) {
     if (event.type === 'bookmark' || event.type === 'deleted') continue
     const { metadata, spec, status } = event.object
-    const wanted = spec?.volumeAttributesClassName ?? ''
-    const isSettled = wanted === (status?.currentVolumeAttributesClassName ?? '') && !status?.modifyVolumeStatus
-    if (status?.phase !== 'Bound' || isSettled || seen.get(metadata.name!) === wanted) continue
-    seen.set(metadata.name!, wanted)
-    const next = controller(metadata.name!, wanted)
-    if (next) await setStatus(metadata.name!, next)
+    const className = spec?.volumeAttributesClassName ?? ''
+    const isSettled = className === (status?.currentVolumeAttributesClassName ?? '') && !status?.modifyVolumeStatus
+    if (status?.phase !== 'Bound' || isSettled || handled.get(metadata.name!) === className) continue
+    handled.set(metadata.name!, className)
+    const newStatus = controller(metadata.name!, className)
+    if (newStatus) await setStatus(metadata.name!, newStatus)
   }
 }
 
 const setStatus = async (name: string, status: object) => {
-  const answer = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
-  expect(answer.status, answer.text).toBe(200)
+  const response = await fixture.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  expect(response.status, response.text).toBe(200)
 }
 
 async function aClaim(name: string, { className = 'silver', labels = { app: 'db' }, driver = 'd.example.com' } = {}) {
@@ -87,8 +87,8 @@ async function aClaim(name: string, { className = 'silver', labels = { app: 'db'
     volumeName: `pv-${name}`,
     ...(className ? { volumeAttributesClassName: className } : {}),
   }
-  const answer = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
-  expect(answer.status, answer.text).toBe(201)
+  const response = await fixture.post(CLAIMS, { metadata: { name, labels }, spec })
+  expect(response.status, response.text).toBe(201)
   await setStatus(name, { phase: 'Bound', ...(className ? { currentVolumeAttributesClassName: className } : {}) })
 }
 const someClaims = async (count: number) => {
@@ -107,13 +107,13 @@ interface Run {
 }
 
 const DEFAULTS = { rate: '1000/s', parallel: '50', maxFailures: '3', timeout: '10m', output: 'text' }
-let chance = 0
+let randomCalls = 0
 
 async function migrate(
   flags: Partial<MigrateFlags>,
   {
     signal = new AbortController().signal,
-    through = client,
+    through: throughClient = client,
     terminal = undefined as undefined | { columns(): number },
   } = {},
 ): Promise<Run> {
@@ -121,11 +121,11 @@ async function migrate(
   const write = (text: string) => {
     out += text
   }
-  const random = () => ((++chance * 7_919) % 1_000) / 1_000
+  const random = () => ((++randomCalls * 7_919) % 1_000) / 1_000
   const request = readRequest({ ...DEFAULTS, ...flags })
   const deps = { clock: fixture.clock, random, signal, env: {}, terminal, write }
-  let isOver = false
-  const running = migrateClaims(through, request, request.inAllNamespaces ? undefined : 'default', deps)
+  let hasEnded = false
+  const running = migrateClaims(throughClient, request, request.inAllNamespaces ? undefined : 'default', deps)
     .then(
       () => 0,
       (error) => {
@@ -134,11 +134,11 @@ async function migrate(
       },
     )
     .finally(() => {
-      isOver = true
+      hasEnded = true
     })
   running.catch(() => {})
-  while (!isOver) {
-    for (let turn = 0; turn < 5; turn++) await fixture.clock.nextTurn()
+  while (!hasEnded) {
+    for (let i = 0; i < 5; i++) await fixture.clock.nextTurn()
     await fixture.clock.advance(1)
   }
   return { code: await running, out }
@@ -157,24 +157,24 @@ describe('stowage migrate', () => {
     expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo undo: stowage migrate --undo --operation m-/)
   })
 
-  it('PLUS-4 offers --undo only if a claim was moved', async () => {
+  it('PLUS-4 suggests --undo only if a claim was moved', async () => {
     await someClaims(2)
     for (const name of ['db-0', 'db-1']) await setStatus(name, { phase: 'Lost' })
-    const none = await migrate({ ...FORWARD, maxFailures: '5' })
-    expect(none.code).toBe(1)
-    expect(none.out).toContain(
+    const unmoved = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(unmoved.code).toBe(1)
+    expect(unmoved.out).toContain(
       '0 of 2 claims moved from silver to gold, 2 failed. Run the same command again to continue.\n',
     )
-    expect(none.out).not.toContain('--undo')
+    expect(unmoved.out).not.toContain('--undo')
 
     await setStatus('db-0', { phase: 'Bound' })
-    controller = (_, wanted) => infeasible(wanted, 'iops too high')
-    const refused = await migrate({ ...FORWARD, maxFailures: '5' })
-    expect(refused.out).toContain('0 of 2 claims moved')
-    expect(refused.out).toMatch(/or undo the operation:\n {2}stowage migrate --undo --operation m-/)
+    controller = (_, className) => infeasible(className, 'iops too high')
+    const rejected = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(rejected.out).toContain('0 of 2 claims moved')
+    expect(rejected.out).toMatch(/or undo the operation:\n {2}stowage migrate --undo --operation m-/)
   })
 
-  it('PLUS-4 selects by label and in all namespaces', async () => {
+  it('PLUS-4 selects claims by label and in all namespaces', async () => {
     await someClaims(1)
     await aClaim('web', { labels: { app: 'web' } })
     expect((await migrate({ ...FORWARD, selector: 'app=db' })).code).toBe(0)
@@ -183,12 +183,12 @@ describe('stowage migrate', () => {
     expect(await classOf('web')).toBe('gold')
   })
 
-  it('PLUS-4 starts claims at the set rate', async () => {
+  it('PLUS-4 starts claims at the rate of --rate', async () => {
     await someClaims(5)
     const startedMs: number[] = []
-    controller = (_, wanted) => {
+    controller = (_, className) => {
       startedMs.push(fixture.clock.monotonicMs())
-      return settled(wanted)
+      return modified(className)
     }
     await migrate({ ...FORWARD, rate: '2/s' })
     const gaps = startedMs.slice(1).map((ms, index) => ms - startedMs[index]!)
@@ -196,10 +196,10 @@ describe('stowage migrate', () => {
     for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(490)
   })
 
-  it('PLUS-4 pauses after too many failures with their reasons, and continues when it is run again', async () => {
+  it('PLUS-4 pauses after too many failures with their reasons, and continues in the next run', async () => {
     await someClaims(10)
-    controller = (name, wanted) =>
-      ['db-1', 'db-2'].includes(name) ? infeasible(wanted, 'iops too high') : settled(wanted)
+    controller = (name, className) =>
+      ['db-1', 'db-2'].includes(name) ? infeasible(className, 'iops too high') : modified(className)
     const paused = await migrate({ ...FORWARD, maxFailures: '1', parallel: '1' })
     expect(paused.code).toBe(1)
     expect(paused.out).toContain('default/db-1: FAILED: iops too high; its volume is unchanged\n')
@@ -209,26 +209,27 @@ describe('stowage migrate', () => {
     expect(paused.out).toMatch(/default\/db-9 {2}not begun {2}stopped after earlier failures/)
     expect(await classes(10)).toEqual(['gold', 'gold', 'gold', ...Array(7).fill('silver')])
 
-    await setStatus('db-1', settled('gold')) // the driver accepts the class now
-    await setStatus('db-2', settled('gold'))
-    const again = await migrate({ ...FORWARD, maxFailures: '1' })
-    expect(again.code, again.out).toBe(0)
-    expect(again.out).toContain('moving 7 claims from silver to gold, 1000/s. Resuming an interrupted run.')
-    expect(again.out).toContain('10 of 10 claims moved')
+    await setStatus('db-1', modified('gold')) // the driver accepts the class now
+    await setStatus('db-2', modified('gold'))
+    const secondRun = await migrate({ ...FORWARD, maxFailures: '1' })
+    expect(secondRun.code, secondRun.out).toBe(0)
+    expect(secondRun.out).toContain('moving 7 claims from silver to gold, 1000/s. Resuming an interrupted run.')
+    expect(secondRun.out).toContain('10 of 10 claims moved')
     const ids = new Set(await Promise.all(Array.from({ length: 10 }, async (_, i) => (await recordOf(`db-${i}`)).id)))
     expect(ids.size).toBe(1)
   })
 
-  it('PLUS-4 undo moves back only the claims it moved, infeasible or not, and leaves no record', async () => {
+  it('PLUS-4 moves back only the claims it moved with --undo, and removes all records', async () => {
     await someClaims(4)
-    await aClaim('rich', { className: 'gold' })
-    controller = (name, wanted) => (name === 'db-2' && wanted === 'gold' ? infeasible(wanted, 'no') : settled(wanted))
+    await aClaim('already-gold', { className: 'gold' })
+    controller = (name, className) =>
+      name === 'db-2' && className === 'gold' ? infeasible(className, 'no') : modified(className)
     expect((await migrate(FORWARD)).code).toBe(1)
     const back = await migrate({ undo: true })
     expect(back.code, back.out).toBe(0)
     expect(back.out).toContain('4 of 4 claims moved from gold to silver.')
     expect(await classes(4)).toEqual(Array(4).fill('silver'))
-    expect(await classOf('rich')).toBe('gold')
+    expect(await classOf('already-gold')).toBe('gold')
     for (let index = 0; index < 4; index++) {
       expect(await recordOf(`db-${index}`)).toBeNull()
       expect((await claim(`db-${index}`)).status.currentVolumeAttributesClassName).toBe('silver')
@@ -236,7 +237,7 @@ describe('stowage migrate', () => {
     await expect(migrate({ undo: true })).rejects.toThrow('there is nothing to undo')
   })
 
-  it('PLUS-4 undo works after a completed operation, and skips claims changed since', async () => {
+  it('PLUS-4 undoes a completed operation and skips claims that were changed since', async () => {
     await someClaims(3)
     await migrate(FORWARD)
     expect((await recordOf('db-0')).closed).toBe(true)
@@ -248,9 +249,9 @@ describe('stowage migrate', () => {
     expect(await recordOf('db-1')).toBeNull()
   })
 
-  it('PLUS-4 prints its progress when interrupted and resumes on any machine, undo included', async () => {
+  it('PLUS-4 resumes after an interruption of migrate and of --undo', async () => {
     await someClaims(6)
-    for (const [flags, wanted] of [
+    for (const [flags, finalClass] of [
       [FORWARD, 'gold'],
       [{ undo: true }, 'silver'],
     ] as const) {
@@ -258,26 +259,26 @@ describe('stowage migrate', () => {
       let started = 0
       controller = (_, className) => {
         if (++started === 3) stop.abort()
-        return started >= 3 ? undefined : settled(className)
+        return started >= 3 ? undefined : modified(className)
       }
-      const cut = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
-      expect(cut.code).toBe(130)
-      expect(cut.out).toContain('it continues in the cluster')
+      const interrupted = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
+      expect(interrupted.code).toBe(130)
+      expect(interrupted.out).toContain('it continues in the cluster')
       const classesNow = await classes(6)
-      expect(classesNow.filter((one) => one === wanted)).toHaveLength(3)
-      controller = (_, className) => settled(className)
-      await setStatus('db-2', settled(wanted))
-      const rest = await migrate(flags)
-      expect(rest.code, rest.out).toBe(0)
-      expect(await classes(6)).toEqual(Array(6).fill(wanted))
+      expect(classesNow.filter((className) => className === finalClass)).toHaveLength(3)
+      controller = (_, className) => modified(className)
+      await setStatus('db-2', modified(finalClass))
+      const resumed = await migrate(flags)
+      expect(resumed.code, resumed.out).toBe(0)
+      expect(await classes(6)).toEqual(Array(6).fill(finalClass))
     }
     for (let index = 0; index < 6; index++) expect(await recordOf(`db-${index}`)).toBeNull()
   })
 
-  it('PLUS-4 fails a claim after --timeout with its latest message', async () => {
+  it('PLUS-4 fails a claim after --timeout with its latest status and warning', async () => {
     await someClaims(1)
-    controller = (_, wanted) => ({
-      modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: wanted },
+    controller = (_, className) => ({
+      modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: className },
     })
     await fixture.post('/api/v1/namespaces/default/events', {
       metadata: { name: 'e' },
@@ -296,16 +297,16 @@ describe('stowage migrate', () => {
 
   it('PLUS-4 does not repeat a write whose response was lost', async () => {
     await someClaims(3)
-    let lost = 0
-    const through: Client = {
+    let lostResponses = 0
+    const throughClient: Client = {
       ...client,
       patch: async (kind, ref, patch, options) => {
-        const written = await client.patch(kind, ref, patch, options)
-        if (lost++ < 2) throw unavailable('the connection broke')
-        return written
+        const updated = await client.patch(kind, ref, patch, options)
+        if (lostResponses++ < 2) throw unavailable('the connection broke')
+        return updated
       },
     }
-    const { code, out } = await migrate(FORWARD, { through })
+    const { code, out } = await migrate(FORWARD, { through: throughClient })
     expect(code, out).toBe(0)
     expect(out).toContain('waiting for the server (the connection broke)')
     expect(await classes(3)).toEqual(['gold', 'gold', 'gold'])
@@ -321,11 +322,11 @@ describe('stowage migrate', () => {
     )
     expect(out).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
     expect(await classes(2)).toEqual(['silver', 'silver'])
-    const most = await migrate({ ...FORWARD, maxFailures: '1' })
-    expect([most.code, await classes(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
+    const tolerant = await migrate({ ...FORWARD, maxFailures: '1' })
+    expect([tolerant.code, await classes(2), await classOf('foreign')]).toEqual([1, ['gold', 'gold'], 'silver'])
   })
 
-  it('PLUS-4 --dry-run validates on the server and changes nothing', async () => {
+  it('PLUS-4 validates on the server and changes nothing with --dry-run', async () => {
     await someClaims(2)
     const hard = { persistentvolumeclaims: '0' }
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
@@ -341,15 +342,15 @@ describe('stowage migrate', () => {
       { status: { hard, used: hard } },
       'merge',
     )
-    const refused = await migrate({ ...FORWARD, dryRun: true })
-    expect(refused.code).toBe(1)
-    expect(refused.out).toMatch(/default\/db-0 {2}refused {2}.*exceeded quota: no-gold/)
+    const rejected = await migrate({ ...FORWARD, dryRun: true })
+    expect(rejected.code).toBe(1)
+    expect(rejected.out).toMatch(/default\/db-0 {2}refused {2}.*exceeded quota: no-gold/)
     expect(await classes(2)).toEqual(['silver', 'silver'])
   })
 
-  it('PLUS-4 --output json prints one document', async () => {
+  it('PLUS-4 prints one JSON document with --output json', async () => {
     await someClaims(2)
-    controller = (name, wanted) => (name === 'db-1' ? infeasible(wanted, 'no') : settled(wanted))
+    controller = (name, className) => (name === 'db-1' ? infeasible(className, 'no') : modified(className))
     const { code, out } = await migrate({ ...FORWARD, output: 'json' })
     expect(code).toBe(1)
     expect(JSON.parse(out)).toEqual({
@@ -362,8 +363,8 @@ describe('stowage migrate', () => {
         { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; its volume is unchanged' },
       ],
     })
-    const none = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
-    expect([none.code, JSON.parse(none.out).claims]).toEqual([0, []])
+    const unmoved = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
+    expect([unmoved.code, JSON.parse(unmoved.out).claims]).toEqual([0, []])
   })
 
   it('PLUS-4 draws a progress bar below finished claims on a terminal', async () => {
@@ -378,58 +379,60 @@ describe('stowage migrate', () => {
     await expect(migrate({ from: 'silver', to: 'platinum' })).rejects.toThrow(
       'There is no VolumeAttributesClass platinum',
     )
-    await end()
+    await tearDown()
     const off = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
     fixture = await createServerFixture({ runtimeConfig: off.join(',') })
-    await start()
+    await setUp()
     await expect(migrate(FORWARD)).rejects.toThrow('The server does not serve VolumeAttributesClasses')
-    await end()
+    await tearDown()
     const medium = memoryMedium()
     fixture = await createServerFixture({ medium })
-    await start()
+    await setUp()
     await fixture.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { a: 'b' } })
     await aClaim('classed')
     await aClaim('plain', { className: '' })
-    await end()
+    await tearDown()
     fixture = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
-    await start()
-    const refused = await migrate(FORWARD)
-    expect([refused.code, refused.out]).toEqual([
+    await setUp()
+    const rejected = await migrate(FORWARD)
+    expect([rejected.code, rejected.out]).toEqual([
       1,
       expect.stringContaining('update is forbidden when the VolumeAttributesClass feature gate is disabled'),
     ])
     const dropped = await migrate({ from: '', to: 'gold' })
     expect([dropped.code, dropped.out]).toEqual([
       1,
-      expect.stringContaining('the server dropped the class gold: is its feature gate VolumeAttributesClass disabled?'),
+      expect.stringContaining(
+        'the server dropped the class gold; its feature gate VolumeAttributesClass may be disabled',
+      ),
     ])
   })
 })
 
-describe('flags of stowage migrate', () => {
-  const read = (flags: Partial<MigrateFlags>) => readRequest({ ...DEFAULTS, ...flags })
+describe('readRequest', () => {
+  const readFlags = (flags: Partial<MigrateFlags>) => readRequest({ ...DEFAULTS, ...flags })
 
-  it('PLUS-4 --rate is a count per second, minute or hour', () => {
-    const interval = (rate: string) => read({ ...FORWARD, rate }).intervalMs
+  it('PLUS-4 parses --rate as a count per second, minute or hour', () => {
+    const interval = (rate: string) => readFlags({ ...FORWARD, rate }).intervalMs
     expect(['5/s', '100/m', '0.5/s', '60/h'].map(interval)).toEqual([200, 600, 2_000, 60_000])
   })
 
   it.each([
-    [{}, 'Give --from and --to'],
+    [{}, 'Set --from and --to'],
     [{ from: 'a', to: 'a' }, 'nothing would change'],
-    [{ from: 'a', to: '' }, 'cannot return to none'],
+    [{ from: 'a', to: '' }, 'cannot be changed to have none'],
     [{ from: 'A b', to: 'c' }, 'is not a class name'],
     [{ ...FORWARD, rate: '5' }, 'such as 5/s or 100/m'],
     [{ ...FORWARD, rate: '0/s' }, 'such as 5/s or 100/m'],
     [{ ...FORWARD, maxFailures: '-1' }, 'expected a whole number from 0'],
     [{ ...FORWARD, timeout: 'soon' }, 'expected a duration'],
     [{ ...FORWARD, selector: 'a=(' }, '--selector'],
-    [{ ...FORWARD, operation: 'm-1' }, '--operation needs --undo'],
+    [{ ...FORWARD, operation: 'm-1' }, '--operation requires --undo'],
     [{ ...FORWARD, namespace: 'a', allNamespaces: true }, 'not both'],
-  ])('SYS-10 rejects %o with a message', (flags, words) => {
-    expect(() => read(flags)).toThrow(UsageError)
-    expect(() => read(flags)).toThrow(words)
+  ])('SYS-10 rejects %o with a message', (flags, message) => {
+    expect(() => readFlags(flags)).toThrow(UsageError)
+    expect(() => readFlags(flags)).toThrow(message)
   })
 })

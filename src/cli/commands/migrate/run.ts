@@ -1,5 +1,5 @@
-// Runs `stowage migrate`: moves the claims of one VolumeAttributesClass to another at a set rate, pauses after too many
-// failures, and moves them back with --undo. The state is on the claims (record.ts), so any machine can resume.
+// Runs `stowage migrate`: moves the claims of one VolumeAttributesClass to another at a limited rate, pauses after too many
+// failures, and moves them back with --undo. The state is on the claims (record.ts), so the command can resume anywhere.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -13,22 +13,22 @@ import {
   type Claim,
   type ClaimResult,
   CONCURRENT_REQUESTS,
-  countOf,
-  exitWith,
-  interrupted,
+  countResults,
+  exitUnlessSuccessful,
+  findKnownResults,
+  interruptedError,
   isComplete,
-  knownResults,
   mapConcurrently,
   runBulk,
-  startsNothing,
+  shouldStartNothing,
   withClaims,
   withServer,
 } from '../../bulk/index.ts'
-import { closeRecord, movingClaim, removeRecord } from './migrate-claim.ts'
+import { closeRecord, createMoveTask, removeRecord } from './migrate-claim.ts'
 import { finalClassOf, type Operation } from './plan.ts'
 import { recordOf } from './record.ts'
-import { openingOf, reportOf, reportOfNothing } from './report.ts'
-import { type Choice, selectBackward, selectForward, withLabels } from './select.ts'
+import { formatEmptyReport, formatOpening, formatReport } from './report.ts'
+import { filterByLabels, type Selection, selectBackward, selectForward } from './select.ts'
 import { readClass, readTargetClass } from './target-class.ts'
 
 export interface MigrateRequest extends BulkRequest {
@@ -36,7 +36,7 @@ export interface MigrateRequest extends BulkRequest {
     | { readonly is: 'forward'; readonly from: string; readonly to: string }
     | { readonly is: 'undo'; readonly id?: string; readonly from?: string; readonly to?: string }
   readonly inAllNamespaces: boolean
-  /** The flag, such as 5/s. */
+  /** Value of the flag --rate, such as 5/s. */
   readonly rate: string
 }
 
@@ -52,46 +52,50 @@ export async function migrateClaims(
   namespace: string | undefined,
   deps: BulkDeps,
 ): Promise<void> {
-  // The cache would retry these errors forever: a missing class or permission ends the command.
+  // A missing class or permission must fail the command, but the cache would retry these errors forever.
   if (request.direction.is === 'forward') await readClass(client, request.direction.to)
   else await client.list(persistentVolumeClaimKind, { namespace, limit: 1 })
   await withClaims(client, namespace, deps, async (claims) => {
-    if (!(await claims.whenSynced(deps.signal))) throw interrupted()
-    const choice = choose(withLabels(claims.list(), request.selector), request, deps.random)
-    if (choice) await migrate(client, choice, claims, request, deps)
-    else deps.write(reportOfNothing(request))
+    if (!(await claims.whenSynced(deps.signal))) throw interruptedError()
+    const selection = selectOperation(filterByLabels(claims.list(), request.selector), request, deps.random)
+    if (selection) await migrate(client, selection, claims, request, deps)
+    else deps.write(formatEmptyReport(request))
   })
 }
 
-function choose(claims: readonly Claim[], { direction }: MigrateRequest, random: Random): Choice | undefined {
+function selectOperation(
+  claims: readonly Claim[],
+  { direction }: MigrateRequest,
+  random: Random,
+): Selection | undefined {
   if (direction.is === 'forward') {
-    const choice = selectForward(claims, { ...direction, newId: `m-${randomUuid(random).slice(0, 8)}` })
-    return choice.claims.length > 0 ? choice : undefined
+    const selection = selectForward(claims, { ...direction, newId: `m-${randomUuid(random).slice(0, 8)}` })
+    return selection.claims.length > 0 ? selection : undefined
   }
-  const choice = selectBackward(claims, direction)
-  if (choice) return choice
-  throw new Error('No claim has a record of such an operation: there is nothing to undo.')
+  const selection = selectBackward(claims, direction)
+  if (selection) return selection
+  throw new Error('No claim has a record of a matching operation: there is nothing to undo.')
 }
 
 async function migrate(
   client: Client,
-  choice: Choice,
+  selection: Selection,
   claims: Cache<PersistentVolumeClaim>,
   request: MigrateRequest,
   deps: BulkDeps,
 ): Promise<void> {
-  const { operation } = choice
-  const works = choice.claims.map((claim) => movingClaim(claim, operation, client))
+  const { operation } = selection
+  const tasks = selection.claims.map((claim) => createMoveTask(claim, operation, client))
   const finalClass = finalClassOf(operation)
   const target = finalClass === '' ? undefined : await readTargetClass(client, finalClass)
-  const known = await knownResults(works, (work) => work.known(target, request))
-  if (request.output === 'text' && !startsNothing(known, request)) {
-    deps.write(openingOf(choice, works.length - known.size, request))
+  const knownResults = await findKnownResults(tasks, (task) => task.findKnownStatus(target, request))
+  if (request.output === 'text' && !shouldStartNothing(knownResults, request)) {
+    deps.write(formatOpening(selection, tasks.length - knownResults.size, request))
   }
   const results = await runBulk(
     {
-      works,
-      known,
+      tasks,
+      knownResults,
       statusIfNotStarted: () => ({
         is: 'untouched',
         message: request.isDryRun ? '' : 'nothing was changed, because other claims cannot be moved',
@@ -102,30 +106,33 @@ async function migrate(
     request,
     deps,
   )
-  const recordError = request.isDryRun ? undefined : await settleRecords(client, results, operation)
+  const recordError = request.isDryRun ? undefined : await finishRecords(client, results, operation)
   const hasRecord = ({ key }: ClaimResult) => {
     const claim = claims.get(key)
     return claim !== undefined && recordOf(claim)?.id === operation.id
   }
-  const canUndo = !operation.isUndo && (countOf(results, 'done', 'unfinished') > 0 || results.some(hasRecord))
-  deps.write(reportOf({ operation, results, request, canUndo }))
+  const canUndo = !operation.isUndo && (countResults(results, 'done', 'unfinished') > 0 || results.some(hasRecord))
+  deps.write(formatReport({ operation, results, request, canUndo }))
   if (recordError) {
     throw new Error(`Cannot update the record on all claims (${recordError}): run the same command again.`)
   }
-  exitWith(results, request, deps.signal)
+  exitUnlessSuccessful(results, request, deps.signal)
 }
 
-/** Undo removes the record of each claim. Forward closes all records once all claims have moved. Returns the error, if any. */
-async function settleRecords(
+/**
+ * Removes the records of moved claims after an undo, and closes all records when all claims have moved forward. Returns the
+ * error message, if any.
+ */
+async function finishRecords(
   client: Client,
   results: readonly ClaimResult[],
   operation: Operation,
 ): Promise<string | undefined> {
   if (!operation.isUndo && !isComplete(results)) return undefined
-  const settle = operation.isUndo ? removeRecord : closeRecord
+  const finish = operation.isUndo ? removeRecord : closeRecord
   const moved = results.filter(({ is }) => is === 'done' || is === 'nothing')
   try {
-    await mapConcurrently(moved, CONCURRENT_REQUESTS, ({ key }) => settle(client, refOfKey(key), operation))
+    await mapConcurrently(moved, CONCURRENT_REQUESTS, ({ key }) => finish(client, refOfKey(key), operation))
     return undefined
   } catch (error) {
     if (error instanceof ApiError) return error.message

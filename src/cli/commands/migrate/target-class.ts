@@ -1,4 +1,4 @@
-// The class that claims move to: whether the server has it, and whether it belongs to the driver of a claim's volume.
+// Reads the class that claims move to, and checks that it belongs to the driver of a claim's volume.
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
@@ -6,16 +6,16 @@ import { isForbidden, isNotFound, isNotServed } from '../../../api/status-error.
 import type { Client } from '../../../client/index.ts'
 import type { Claim } from '../../bulk/index.ts'
 
-const VOLUMES_PAGE = 500
+const VOLUMES_PAGE_SIZE = 500
 
 export interface TargetClass {
-  /** A message if the volume of the claim belongs to another driver. */
+  /** Returns a message if the volume of the claim belongs to another driver. */
   mismatch(claim: Claim): string | undefined
 }
 
 export async function readTargetClass(client: Client, name: string): Promise<TargetClass> {
   const { driverName } = await readClass(client, name)
-  const drivers = await driversOfVolumes(client)
+  const drivers = await readDriversOfVolumes(client)
   return {
     mismatch({ spec }) {
       const driver = drivers.get(spec?.volumeName ?? '')
@@ -30,7 +30,7 @@ export async function readClass(client: Client, name: string): Promise<Readonly<
     return await client.get(volumeAttributesClassKind, { name })
   } catch (error) {
     if (isNotServed(error)) {
-      throw new Error('The server does not serve VolumeAttributesClasses; enable them there with --runtime-config.')
+      throw new Error('The server does not serve VolumeAttributesClasses; enable them with its flag --runtime-config.')
     }
     if (isNotFound(error)) {
       throw new Error(`There is no VolumeAttributesClass ${name}; create it first (kubectl get vac lists them).`)
@@ -39,12 +39,12 @@ export async function readClass(client: Client, name: string): Promise<Readonly<
   }
 }
 
-/** Drivers by volume name. Without permission to list volumes they are unknown, and the controllers decide. */
-async function driversOfVolumes(client: Client): Promise<ReadonlyMap<string, string>> {
+/** Returns drivers by volume name. Without permission to list volumes, drivers are not checked. */
+async function readDriversOfVolumes(client: Client): Promise<ReadonlyMap<string, string>> {
   const drivers = new Map<string, string>()
   try {
     for (let continueToken: string | undefined; ; ) {
-      const page = await client.list(persistentVolumeKind, { limit: VOLUMES_PAGE, continueToken })
+      const page = await client.list(persistentVolumeKind, { limit: VOLUMES_PAGE_SIZE, continueToken })
       for (const { metadata, spec } of page.items) if (spec?.csi) drivers.set(metadata.name, spec.csi.driver)
       continueToken = page.continueToken
       if (!continueToken) break

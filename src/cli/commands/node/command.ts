@@ -1,8 +1,8 @@
-// `stowage node`: flags, help and output. What runs is run.ts.
+// `stowage node`: flags, help and output. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { collect, kubeconfigOption, logLevelOption, outputOption } from '../../flags/common.ts'
 
-/** The layout of the kubelet in a separate directory, so that both can run on one machine. */
+/** Has the layout of the kubelet's directory, but another path, so that both can run on one machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
 
 export const addNode: AddCommand = (program, deps) => {
@@ -11,17 +11,17 @@ export const addNode: AddCommand = (program, deps) => {
     .summary('run the node agent: mount volumes for the pods of this node')
     .description(
       'Registers this machine as a node with its CSI drivers, and mounts, expands and unmounts the volumes of the pods ' +
-        'scheduled here. Containers are not run; with --run-commands their commands run as processes.',
+        'scheduled to it. It does not run containers; with --run-commands it runs their commands as processes.',
     )
     .addOption(kubeconfigOption())
-    .option('--server <url>', 'address of the server, in place of the one in the kubeconfig')
+    .option('--server <url>', 'address of the API server; overrides the kubeconfig')
     .option('--node-name <name>', 'name of the node (default: the name of this machine)')
     .option('--root-dir <dir>', 'directory for pods, plugins and mount records', DEFAULT_ROOT)
     .option('--driver-socket <path>', 'socket of a CSI driver without a registrar; may be repeated', collect)
-    .option('--run-commands', 'run the commands of containers as processes of this machine, without isolation', false)
-    .option('--label <key=value>', 'a label of the node; may be repeated', collect)
+    .option('--run-commands', 'run the commands of containers as processes on this machine, without isolation', false)
+    .option('--label <key=value>', 'label of the node; may be repeated', collect)
     .option('--max-pods <number>', 'maximum number of pods', '110')
-    .option('--http-endpoint <host:port>', 'serve /metrics and /healthz here')
+    .option('--http-endpoint <host:port>', 'address on which to serve /metrics and /healthz')
     .addOption(logLevelOption().default('info'))
     .addOption(outputOption())
     .addHelpText(
@@ -34,11 +34,11 @@ export const addNode: AddCommand = (program, deps) => {
         ...(await processDeps(deps, flags.logLevel)),
         onReady: (ready) => {
           const { nodeName, server, metrics } = ready
-          const shown = metrics ? ` Metrics are at ${metrics}/metrics.` : ''
+          const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''
           deps.write(
             flags.output === 'json'
               ? `${JSON.stringify(ready)}\n`
-              : `Node ${nodeName} is ready; API server ${server}.${shown}\n`,
+              : `Node ${nodeName} is ready; API server ${server}.${metricsNote}\n`,
           )
         },
       })

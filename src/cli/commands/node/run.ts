@@ -1,4 +1,4 @@
-// Runs `stowage node`: the agent of one node, against any API server, until it is stopped.
+// Runs `stowage node`: the agent of one node, with any API server, until the process is stopped.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
@@ -13,14 +13,14 @@ import { stopWithin } from '../../../runtime/stop-within.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string
-  /** Address of the API server, in place of the one in the kubeconfig. */
+  /** Address of the API server. Overrides the kubeconfig. */
   readonly server?: string
   /** Default: the name of this machine. */
   readonly nodeName?: string
   readonly rootDir: string
   readonly driverSocket?: readonly string[]
   readonly runCommands: boolean
-  /** `key=value`, repeated. */
+  /** Labels as `key=value`. */
   readonly label?: readonly string[]
   readonly maxPods: string
   readonly httpEndpoint?: string
@@ -37,8 +37,8 @@ export interface NodeDeps {
 
 export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   const { clock, random, log, signal } = deps
-  const nodeName = nodeNameOf(flags.nodeName)
-  const labels = labelsOf(flags.label ?? [])
+  const nodeName = parseNodeName(flags.nodeName)
+  const labels = parseLabels(flags.label ?? [])
   const podsMax = Number(flags.maxPods)
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
@@ -68,7 +68,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         return running.stopped
       })
       .catch((error) => {
-        if (!signal.aborted) throw error // else stopped while starting
+        if (!signal.aborted) throw error // an error after the signal means that the start was interrupted
       })
     await Promise.race([stopped, whenAborted(signal)])
     await stopWithin({ agent: stopped }, { clock, log })
@@ -81,18 +81,18 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   }
 }
 
-function nodeNameOf(given: string | undefined): string {
-  const name = given ?? hostname().toLowerCase()
+function parseNodeName(text: string | undefined): string {
+  const name = text ?? hostname().toLowerCase()
   const [problem] = dns1123SubdomainProblems(name)
   if (problem === undefined) return name
   throw new UsageError(`--node-name ${JSON.stringify(name)}: ${problem}`)
 }
 
-function labelsOf(given: readonly string[]): Record<string, string> {
+function parseLabels(text: readonly string[]): Record<string, string> {
   return Object.fromEntries(
-    given.map((label) => {
-      const at = label.indexOf('=')
-      if (at > 0) return [label.slice(0, at), label.slice(at + 1)]
+    text.map((label) => {
+      const separator = label.indexOf('=')
+      if (separator > 0) return [label.slice(0, separator), label.slice(separator + 1)]
       throw new UsageError(`--label ${JSON.stringify(label)}: expected key=value`)
     }),
   )

@@ -7,15 +7,15 @@ import { readProvisionerSettings } from './command.ts'
 
 const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
 
-/** Parsed as on the command line. */
+/** Parses arguments like the command line does. */
 function parse(...args: string[]) {
-  const command = createProgram(deps).commands.find((one) => one.name() === 'provisioner')!
+  const command = createProgram(deps).commands.find((candidate) => candidate.name() === 'provisioner')!
   const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
   for (const option of command.options) parser.addOption(option)
   return readProvisionerSettings(parser.parse(args, { from: 'user' }).opts())
 }
 
-describe('the flags of stowage provisioner', () => {
+describe('stowage provisioner flags', () => {
   it('PROV-9 have the defaults of the upstream external-provisioner', () => {
     const { gates, ...settings } = parse()
     expect(settings).toEqual({
@@ -61,7 +61,7 @@ describe('the flags of stowage provisioner', () => {
     expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
   })
 
-  it('PROV-9 are parsed as deployments write them', () => {
+  it('PROV-9 accept the syntax of upstream deployments', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--timeout=1m30s', '--leader-election', '--strict-topology=true'],
       ...[
@@ -103,7 +103,7 @@ describe('the flags of stowage provisioner', () => {
     [['--node-deployment', '--leader-election'], 'exclude each other'],
     [['--feature-gates', 'CrossNamespaceVolumeDataSource=true'], 'is always false here'],
     [['--feature-gates', 'Nope=true'], 'unknown feature gate "Nope"'],
-  ])('SYS-12 %j is refused with what would be right', (args, message) => {
+  ])('SYS-12 reject %j with the expected value', (args, message) => {
     expect(() => parse(...args)).toThrowError(
       expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) }),
     )
@@ -112,27 +112,27 @@ describe('the flags of stowage provisioner', () => {
   it.each([
     [['--provisioner-secret-dir', '/nonexistent-stowage'], 'Cannot read credentials from /nonexistent-stowage'],
     [['--kubeconfig', '/nonexistent-stowage'], 'Cannot use the kubeconfig /nonexistent-stowage'],
-  ])('SYS-12 %j ends the program with exit code 2', async (args, message) => {
-    let complaint = ''
+  ])('SYS-12 exit with code 2 for %j', async (args, message) => {
+    let errorOutput = ''
     const code = await runCommandLine(['node', 'stowage', 'provisioner', '--log-level', 'silent', ...args], {
       ...deps,
       writeError: (text) => {
-        complaint += text
+        errorOutput += text
       },
     })
     expect(code).toBe(2)
-    expect(complaint).toContain(message)
+    expect(errorOutput).toContain(message)
   })
 
-  it('CAP-20 accept the values of the KEP for --enable-capacity', () => {
-    const published = (flags: Record<string, unknown>) => readProvisionerSettings(flags).capacity
-    expect(published({ enableCapacity: true })).toBe('central')
-    expect(published({ enableCapacity: 'central' })).toBe('central')
-    expect(published({ enableCapacity: 'true', nodeDeployment: true })).toBe('local')
-    expect(published({ enableCapacity: 'local', nodeDeployment: true })).toBe('local')
-    expect(published({ enableCapacity: 'false' })).toBeUndefined()
-    expect(() => published({ enableCapacity: 'local' })).toThrow('needs --node-deployment')
-    expect(() => published({ enableCapacity: 'central', nodeDeployment: true })).toThrow('exclude each other')
-    expect(() => published({ enableCapacity: 'some' })).toThrow('expected true, false, central or local')
+  it('CAP-20 accept true, false, central and local for --enable-capacity', () => {
+    const parseCapacity = (flags: Record<string, unknown>) => readProvisionerSettings(flags).capacity
+    expect(parseCapacity({ enableCapacity: true })).toBe('central')
+    expect(parseCapacity({ enableCapacity: 'central' })).toBe('central')
+    expect(parseCapacity({ enableCapacity: 'true', nodeDeployment: true })).toBe('local')
+    expect(parseCapacity({ enableCapacity: 'local', nodeDeployment: true })).toBe('local')
+    expect(parseCapacity({ enableCapacity: 'false' })).toBeUndefined()
+    expect(() => parseCapacity({ enableCapacity: 'local' })).toThrow('requires --node-deployment')
+    expect(() => parseCapacity({ enableCapacity: 'central', nodeDeployment: true })).toThrow('exclude each other')
+    expect(() => parseCapacity({ enableCapacity: 'some' })).toThrow('expected true, false, central or local')
   })
 })

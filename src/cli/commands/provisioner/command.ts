@@ -1,5 +1,5 @@
-// `stowage provisioner`: flags and help. The flags are those of the upstream external-provisioner, so that a deployment can
-// replace it and keep its arguments. What runs is run.ts.
+// `stowage provisioner`: flags and help. The flags are those of the upstream external-provisioner, so that it can replace the
+// upstream one with the same arguments. run.ts runs the command.
 import { FEATURE_GATES, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -7,95 +7,132 @@ import { type CapacityMode, parseEnableCapacity } from '../../../controllers/cap
 import type { AddCommand } from '../../command.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
 import {
-  duration,
+  booleanFlag,
+  durationFlag,
   type Flag,
   type FlagValues,
-  number,
-  rate,
+  invalidFlag,
+  numberFlag,
+  rateFlag,
   readFlags,
   readGates,
   text,
-  toggle,
-  wrong,
 } from '../../flags/typed.ts'
-import { addSidecar, readMonitoring } from '../../sidecar-command.ts'
+import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
   ...CONNECTION_FLAGS,
-  workerThreads: number('--worker-threads', 100, 'claims processed at once, and as many volumes'),
-  retryIntervalStart: duration(
+  workerThreads: numberFlag(
+    '--worker-threads',
+    100,
+    'maximum number of claims, and of volumes, processed concurrently',
+  ),
+  retryIntervalStart: durationFlag(
     '--retry-interval-start',
     '1s',
-    'first delay after a failure; doubles with every failure',
+    'delay after the first failure; doubles with every further failure',
   ),
-  retryIntervalMax: duration('--retry-interval-max', '5m', 'longest delay after failures'),
+  retryIntervalMax: durationFlag('--retry-interval-max', '5m', 'maximum delay after failures'),
   volumeNamePrefix: text('--volume-name-prefix', 'pvc', 'prefix of volume names'),
-  volumeNameUuidLength: number(
+  volumeNameUuidLength: numberFlag(
     '--volume-name-uuid-length',
     -1,
-    'length of the claim uid in volume names; -1: all of it',
+    'length of the claim UID in volume names; -1 for the whole UID',
     {
       min: -1,
     },
   ),
-  strictTopology: toggle('--strict-topology', false, 'request volumes on the selected node only'),
-  immediateTopology: toggle(
+  strictTopology: booleanFlag('--strict-topology', false, 'request volumes only in the topology of the selected node'),
+  immediateTopology: booleanFlag(
     '--immediate-topology',
     true,
-    'pass the topology of the cluster to the driver for Immediate classes too',
+    'pass the topology of the cluster to the driver for classes with Immediate binding',
   ),
-  extraCreateMetadata: toggle('--extra-create-metadata', false, 'pass the names of claim and volume to the driver'),
-  defaultFstype: text('--default-fstype', '', 'file system if the class names none'),
-  controllerPublishReadonly: toggle('--controller-publish-readonly', false, 'mark ReadOnlyMany volumes as read-only'),
-  preventVolumeModeConversion: toggle(
+  extraCreateMetadata: booleanFlag(
+    '--extra-create-metadata',
+    false,
+    'pass the names of the claim and the volume to the driver',
+  ),
+  defaultFstype: text('--default-fstype', '', 'file system type if the class does not set one'),
+  controllerPublishReadonly: booleanFlag(
+    '--controller-publish-readonly',
+    false,
+    'mark ReadOnlyMany volumes as read-only',
+  ),
+  preventVolumeModeConversion: booleanFlag(
     '--prevent-volume-mode-conversion',
     true,
-    'reject restoring a snapshot with another volume mode, unless its content allows it',
+    'reject restoring a snapshot with another volume mode unless the snapshot content allows it',
   ),
-  cloningProtectionThreads: number('--cloning-protection-threads', 1, 'clone sources released at once'),
-  snapshotOrphanSweepInterval: duration(
+  cloningProtectionThreads: numberFlag(
+    '--cloning-protection-threads',
+    1,
+    'maximum number of clone sources processed concurrently',
+  ),
+  snapshotOrphanSweepInterval: durationFlag(
     '--snapshot-orphan-sweep-interval',
     '5m',
-    'interval of the search for orphaned snapshot finalizers; 0: only at the start',
+    'interval of the search for orphaned snapshot finalizers; 0 to search only at the start',
     { min: 0 },
   ),
   provisionerSecretDir: text(
     '--provisioner-secret-dir',
     '',
-    'directory with credentials for the driver, one file per key: used if the class names no secret, and for deletion',
+    'directory with credentials for the driver, one file per key; used for deletion, and if the class has no secret',
   ),
-  nodeDeployment: toggle('--node-deployment', false, 'run on every node, for the volumes of that node ($NODE_NAME)'),
-  nodeDeploymentImmediateBinding: toggle(
+  nodeDeployment: booleanFlag(
+    '--node-deployment',
+    false,
+    'run on every node and provision only volumes of that node ($NODE_NAME)',
+  ),
+  nodeDeploymentImmediateBinding: booleanFlag(
     '--node-deployment-immediate-binding',
     true,
-    'compete with other nodes for claims of Immediate classes',
+    'compete with other nodes for claims with Immediate binding',
   ),
-  nodeDeploymentBaseDelay: duration('--node-deployment-base-delay', '20s', 'longest first delay of that competition'),
-  nodeDeploymentMaxDelay: duration('--node-deployment-max-delay', '60s', 'longest delay of that competition'),
+  nodeDeploymentBaseDelay: durationFlag(
+    '--node-deployment-base-delay',
+    '20s',
+    'maximum initial delay before a node provisions such a claim',
+  ),
+  nodeDeploymentMaxDelay: durationFlag(
+    '--node-deployment-max-delay',
+    '60s',
+    'maximum delay before a node provisions such a claim',
+  ),
   enableCapacity: {
     flag: '--enable-capacity [true|false|central|local]',
-    doc: 'publish storage capacity for the scheduler; true: central or local, as the deployment is',
+    doc: 'publish storage capacity for the scheduler; true is local with --node-deployment, otherwise central',
     default: 'false',
-    read(given: string, name: string) {
-      if (!/^(true|false|central|local)$/i.test(given)) throw wrong(name, given, 'true, false, central or local')
-      return given
+    read(values: string, name: string) {
+      if (!/^(true|false|central|local)$/i.test(values))
+        throw invalidFlag(name, values, 'true, false, central or local')
+      return values
     },
   } satisfies Flag<string>,
-  capacityThreads: number('--capacity-threads', 1, 'GetCapacity calls at once'),
-  capacityPollInterval: duration('--capacity-poll-interval', '1m', 'interval of GetCapacity for each segment'),
-  capacityForImmediateBinding: toggle(
+  capacityThreads: numberFlag('--capacity-threads', 1, 'maximum number of concurrent GetCapacity calls'),
+  capacityPollInterval: durationFlag(
+    '--capacity-poll-interval',
+    '1m',
+    'interval between GetCapacity calls for a topology segment',
+  ),
+  capacityForImmediateBinding: booleanFlag(
     '--capacity-for-immediate-binding',
     false,
-    'publish capacity for Immediate classes too',
+    'publish capacity also for classes with Immediate binding',
   ),
-  capacityOwnerrefLevel: number(
+  capacityOwnerrefLevel: numberFlag(
     '--capacity-ownerref-level',
     1,
-    'owner of the capacity objects: 0 this pod ($POD_NAME), 1 its owner, 2 the owner of that; -1 none',
+    'owner of the capacity objects: 0 for this pod ($POD_NAME), 1 for its owner, 2 for the owner of its owner, -1 for none',
     { min: -1 },
   ),
-  kubeApiCapacityQps: rate('--kube-api-capacity-qps', 1, 'writes of capacity objects per second; -1: no limit'),
-  kubeApiCapacityBurst: number('--kube-api-capacity-burst', 5, 'burst of writes of capacity objects'),
+  kubeApiCapacityQps: rateFlag(
+    '--kube-api-capacity-qps',
+    1,
+    'maximum number of capacity object writes per second; -1 for no limit',
+  ),
+  kubeApiCapacityBurst: numberFlag('--kube-api-capacity-burst', 5, 'maximum burst of capacity object writes'),
   ...ELECTION_FLAGS,
   ...MONITORING_FLAGS,
   featureGates: text('--feature-gates', '', `enable or disable features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
@@ -105,46 +142,46 @@ type Values = FlagValues<typeof FLAGS>
 
 export interface ProvisionerSettings
   extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'enableCapacity'> {
-  /** Undefined: capacity is not published. */
+  /** Undefined if capacity is not published. */
   readonly capacity: CapacityMode['is'] | undefined
   readonly gates: FeatureGates
   readonly monitoring: ListenAddress | undefined
 }
 
 export const addProvisioner: AddCommand = (program, deps) =>
-  addSidecar(program, deps, {
+  addSidecarCommand(program, deps, {
     name: 'provisioner',
-    summary: 'provision volumes for claims, with a CSI driver',
+    summary: 'provision volumes for claims with a CSI driver',
     description:
-      'Runs beside a CSI driver and provisions and deletes its volumes for the claims of any Kubernetes API server.',
+      'Runs next to a CSI driver, and provisions and deletes its volumes for the claims of any Kubernetes cluster.',
     flags: FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata',
-    read: readProvisionerSettings,
-    load: async () => (await import('./run.ts')).runProvisioner,
+    readSettings: readProvisionerSettings,
+    loadRun: async () => (await import('./run.ts')).runProvisioner,
   })
 
-export function readProvisionerSettings(given: Readonly<Record<string, unknown>>): ProvisionerSettings {
-  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, given)
+export function readProvisionerSettings(values: Readonly<Record<string, unknown>>): ProvisionerSettings {
+  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, values)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   if (settings.nodeDeployment && settings.leaderElection) {
-    throw new UsageError('--node-deployment and --leader-election exclude each other: every node works.')
+    throw new UsageError('--node-deployment and --leader-election exclude each other: every node must work.')
   }
-  if (settings.volumeNameUuidLength === 0) throw wrong('--volume-name-uuid-length', '0', '-1, or 1 or more')
-  if (settings.volumeNamePrefix === '') throw wrong('--volume-name-prefix', '', 'a text that is not empty')
+  if (settings.volumeNameUuidLength === 0) throw invalidFlag('--volume-name-uuid-length', '0', '-1, or 1 or more')
+  if (settings.volumeNamePrefix === '') throw invalidFlag('--volume-name-prefix', '', 'a text that is not empty')
   const capacity = parseEnableCapacity(enableCapacity, settings)
   if (capacity === 'local' && !settings.nodeDeployment) {
-    throw new UsageError('--enable-capacity=local needs --node-deployment, which names the node.')
+    throw new UsageError('--enable-capacity=local requires --node-deployment.')
   }
   if (capacity === 'central' && settings.nodeDeployment) {
     throw new UsageError(
       '--enable-capacity=central and --node-deployment exclude each other: every node would publish all capacity.',
     )
   }
-  return { ...settings, capacity, gates: readGates(featureGates, SETTLED), monitoring }
+  return { ...settings, capacity, gates: readGates(featureGates, FIXED_GATES), monitoring }
 }
 
-/** Gates of the upstream provisioner with a fixed value here. */
-const SETTLED: Readonly<Record<string, boolean>> = {
+/** Gates of the upstream provisioner that cannot be changed here. */
+const FIXED_GATES: Readonly<Record<string, boolean>> = {
   Topology: true,
   CrossNamespaceVolumeDataSource: false,
   ReleaseLeaderElectionOnExit: true,

@@ -1,4 +1,4 @@
-// The whole process against a real API server and a fake driver on a real socket.
+// Tests of the whole process with an API server and a fake driver on sockets.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { runProvisioner } from './run.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const DRIVER = 'fake.stowage.example'
-const PATIENCE = { timeout: 20_000, interval: 20 }
+const WAIT = { timeout: 20_000, interval: 20 }
 
 interface RunOptions {
   readonly driver?: Partial<FakeSettings>
@@ -30,7 +30,7 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
   const program = await startProgramFixture()
   const { api, client, kubeconfig, signal } = program
   const { fake, endpoint } = await program.serveFakeDriver(driver)
-  program.runs(runOthers(client, signal))
+  program.track(runOtherControllers(client, signal))
   const settings = readProvisionerSettings({
     csiAddress: endpoint,
     kubeconfig,
@@ -39,19 +39,19 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
     ...flags,
   })
   const clock = systemClock()
-  const running = program.runs(runProvisioner({ settings, clock, random: Math.random, log, signal, env: {} }))
+  const running = program.track(runProvisioner({ settings, clock, random: Math.random, log, signal, env: {} }))
   return { api, client, fake, running, stop: program.abort }
 }
 
-/** The other controllers of a cluster: binding and protection. */
-async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
+/** Runs the other controllers of a cluster: binding and protection. */
+async function runOtherControllers(client: Client, signal: AbortSignal): Promise<void> {
   const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
   const caches = createCacheSet(deps)
-  const others = [
+  const controllers = [
     createBindingControllers({ ...deps, caches, inProcessProvisioners: [] }),
     createProtectionControllers({ ...deps, caches }),
   ]
-  await Promise.all(others.map((one) => one.run(signal)))
+  await Promise.all(controllers.map((controller) => controller.run(signal)))
   await caches.stop()
 }
 
@@ -65,24 +65,24 @@ async function aSecretClass(api: Api, name: string, password = 'x-y-z'): Promise
     'csi.storage.k8s.io/secret-namespace': 'default',
   })
 }
-const aClaim = (api: Api, name: string, storageClassName: string, more: object = {}) =>
+const aClaim = (api: Api, name: string, storageClassName: string, spec: object = {}) =>
   api.post(CLAIMS, {
     metadata: { name },
     spec: {
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: '1Gi' } },
       storageClassName,
-      ...more,
+      ...spec,
     },
   })
-const untilBound = (api: Api, name: string) =>
+const waitUntilBound = (api: Api, name: string) =>
   vi.waitFor(async () => {
     const { json } = await api.get(`${CLAIMS}/${name}`)
     expect(json.status.phase).toBe('Bound')
     return json
-  }, PATIENCE)
-const untilGone = (api: Api, path: string) =>
-  vi.waitFor(async () => expect((await api.get(path)).status).toBe(404), PATIENCE)
+  }, WAIT)
+const waitUntilDeleted = (api: Api, path: string) =>
+  vi.waitFor(async () => expect((await api.get(path)).status).toBe(404), WAIT)
 
 describe('stowage provisioner', () => {
   it('PROV-9 PROV-19 provisions volumes of two classes with their parameters, and deletes them with their claims', async () => {
@@ -95,7 +95,7 @@ describe('stowage provisioner', () => {
     await aClass(api, 'slow', { pool: 'tape' })
     await aClaim(api, 'a', 'fast')
     await aClaim(api, 'b', 'slow')
-    const [a] = await Promise.all([untilBound(api, 'a'), untilBound(api, 'b')])
+    const [a] = await Promise.all([waitUntilBound(api, 'a'), waitUntilBound(api, 'b')])
     expect(
       Object.values(fake.state.volumes)
         .map(({ pool }) => pool)
@@ -106,7 +106,7 @@ describe('stowage provisioner', () => {
     expect(volume.metadata.annotations['pv.kubernetes.io/provisioned-by']).toBe(DRIVER)
 
     await api.delete(`${CLAIMS}/a`)
-    await untilGone(api, `/api/v1/persistentvolumes/${a.spec.volumeName}`)
+    await waitUntilDeleted(api, `/api/v1/persistentvolumes/${a.spec.volumeName}`)
     expect(Object.values(fake.state.volumes).map(({ pool }) => pool)).toEqual(['tape'])
     expect(fake.record.overlaps).toEqual([])
   })
@@ -114,67 +114,68 @@ describe('stowage provisioner', () => {
   it('PROV-16 writes no credential into objects, events, logs or metrics', async () => {
     const secret = 'hunter2-of-the-storage'
     const lines: string[] = []
-    const write = (fields: object, message: string) => void lines.push(JSON.stringify([asWritten(fields), message]))
+    const write = (fields: object, message: string) =>
+      void lines.push(JSON.stringify([serializeErrors(fields), message]))
     const log = { debug: write, info: write, warn: write, error: write }
     const { api, client, fake } = await start({
       driver: { secretKeys: ['password'] },
       log,
       flags: { httpEndpoint: '127.0.0.1:0' },
     })
-    const careless = (method: string) =>
+    const leakSecret = (method: string) =>
       ({
         method,
         times: 2,
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: `bad password ${secret}!` },
       }) as const
-    fake.script.setRules([careless('CreateVolume'), careless('DeleteVolume')])
+    fake.script.setRules([leakSecret('CreateVolume'), leakSecret('DeleteVolume')])
     await aSecretClass(api, 'fast', secret)
     await aClaim(api, 'orders', 'fast')
-    const claim = await untilBound(api, 'orders')
+    const claim = await waitUntilBound(api, 'orders')
     const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
     const { json: volume } = await api.get(volumePath)
     expect(JSON.stringify(volume.metadata.annotations)).not.toContain('creds')
-    const dumpBefore = await everything(client)
+    const objectsBefore = await dumpObjects(client)
     await api.delete(`${CLAIMS}/orders`)
-    await untilGone(api, volumePath)
+    await waitUntilDeleted(api, volumePath)
     expect(fake.record.calls.filter(({ secretsGiven }) => secretsGiven.includes('password'))).toHaveLength(6)
     await vi.waitFor(async () => {
-      const events = (await everything(client)).filter((text) => text.includes('bad password'))
+      const events = (await dumpObjects(client)).filter((text) => text.includes('bad password'))
       expect(events.some((text) => text.includes('VolumeFailedDelete'))).toBe(true)
       expect(events.some((text) => text.includes('ProvisioningFailed'))).toBe(true)
-    }, PATIENCE)
+    }, WAIT)
 
     const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('csi_sidecar_operations_seconds_count{driver_name="fake.stowage.example"')
     expect(metrics).toMatch(/controller_persistentvolumeclaim_provision_failed_total\{.*\} 2/)
     const encoded = Buffer.from(secret).toString('base64')
-    for (const text of [...dumpBefore, ...(await everything(client)), ...lines, metrics]) {
+    for (const text of [...objectsBefore, ...(await dumpObjects(client)), ...lines, metrics]) {
       expect(text).not.toContain(secret)
       expect(text).not.toContain(encoded)
     }
   })
 
-  it('PROV-16 reports a deleted class that names the credentials, and continues when it is back', async () => {
+  it('PROV-16 reports that the class with the credentials is missing, and continues when it is recreated', async () => {
     const { api, fake } = await start({ driver: { secretKeys: ['password'] } })
     await aSecretClass(api, 'fast')
     await aClaim(api, 'orders', 'fast')
-    const { spec } = await untilBound(api, 'orders')
+    const { spec } = await waitUntilBound(api, 'orders')
     await api.delete(`${CLASSES}/fast`)
     await api.delete(`${CLAIMS}/orders`)
     await vi.waitFor(async () => {
       const { json } = await api.get('/api/v1/namespaces/default/events')
       const messages = json.items.map(({ message }: { message: string }) => message).join()
       expect(messages).toContain('No credentials were sent, because its class "fast" does not exist')
-    }, PATIENCE)
+    }, WAIT)
     expect(Object.keys(fake.state.volumes)).toHaveLength(1)
     expect((await api.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
     await aSecretClass(api, 'fast')
-    await untilGone(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    await waitUntilDeleted(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('PROV-16 deletes without a class if it has its own credentials', async () => {
+  it('PROV-16 deletes volumes without their class with --provisioner-secret-dir', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
     onTestFinished(() => rm(dir, { recursive: true }))
     await writeFile(join(dir, 'password'), 'own-password')
@@ -184,20 +185,20 @@ describe('stowage provisioner', () => {
     })
     await aClass(api, 'fast')
     await aClaim(api, 'orders', 'fast')
-    const { spec } = await untilBound(api, 'orders')
+    const { spec } = await waitUntilBound(api, 'orders')
     await api.delete(`${CLASSES}/fast`)
     await api.delete(`${CLAIMS}/orders`)
-    await untilGone(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    await waitUntilDeleted(api, `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('SYS-8 works only as leader, and reports health', async () => {
+  it('SYS-8 works only as leader and reports its health', async () => {
     const lines: string[] = []
     const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
     const { api } = await start({ log, flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' } })
     await aClass(api, 'fast')
     await aClaim(api, 'orders', 'fast')
-    await untilBound(api, 'orders')
+    await waitUntilBound(api, 'orders')
     const lease = await api.get(`/apis/coordination.k8s.io/v1/namespaces/default/leases/${DRIVER}`)
     expect(lease.json.spec.holderIdentity).not.toBe('')
     const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
@@ -206,29 +207,29 @@ describe('stowage provisioner', () => {
     expect((await fetch(`${url}/nope`)).status).toBe(404)
   })
 
-  it('PROV-9 exits with an error beside a driver that cannot create volumes', async () => {
+  it('PROV-9 exits with an error if the driver cannot create volumes', async () => {
     const { running } = await start({ driver: { controller: ['GET_CAPACITY'] } })
     await expect(running).rejects.toThrow(
       /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
     )
   })
 
-  it('SYS-8 stops on its signal, also while it waits for its driver', async () => {
+  it('SYS-8 stops on its signal while it waits for its driver', async () => {
     const { running, stop } = await start({ flags: { csiAddress: '/nonexistent-stowage/csi.sock' } })
     stop()
     await expect(running).resolves.toBeUndefined()
   })
 })
 
-/** Every object but secrets, as text. */
-async function everything(client: Client): Promise<string[]> {
+/** Returns all objects except secrets as JSON. */
+async function dumpObjects(client: Client): Promise<string[]> {
   const kinds = ALL_KINDS.filter((kind) => !kind.isReview && !kind.isForeign && kind.kind !== 'Secret')
   const lists = await Promise.all(kinds.map((kind) => client.list(kind)))
   return lists.flatMap(({ items }) => items.map((item) => JSON.stringify(item)))
 }
 
-/** JSON.stringify drops the message and stack of errors; the log writes them. */
-const asWritten = (fields: object): object =>
+/** Converts errors to objects, because JSON.stringify omits their message and stack. */
+const serializeErrors = (fields: object): object =>
   Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [
       key,

@@ -1,12 +1,12 @@
-// Runs `stowage provisioner`: provisions and deletes the volumes of a CSI driver. The process around it is
-// processes/run-sidecar.ts; its flags are provisioner-flags.ts.
+// Runs `stowage provisioner`: provisions and deletes the volumes of a CSI driver. command.ts has the flags,
+// processes/run-sidecar.ts runs the process.
 import { hostname } from 'node:os'
 import { UsageError } from '../../../base/usage-error.ts'
 import type { Client } from '../../../client/index.ts'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createProvisioningMetrics } from '../../../controllers/provisioning/index.ts'
+import type { DiscoveredDriver } from '../../../processes/discover-driver.ts'
 import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
-import type { MetDriver } from '../../../processes/meet-driver.ts'
 import { runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { readSecretDir } from '../../../processes/secret-dir.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
@@ -14,7 +14,7 @@ import type { ProvisionerSettings } from './command.ts'
 
 export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Promise<void> {
   const { settings, env } = run
-  if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir) // an unreadable one fails at the start
+  if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir) // fail at the start if it is unreadable
   await runSidecar(run, {
     userAgent: 'stowage-provisioner',
     createMetrics: (registry): DriverMetrics => ({
@@ -22,18 +22,18 @@ export async function runProvisioner(run: SidecarRun<ProvisionerSettings>): Prom
       capacity: createCapacityMetrics(registry),
     }),
     leaseName: ({ facts }) => facts.name.replaceAll('/', '-'),
-    partsFor(met, { unlimited }) {
-      checkCanProvision(met, settings)
-      return provisionerParts(settings, { met, env, unlimited })
+    partsFor(driver, { unlimited }) {
+      checkCanProvision(driver, settings)
+      return provisionerParts(settings, { driver: driver, env, unlimited })
     },
   })
 }
 
-function checkCanProvision({ facts }: MetDriver, { csiAddress, capacity }: ProvisionerSettings): void {
+function checkCanProvision({ facts }: DiscoveredDriver, { csiAddress, capacity }: ProvisionerSettings): void {
   if (!facts.controller.has('CREATE_DELETE_VOLUME')) {
     throw new Error(
       `The CSI driver ${facts.name} at ${csiAddress} cannot create volumes: it does not report the controller capability ` +
-        'CREATE_DELETE_VOLUME. Run no provisioner beside it.',
+        'CREATE_DELETE_VOLUME. Do not run a provisioner for it.',
     )
   }
   if (capacity && !facts.controller.has('GET_CAPACITY')) {
@@ -42,11 +42,11 @@ function checkCanProvision({ facts }: MetDriver, { csiAddress, capacity }: Provi
 }
 
 interface PartsDeps extends Pick<ProcessDeps, 'env'> {
-  readonly met: MetDriver
+  readonly driver: DiscoveredDriver
   readonly unlimited: Client
 }
 
-export function provisionerParts(settings: ProvisionerSettings, { met, env, unlimited }: PartsDeps): DriverParts {
+export function provisionerParts(settings: ProvisionerSettings, { driver, env, unlimited }: PartsDeps): DriverParts {
   const { provisionerSecretDir: dir, retryIntervalStart: retryIntervalStartMs, timeout: timeoutMs } = settings
   const { retryIntervalMax: retryIntervalMaxMs } = settings
   return {
@@ -67,7 +67,7 @@ export function provisionerParts(settings: ProvisionerSettings, { met, env, unli
         preventVolumeModeConversion: settings.preventVolumeModeConversion,
         credentials: dir ? () => readSecretDir(dir) : undefined,
       },
-      nodeRace: met.node && {
+      nodeRace: driver.node && {
         immediateBinding: settings.nodeDeploymentImmediateBinding,
         baseDelayMs: settings.nodeDeploymentBaseDelay,
         maxDelayMs: settings.nodeDeploymentMaxDelay,
@@ -96,7 +96,9 @@ function capacityOwner({ capacityOwnerrefLevel: level }: ProvisionerSettings, en
   if (!namespace) throw new UsageError('--enable-capacity: set $NAMESPACE to the namespace of this pod.')
   if (level < 0) return { namespace }
   if (podName) return { namespace, owner: { podName, level } }
-  throw new UsageError('--enable-capacity: set $POD_NAME, or --capacity-ownerref-level=-1 for objects without owner.')
+  throw new UsageError(
+    '--enable-capacity: set $POD_NAME, or --capacity-ownerref-level=-1 for objects without an owner.',
+  )
 }
 
 const writeLimit = ({ kubeApiCapacityQps: perSecond, kubeApiCapacityBurst: burst }: ProvisionerSettings) =>

@@ -1,49 +1,57 @@
-// `stowage resizer`: flags and help. The flags are those of the upstream external-resizer, so that a deployment can replace it
-// and keep its arguments. What runs is run.ts.
+// `stowage resizer`: flags and help. The flags are those of the upstream external-resizer, so that it can replace the upstream
+// one with the same arguments. run.ts runs the command.
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import type { ThrottleOptions } from '../../../controllers/volume-changes/index.ts'
 import type { AddCommand } from '../../command.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parseChangeThrottle } from '../../flags/change-throttle.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
-import { duration, type FlagValues, number, readFlags, readGates, text, toggle } from '../../flags/typed.ts'
-import { addSidecar, readMonitoring } from '../../sidecar-command.ts'
+import {
+  booleanFlag,
+  durationFlag,
+  type FlagValues,
+  numberFlag,
+  readFlags,
+  readGates,
+  text,
+} from '../../flags/typed.ts'
+import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
 
 const FLAGS = {
   ...CONNECTION_FLAGS,
-  workers: number('--workers', 10, 'claims processed at once'),
-  retryIntervalStart: duration(
+  workers: numberFlag('--workers', 10, 'maximum number of claims processed concurrently'),
+  retryIntervalStart: durationFlag(
     '--retry-interval-start',
     '1s',
-    'first delay after a failure; doubles with every failure',
+    'delay after the first failure; doubles with every further failure',
   ),
-  retryIntervalMax: duration(
+  retryIntervalMax: durationFlag(
     '--retry-interval-max',
     '5m',
-    'longest delay after failures, and the delay after an infeasible request',
+    'maximum delay after failures, and the delay after an infeasible request',
   ),
-  resyncPeriod: duration('--resync-period', '10m', 'accepted for compatibility, ignored', {
+  resyncPeriod: durationFlag('--resync-period', '10m', 'accepted for compatibility, ignored', {
     min: 0,
   }),
-  handleVolumeInuseError: toggle(
+  handleVolumeInuseError: booleanFlag(
     '--handle-volume-inuse-error',
     true,
-    'wait until no pod uses the volume, for drivers that expand offline only; needs read access to pods',
+    'wait until no pod uses the volume if the driver can only expand offline; requires read access to pods',
   ),
-  checkCapacity: toggle(
+  checkCapacity: booleanFlag(
     '--check-capacity',
     false,
-    'reject an expansion beyond the published capacity before the driver is called; needs read access to CSIDrivers and CSIStorageCapacities',
+    'reject an expansion beyond the published capacity without a call to the driver; requires read access to CSIDrivers and CSIStorageCapacities',
   ),
-  extraModifyMetadata: toggle(
+  extraModifyMetadata: booleanFlag(
     '--extra-modify-metadata',
     false,
-    'pass the names of claim and volume to the driver on modification',
+    'pass the names of the claim and the volume to the driver in modifications',
   ),
-  nodeDeployment: toggle(
+  nodeDeployment: booleanFlag(
     '--node-deployment',
     false,
-    'run on every node, for the volumes only that node reaches ($NODE_NAME); one leader per node',
+    'run on every node, for volumes that are accessible only from that node ($NODE_NAME); one leader per node',
   ),
   changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
   changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
@@ -52,8 +60,8 @@ const FLAGS = {
   featureGates: text('--feature-gates', '', 'enable or disable features: VolumeAttributesClass, VolumeProvisionedIO'),
 }
 
-/** Gates of the upstream resizer with a fixed value here. */
-const SETTLED = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
+/** Gates of the upstream resizer that cannot be changed here. */
+const FIXED_GATES = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
 
 export interface ResizerSettings
   extends Omit<
@@ -66,18 +74,18 @@ export interface ResizerSettings
 }
 
 export const addResizer: AddCommand = (program, deps) =>
-  addSidecar(program, deps, {
+  addSidecarCommand(program, deps, {
     name: 'resizer',
-    summary: 'expand volumes and modify their attributes, with a CSI driver',
+    summary: 'expand volumes and modify their attributes with a CSI driver',
     description:
-      'Runs beside a CSI driver; expands its volumes and modifies their attributes for the claims of any Kubernetes API server.',
+      'Runs next to a CSI driver, and expands its volumes and modifies their attributes for the claims of any Kubernetes cluster.',
     flags: FLAGS,
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
-    read: readResizerSettings,
-    load: async () => (await import('./run.ts')).runResizer,
+    readSettings: readResizerSettings,
+    loadRun: async () => (await import('./run.ts')).runResizer,
   })
 
-export function readResizerSettings(given: Readonly<Record<string, unknown>>): ResizerSettings {
+export function readResizerSettings(values: Readonly<Record<string, unknown>>): ResizerSettings {
   const {
     featureGates,
     httpEndpoint,
@@ -86,8 +94,8 @@ export function readResizerSettings(given: Readonly<Record<string, unknown>>): R
     changeBudget,
     changeCooldown,
     ...settings
-  } = readFlags(FLAGS, given)
+  } = readFlags(FLAGS, values)
   const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   const throttle = parseChangeThrottle({ changeBudget, changeCooldown })
-  return { ...settings, gates: readGates(featureGates, SETTLED), throttle, monitoring }
+  return { ...settings, gates: readGates(featureGates, FIXED_GATES), throttle, monitoring }
 }

@@ -14,7 +14,7 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
 const DRIVER = 'fake.stowage.example'
 const GI = 1024 ** 3
-const PATIENCE = { timeout: 20_000, interval: 20 }
+const WAIT = { timeout: 20_000, interval: 20 }
 
 interface RunOptions {
   readonly driver?: Partial<FakeSettings>
@@ -39,9 +39,9 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   const log = { debug: write, info: write, warn: write, error: write }
   const clock = systemClock()
-  const running = program.runs(runResizer({ settings, clock, random: Math.random, log, signal, env }))
+  const running = program.track(runResizer({ settings, clock, random: Math.random, log, signal, env }))
 
-  /** A claim of 1Gi, bound to a volume of the driver, that requests 2Gi. */
+  /** Creates a claim that is bound to a volume of 1Gi and requests 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'growing' },
@@ -76,21 +76,26 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
     expect(code).toBe(200)
   }
 
-  const untilPending = (name: string) =>
+  const waitUntilPending = (name: string) =>
     vi.waitFor(async () => {
       const { json } = await api.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
-    }, PATIENCE)
-  return { api, fake, running, lines, aGrowingClaim, untilPending, stop: program.abort }
+    }, WAIT)
+  return { api, fake, running, lines, aGrowingClaim, untilPending: waitUntilPending, stop: program.abort }
 }
 
 const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
-  it('REX-1 SYS-5 expands volumes against any API server, records events, and serves metrics', async () => {
-    const { api, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+  it('REX-1 SYS-5 expands volumes over HTTP, records events and serves metrics', async () => {
+    const {
+      api,
+      lines,
+      aGrowingClaim,
+      untilPending: waitUntilPending,
+    } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
     await aGrowingClaim('orders')
-    await untilPending('orders')
+    await waitUntilPending('orders')
     expect((await api.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
     await vi.waitFor(async () => {
       const { items } = (await api.get('/api/v1/events')).json
@@ -101,7 +106,7 @@ describe('stowage resizer', () => {
           `external-resizer ${DRIVER}: FileSystemResizeRequired`,
         ]),
       )
-    }, PATIENCE)
+    }, WAIT)
     const { monitoring } = lines.find(({ message }) => message === 'started')!.fields
     const text = await (await fetch(`${monitoring}/metrics`)).text()
     expect(text).toMatch(/csi_sidecar_operations_seconds_count\{.*\/csi.v1.Controller\/ControllerExpandVolume.*\} 1/)
@@ -109,65 +114,74 @@ describe('stowage resizer', () => {
     expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
   })
 
-  it('REX-8 SYS-8 works only as leader, under the lease of the upstream resizer', async () => {
-    const { api, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
+  it('REX-8 SYS-8 works only as leader, with the lease of the upstream resizer', async () => {
+    const { api, aGrowingClaim, untilPending: waitUntilPending } = await start({ flags: { leaderElection: 'true' } })
     await aGrowingClaim('orders')
-    await untilPending('orders')
+    await waitUntilPending('orders')
     const { status } = await api.get(
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
     )
     expect(status).toBe(200)
   })
 
-  it('REX-1 with --node-deployment changes only volumes of its node, under a lease per node', async () => {
+  it('REX-1 changes only volumes of its node, with a lease per node, with --node-deployment', async () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
-    const { api, fake, aGrowingClaim, untilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
-    await aGrowingClaim('elsewhere', 'b')
-    await aGrowingClaim('here', 'a')
-    await untilPending('here')
-    const asked = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
-    expect(asked).toHaveLength(1)
+    const {
+      api,
+      fake,
+      aGrowingClaim,
+      untilPending: waitUntilPending,
+    } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    await aGrowingClaim('in-other-zone', 'b')
+    await aGrowingClaim('in-own-zone', 'a')
+    await waitUntilPending('in-own-zone')
+    const expandCalls = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
+    expect(expandCalls).toHaveLength(1)
     const { status } = await api.get(
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example-node-1',
     )
     expect(status).toBe(200)
-    const nameless = await start({ driver, flags })
-    await expect(nameless.running).rejects.toThrow(/--node-deployment needs the name of the node/)
+    const withoutNodeName = await start({ driver, flags })
+    await expect(withoutNodeName.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
-  it('SYS-7 waits for a driver that stops while it describes itself', async () => {
+  it('SYS-7 retries if the driver stops while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
-    const { aGrowingClaim, untilPending, lines } = await start({ rules })
+    const { aGrowingClaim, untilPending: waitUntilPending, lines } = await start({ rules })
     await aGrowingClaim('orders')
-    await untilPending('orders')
+    await waitUntilPending('orders')
     expect(lines.map(({ message }) => message)).toContain(
-      'the CSI driver does not describe itself; retrying every second',
+      'cannot read the capabilities of the CSI driver; retrying every second',
     )
   })
 
-  it('REX-1 (20) exits and names the missing capability of the driver', async () => {
-    const cannot = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
-    await expect(cannot.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
-    const alone = await start({ driver: { plugin: [] } })
-    await expect(alone.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
+  it('REX-1 (20) exits with an error that contains the missing capability of the driver', async () => {
+    const withoutExpansion = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
+    await expect(withoutExpansion.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
+    const withoutController = await start({ driver: { plugin: [] } })
+    await expect(withoutController.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
   })
 
   it('REX-1 (20) works with a driver that expands volumes on nodes only', async () => {
-    const { fake, aGrowingClaim, untilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    const {
+      fake,
+      aGrowingClaim,
+      untilPending: waitUntilPending,
+    } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
     await aGrowingClaim('orders')
-    await untilPending('orders')
+    await waitUntilPending('orders')
     expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
   })
 })
 
-describe('the flags of stowage resizer', () => {
+describe('stowage resizer flags', () => {
   const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
-  /** Parsed as on the command line. */
+  /** Parses arguments like the command line does. */
   function parse(...args: string[]) {
-    const command = createProgram(deps).commands.find((one) => one.name() === 'resizer')!
+    const command = createProgram(deps).commands.find((candidate) => candidate.name() === 'resizer')!
     const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
     for (const option of command.options) parser.addOption(option)
     return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
@@ -202,7 +216,7 @@ describe('the flags of stowage resizer', () => {
     expect(settings.monitoring).toMatchObject({ port: 8080 })
   })
 
-  it('SYS-10 are rejected by name if the value is invalid', () => {
+  it('SYS-10 reject invalid values with the name of the flag', () => {
     expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
     expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
     expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)

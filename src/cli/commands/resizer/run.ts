@@ -1,5 +1,5 @@
-// Runs `stowage resizer`: expands the volumes of a CSI driver and modifies their attributes. The process around it is
-// processes/run-sidecar.ts; its flags are resizer-flags.ts.
+// Runs `stowage resizer`: expands the volumes of a CSI driver and modifies their attributes. command.ts has the flags,
+// processes/run-sidecar.ts runs the process.
 import { hostname } from 'node:os'
 import { canExpand } from '../../../controllers/expanding/index.ts'
 import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
@@ -24,13 +24,13 @@ export function checkCanChange(facts: DriverFacts, address: string): void {
   const driver = `The CSI driver ${facts.name} at ${address}`
   if (!facts.plugin.has('CONTROLLER_SERVICE')) {
     throw new Error(
-      `${driver} does not report the capability CONTROLLER_SERVICE. Run the resizer beside one that does.`,
+      `${driver} does not report the capability CONTROLLER_SERVICE. Run the resizer with a driver that does.`,
     )
   }
   if (canExpand(facts) || facts.controller.has('MODIFY_VOLUME')) return
   throw new Error(
     `${driver} cannot change volumes: it reports the capability EXPAND_VOLUME neither for the controller nor for nodes, ` +
-      'nor MODIFY_VOLUME. Run no resizer beside it.',
+      'nor MODIFY_VOLUME. Do not run a resizer for it.',
   )
 }
 
@@ -53,7 +53,7 @@ export function resizerParts(settings: ResizerSettings): DriverParts {
   }
 }
 
-/** As the upstream external-resizer derives it, so that the two never work at the same time. */
+/** Returns the same name as the upstream external-resizer, so that the two never work at the same time. */
 function leaseNameOf(driverName: string): string {
   const name = driverName.replace(/[^a-zA-Z0-9-]/g, '-')
   return name.endsWith('-') ? `${name}X` : name

@@ -1,16 +1,16 @@
-// `stowage scheduler`: flags and help. What runs is run.ts.
+// `stowage scheduler`: flags and help. run.ts runs the command.
 import { type AddCommand, processDeps } from '../../command.ts'
 import { addRemoteOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
 
 export const addScheduler: AddCommand = (program, deps) => {
   const command = program
     .command('scheduler')
-    .summary('schedule pods by their volumes, against any Kubernetes API server')
-    .description('Runs the scheduler of `stowage up` in a process of its own.')
+    .summary('schedule pods by their volumes with any Kubernetes API server')
+    .description('Runs the scheduler of `stowage up` in a separate process.')
     .addOption(kubeconfigOption())
     .option(
       '--scheduler-names <names>',
-      'schedule pods with these spec.schedulerName, separated by commas (default: default-scheduler,stowage-scheduler)',
+      'values of spec.schedulerName to schedule pods for, separated by commas (default: default-scheduler,stowage-scheduler)',
     )
     .addOption(capacityReservationOption())
     .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is rescheduled', '600')

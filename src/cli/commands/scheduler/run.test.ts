@@ -11,7 +11,7 @@ import { createHttpFixture } from '../../../client/http/http.fixture.ts'
 import { buildKubeconfig } from '../../../processes/kubeconfig.ts'
 import { parseSchedulerFlags, runScheduler } from './run.ts'
 
-it('CAP-19 schedules over HTTP, as the leader, until it is stopped', async () => {
+it('CAP-19 stowage scheduler schedules pods over HTTP as the leader until it is stopped', async () => {
   const http = await createHttpFixture()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-scheduler-'))
   const stop = new AbortController()
@@ -54,12 +54,12 @@ it.each([
   [{ bindTimeoutSeconds: '-1' }, '--bind-timeout-seconds "-1": expected a whole number, 0 or more'],
   [{ schedulerNames: 'a,,b' }, '--scheduler-names "a,,b": expected names separated by commas'],
   [{ featureGates: 'Nonsense=true' }, 'unknown feature gate "Nonsense"'],
-])('CAP-19 rejects %j with a usage error that names the flag', (flags, message) => {
+])('CAP-19 parseSchedulerFlags rejects %j with a usage error', (flags, message) => {
   expect(() => parseSchedulerFlags(flags)).toThrow(UsageError)
   expect(() => parseSchedulerFlags(flags)).toThrow(message)
 })
 
-it('PLUS-3 --capacity-reservation defaults to on', () => {
+it('PLUS-3 parseSchedulerFlags enables capacity reservation by default', () => {
   expect(parseSchedulerFlags({}).capacityReservation).toBe(true)
   expect(parseSchedulerFlags({ capacityReservation: 'off' }).capacityReservation).toBe(false)
 })

@@ -1,5 +1,5 @@
-// Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, against any API server. Several elect a
-// leader. The controller of ephemeral volumes is not part of it: every cluster has one.
+// Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, with leader election and any API server. It
+// does not include the controller of ephemeral volumes, because every cluster has one.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
@@ -8,14 +8,13 @@ import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../
 import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
 
 export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
-  /** Separated by commas. */
+  /** Scheduler names, separated by commas. */
   readonly schedulerNames?: string
   readonly capacityReservation?: string
   readonly bindTimeoutSeconds?: string
   readonly featureGates?: string
 }
 
-/** The Lease of the leader. */
 const SCHEDULER_LEASE = 'stowage-scheduler'
 
 export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Promise<void> {

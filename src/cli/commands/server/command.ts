@@ -1,11 +1,11 @@
-// `stowage server`: the API server without controllers. It shares its flags with `stowage up`.
+// `stowage server`: the API server without controllers. It shares flags with `stowage up` (../up/serve-command.ts).
 import type { AddCommand } from '../../command.ts'
-import { addServing } from '../up/serving.ts'
+import { addServeCommand } from '../up/serve-command.ts'
 
 export const addServer: AddCommand = (program, deps) =>
-  void addServing(program, deps, {
+  void addServeCommand(program, deps, {
     name: 'server',
-    summary: 'start the API server alone',
-    description: 'Starts the API server on an embedded store, without controllers.',
+    summary: 'start only the API server',
+    description: 'Starts the API server with an embedded store and without controllers.',
     controllers: false,
   })

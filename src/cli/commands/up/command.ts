@@ -1,21 +1,24 @@
-// `stowage up`: the whole system in one process. The flags it shares with `stowage server` are serving.ts.
+// `stowage up`: the whole system in one process. serve-command.ts has the flags that it shares with `stowage server`.
 import type { AddCommand } from '../../command.ts'
 import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
 import { capacityReservationOption, driverSocketOption } from '../../flags/common.ts'
-import { addServing } from './serving.ts'
+import { addServeCommand } from './serve-command.ts'
 
 export const addUp: AddCommand = (program, deps) =>
-  void addServing(program, deps, {
+  void addServeCommand(program, deps, {
     name: 'up',
     summary: 'start the whole system on this machine',
     description:
-      'Starts the API server on an embedded store, the controllers, the scheduler, and three nodes with storage, in one ' +
-      'process. A second start on the same directory continues with the same data, certificate authority and credentials.',
+      'Starts the API server with an embedded store, the controllers, the scheduler and three nodes with storage in one ' +
+      'process. A restart with the same directory keeps the data, the certificate authority and the credentials.',
     controllers: true,
   })
-    .option('--nodes <count>', 'nodes to run, each with a driver for local storage (default: 3; 0 with --store)')
+    .option(
+      '--nodes <count>',
+      'number of nodes to run, each with a driver for local storage (default: 3; 0 with --store)',
+    )
     .option('--pool-size <size>', 'storage of each node (default: 10Gi, less on a small disk)')
-    .option('--run-commands', 'run the commands of pods as processes of this machine, see docs/explanation/nodes.md')
+    .option('--run-commands', 'run the commands of pods as processes on this machine; see docs/explanation/nodes.md')
     .option('--volumes-dir <dir>', 'directory for volumes of the class "directory" (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
     .addOption(capacityReservationOption())

@@ -1,4 +1,4 @@
-// `stowage version`.
+// `stowage version`: prints the version of the program and of its API.
 import { stowageVersion, versionInfo } from '../../../apiserver/version.ts'
 import type { AddCommand } from '../../command.ts'
 import { outputOption } from '../../flags/common.ts'

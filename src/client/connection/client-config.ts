@@ -1,22 +1,22 @@
-// Finds the API server of a component: from the given kubeconfig, $KUBECONFIG, or the cluster it runs in.
+// Loads the client configuration of a component from the given kubeconfig, $KUBECONFIG, or the cluster it runs in.
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from '../index.ts'
 
-export interface FoundServer {
+export interface ClientConfig {
   readonly connection: Connection
-  /** The namespace of the context or of the pod. */
+  /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string
 }
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 
-export async function findServer(
+export async function loadClientConfig(
   kubeconfig: string | undefined,
   { clock, env }: { readonly clock: Clock; readonly env: Readonly<Record<string, string | undefined>> },
-): Promise<FoundServer> {
+): Promise<ClientConfig> {
   const path = kubeconfig ?? env.KUBECONFIG?.split(delimiter).find(Boolean)
   if (path) {
     const connection = await kubeconfigConnection({ path, clock }).catch((error) => {
@@ -25,7 +25,7 @@ export async function findServer(
     return { connection, namespace: connection.namespace }
   }
   if (!isInCluster(env)) {
-    throw new UsageError('No API server: give a kubeconfig with --kubeconfig or $KUBECONFIG, or run in a cluster.')
+    throw new UsageError('No API server: set --kubeconfig or $KUBECONFIG, or run in a cluster.')
   }
   const namespace = await readFile(NAMESPACE_FILE, 'utf8').catch(() => '')
   return { connection: await inClusterConnection({ clock, env }), namespace: namespace.trim() || 'default' }

@@ -1,4 +1,4 @@
-// The flags, help and output that `stowage up` and `stowage server` share. What runs is processes/serve.ts.
+// Flags, help and output that `stowage up` and `stowage server` share. processes/serve.ts runs the server.
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
@@ -19,15 +19,15 @@ import {
   pkiDirOption,
 } from '../../flags/common.ts'
 
-interface Serving {
+interface ServeCommand {
   readonly name: string
   readonly summary: string
   readonly description: string
   readonly controllers: boolean
 }
 
-export function addServing(program: Command, deps: ProgramDeps, serving: Serving): Command {
-  const { name, summary, description, controllers } = serving
+export function addServeCommand(program: Command, deps: ProgramDeps, options: ServeCommand): Command {
+  const { name, summary, description, controllers } = options
   return program
     .command(name)
     .summary(summary)
@@ -38,12 +38,12 @@ export function addServing(program: Command, deps: ProgramDeps, serving: Serving
     .option('--etcd-cert <file>', 'client certificate for etcd')
     .option('--etcd-key <file>', 'key of the client certificate')
     .addOption(pkiDirOption())
-    .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
+    .option('--listen <host:port>', 'address on which to serve the API', DEFAULT_LISTEN)
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeProvisionedIO=false', '')
     .addOption(
       new Option(
         '--expansion-quota <size>',
-        'what quota charges after a lowered expansion, see docs/explanation/quota.md',
+        'size that quota charges after an expansion is lowered; see docs/explanation/quota.md',
       )
         .choices(EXPANSION_QUOTAS)
         .default('high-water-mark'),
@@ -106,24 +106,24 @@ function readyText({ url, kubeconfig, dataDir, nodes }: Ready, startMs: number):
   )
 }
 
-/** A word for the shell, quoted if it must be. */
+/** Quotes the text for a shell if necessary. */
 const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 function nodesText({ names, backend, poolBytes, shortcomings, idle }: StartedNodes, startMs: number): string {
-  const kept = backend === 'loop' ? 'loop devices' : 'directories'
+  const storage = backend === 'loop' ? 'loop devices' : 'directories'
   const notes = [...shortcomings, ...idleNotes(idle)].map((text) => `  note        ${text}\n`).join('')
   const size = formatQuantity(quantityFromBytes(poolBytes))
-  return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${kept}, ${size} each\n${notes}`
+  return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${storage}, ${size} each\n${notes}`
 }
 
 function idleNotes(idle: readonly string[]): string[] {
   if (idle.length === 0) return []
   const count = idle.at(-1)!.split('-').at(-1)
-  return [`Nodes of an earlier start that do not run now: ${idle.join(', ')}. --nodes ${count} starts them again.`]
+  return [`Nodes of an earlier start that are not running: ${idle.join(', ')}. --nodes ${count} starts them again.`]
 }
 
-/** All nodes run in one process. */
+/** Limited because all nodes run in one process. */
 const NODES_MAX = 100
 
 function parseNodeCount(text: string): number {
