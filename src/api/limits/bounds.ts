@@ -1,17 +1,17 @@
-// Compares one amount with one bound of a LimitRange item and returns the message of a violation, or undefined. The
-// messages are those of Kubernetes, including the double spaces.
+// Compares the amounts of one resource with a bound of a LimitRange item. Each function returns the message of a violation,
+// or undefined. The messages are those of Kubernetes, including the double spaces.
 import { compareQuantities, formatQuantity, parseQuantity, type Quantity, quantitySign } from '../quantity.ts'
 
-export interface Bounded {
+export interface BoundedResource {
   /** Type of the object in messages: Container, Pod, PersistentVolumeClaim. */
   readonly type: string
-  /** The resource. */
+  /** Name of the resource. */
   readonly name: string
   readonly request: Quantity | undefined
   readonly limit: Quantity | undefined
 }
 
-export function belowMin({ type, name, request, limit }: Bounded, min: string): string | undefined {
+export function describeMinViolation({ type, name, request, limit }: BoundedResource, min: string): string | undefined {
   const rule = `minimum ${name} usage per ${type} is ${min}`
   if (!request) return `${rule}.  No request is specified`
   if (compareQuantities(request, min) < 0) return `${rule}, but request is ${formatQuantity(request)}`
@@ -19,8 +19,8 @@ export function belowMin({ type, name, request, limit }: Bounded, min: string): 
   return undefined
 }
 
-/** For objects with limits: the limit is compared and must be set. */
-export function aboveMax({ type, name, request, limit }: Bounded, max: string): string | undefined {
+/** Compares the limit of a container or pod, which must be set. */
+export function describeMaxViolation({ type, name, request, limit }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!limit) return `${rule}.  No limit is specified`
   if (compareQuantities(limit, max) > 0) return `${rule}, but limit is ${formatQuantity(limit)}`
@@ -28,15 +28,18 @@ export function aboveMax({ type, name, request, limit }: Bounded, max: string): 
   return undefined
 }
 
-/** For objects that have requests only. */
-export function requestAboveMax({ type, name, request }: Bounded, max: string): string | undefined {
+/** Compares the request of a claim, whose limit is not bounded. */
+export function describeRequestMaxViolation({ type, name, request }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!request) return `${rule}.  No request is specified`
   if (compareQuantities(request, max) > 0) return `${rule}, but request is ${formatQuantity(request)}`
   return undefined
 }
 
-export function ratioAboveMax({ type, name, request, limit }: Bounded, ratio: string): string | undefined {
+export function describeRatioViolation(
+  { type, name, request, limit }: BoundedResource,
+  ratio: string,
+): string | undefined {
   const rule = `${name} max limit to request ratio per ${type} is ${ratio}`
   if (!request || quantitySign(request) === 0) return `${rule}, but no request is specified or request is 0`
   if (!limit || quantitySign(limit) === 0) return `${rule}, but no limit is specified or limit is 0`

@@ -1,15 +1,15 @@
-// Applies LimitRange items to claims: those of type PersistentVolumeClaim, and those of type Container that contain only
-// iops and throughput. Requests are compared; limits exist for iops and throughput only. A bound on iops does not force a
-// claim to request iops.
+// Applies LimitRange items to claims: items of type PersistentVolumeClaim, and items of type Container that contain only
+// iops and throughput. Bounds apply to requests; only iops and throughput have limits. A claim without a request for iops
+// or throughput does not violate a bound on it.
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
 import type { LimitRange, LimitRangeItem } from '../kinds/limit-range/limit-range-schema.ts'
 import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity, parseQuantity, type Quantity } from '../quantity.ts'
-import { belowMin, ratioAboveMax, requestAboveMax } from './bounds.ts'
+import { describeMinViolation, describeRatioViolation, describeRequestMaxViolation } from './bounds.ts'
 
-const TYPE = 'PersistentVolumeClaim'
+const CLAIM_TYPE = 'PersistentVolumeClaim'
 
 /** Sets the default requests and limits of a new claim, except those that its attributes class sets (`fromClass`). */
 export function applyClaimDefaults(
@@ -17,69 +17,73 @@ export function applyClaimDefaults(
   range: Readonly<LimitRange>,
   fromClass: (name: string) => boolean,
 ): void {
-  if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // the unit of the range: 100 (MiB/s) is more than 50Mi
+  if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // ranges are in bytes/s, so 100 (MiB/s) is more than 50Mi
   for (const item of itemsOf(range)) {
     const names = new Set([...Object.keys(item.defaultRequest ?? {}), ...Object.keys(item.default ?? {})])
     for (const name of names) {
       if (!isIoResource(name) && name !== 'storage') continue
       if (isIoResource(name) && fromClass(name)) continue
-      fillIn(claim, name, item)
+      setDefaults(claim, name, item)
     }
   }
 }
 
-function fillIn(claim: PersistentVolumeClaim, name: string, item: LimitRangeItem): void {
+function setDefaults(claim: PersistentVolumeClaim, name: string, item: LimitRangeItem): void {
   const { requests = {}, limits = {} } = claim.spec?.resources ?? {}
-  const byDefault = amountOf(item.default, name)
-  const request = amountOf(requests, name) ?? amountOf(limits, name) ?? amountOf(item.defaultRequest, name) ?? byDefault
+  const defaultLimit = amountOf(item.default, name)
+  const request =
+    amountOf(requests, name) ?? amountOf(limits, name) ?? amountOf(item.defaultRequest, name) ?? defaultLimit
   if (request === undefined) return
   const resources = { ...claim.spec?.resources, requests: { ...requests, [name]: request } }
-  const limit = amountOf(limits, name) ?? byDefault
+  const limit = amountOf(limits, name) ?? defaultLimit
   // A claim that requests more than the default limit gets no default limit; max still applies.
-  const fits = limit !== undefined && isQuantity(request) && compareQuantities(request, limit) <= 0
-  if (isIoResource(name) && (fits || amountOf(limits, name) !== undefined)) {
+  const isWithinLimit = limit !== undefined && isQuantity(request) && compareQuantities(request, limit) <= 0
+  if (isIoResource(name) && (isWithinLimit || amountOf(limits, name) !== undefined)) {
     resources.limits = { ...limits, [name]: limit as string }
   }
   claim.spec = { ...claim.spec, resources }
 }
 
 /**
- * The violations of a range by a claim, one message each. For an existing claim (`old`), an amount that stays the same or
- * moves towards the bound is no violation: the range may be newer than the claim, and it must stay possible to lower the
- * request of a failed expansion.
+ * Returns one message per violation of a range by a claim. An update of an existing claim (`old`) that keeps an amount or
+ * moves it towards the bound is not a violation: the range may be newer than the claim, and the request of a failed
+ * expansion can then be lowered.
  */
-export function claimViolations(
+export function findClaimViolations(
   { spec }: PersistentVolumeClaim,
   range: Readonly<LimitRange>,
   old?: PersistentVolumeClaim,
 ): string[] {
-  const requested = (name: string) => quantityIn(spec?.resources?.requests, name)
-  const limited = (name: string) => (isIoResource(name) ? quantityIn(spec?.resources?.limits, name) : undefined)
-  const bounded = (name: string) => ({ type: TYPE, name, request: requested(name), limit: limited(name) })
-  const isUnset = (name: string) => isIoResource(name) && requested(name) === undefined
-  const { requests: requestsBefore, limits: limitsBefore } = old?.spec?.resources ?? {}
-  const change = (name: string) => order(requested(name), quantityIn(requestsBefore, name))
-  const isNoMore = (name: string) => [-1, 0].includes(change(name))
-  const isNoLess = (name: string) => [0, 1].includes(change(name))
-  const isSame = (name: string) => change(name) === 0 && order(limited(name), quantityIn(limitsBefore, name)) === 0
+  const requestOf = (name: string) => quantityIn(spec?.resources?.requests, name)
+  const limitOf = (name: string) => (isIoResource(name) ? quantityIn(spec?.resources?.limits, name) : undefined)
+  const resourceOf = (name: string) => ({ type: CLAIM_TYPE, name, request: requestOf(name), limit: limitOf(name) })
+  const isUnset = (name: string) => isIoResource(name) && requestOf(name) === undefined
+  const { requests: oldRequests, limits: oldLimits } = old?.spec?.resources ?? {}
+  const compareWithOld = (name: string) => compareOptional(requestOf(name), quantityIn(oldRequests, name))
+  const isNotRaised = (name: string) => [-1, 0].includes(compareWithOld(name))
+  const isNotLowered = (name: string) => [0, 1].includes(compareWithOld(name))
+  const isUnchanged = (name: string) =>
+    compareWithOld(name) === 0 && compareOptional(limitOf(name), quantityIn(oldLimits, name)) === 0
   return itemsOf(range)
     .flatMap(({ min, max, maxLimitRequestRatio }) => [
-      ...entries(min).map(([name, amount]) =>
-        isUnset(name) || isNoLess(name) ? undefined : belowMin(bounded(name), amount),
+      ...sortedEntries(min).map(([name, amount]) =>
+        isUnset(name) || isNotLowered(name) ? undefined : describeMinViolation(resourceOf(name), amount),
       ),
-      ...entries(max).map(([name, amount]) =>
-        isUnset(name) || isNoMore(name) ? undefined : requestAboveMax(bounded(name), amount),
+      ...sortedEntries(max).map(([name, amount]) =>
+        isUnset(name) || isNotRaised(name) ? undefined : describeRequestMaxViolation(resourceOf(name), amount),
       ),
-      ...entries(maxLimitRequestRatio).map(([name, ratio]) =>
-        requested(name) && limited(name) && !isSame(name) ? ratioAboveMax(bounded(name), ratio) : undefined,
+      ...sortedEntries(maxLimitRequestRatio).map(([name, ratio]) =>
+        requestOf(name) && limitOf(name) && !isUnchanged(name)
+          ? describeRatioViolation(resourceOf(name), ratio)
+          : undefined,
       ),
     ])
     .filter((violation) => violation !== undefined)
 }
 
-/** NaN if one of the amounts is absent. */
-const order = (now: Quantity | undefined, before: Quantity | undefined): number =>
-  now && before ? compareQuantities(now, before) : Number.NaN
+/** Compares two amounts. Returns NaN if one of them is absent. */
+const compareOptional = (newAmount: Quantity | undefined, oldAmount: Quantity | undefined): number =>
+  newAmount && oldAmount ? compareQuantities(newAmount, oldAmount) : Number.NaN
 
 const itemsOf = (range: Readonly<LimitRange>): readonly LimitRangeItem[] =>
   range.spec?.limits.filter(limitsClaims) ?? []
@@ -89,5 +93,5 @@ const quantityIn = (list: Record<string, string> | undefined, name: string): Qua
   return amount === undefined ? undefined : parseQuantity(amount)
 }
 
-const entries = (amounts: Record<string, string> = {}): [string, string][] =>
+const sortedEntries = (amounts: Record<string, string> = {}): [string, string][] =>
   Object.entries(amounts).sort(([a], [b]) => (a < b ? -1 : 1))

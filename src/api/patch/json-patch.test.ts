@@ -7,7 +7,7 @@ import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 const json = (text: string): JsonValue => JSON.parse(text)
 
 describe('applyJsonPatch', () => {
-  // RFC 6902, appendix A, then our own
+  // The examples of RFC 6902, appendix A, followed by further cases.
   it.each([
     [
       'A.1 adds an object member',
@@ -71,63 +71,73 @@ describe('applyJsonPatch', () => {
       '[{"op":"add","path":"/foo/-","value":["abc","def"]}]',
       '{"foo":["bar",["abc","def"]]}',
     ],
-    ['add replaces a member that exists', '{"a":1}', '[{"op":"add","path":"/a","value":2}]', '{"a":2}'],
-    ['add may append by index', '{"a":[1]}', '[{"op":"add","path":"/a/1","value":2}]', '{"a":[1,2]}'],
+    ['replaces an existing member by add', '{"a":1}', '[{"op":"add","path":"/a","value":2}]', '{"a":2}'],
     [
-      'add and replace may take the whole document',
+      'add appends an item at the index after the last',
+      '{"a":[1]}',
+      '[{"op":"add","path":"/a/1","value":2}]',
+      '{"a":[1,2]}',
+    ],
+    [
+      'add and replace can replace the whole document',
       '{"a":1}',
       '[{"op":"add","path":"","value":[]},{"op":"replace","path":"","value":{"b":1}}]',
       '{"b":1}',
     ],
-    ['an empty key is a key', '{"":{"":1}}', '[{"op":"replace","path":"//","value":2}]', '{"":{"":2}}'],
-    ['a key may look like an index', '{"0":"a"}', '[{"op":"replace","path":"/0","value":"b"}]', '{"0":"b"}'],
+    ['replaces the value of an empty key', '{"":{"":1}}', '[{"op":"replace","path":"//","value":2}]', '{"":{"":2}}'],
+    ['replaces the value of a numeric key', '{"0":"a"}', '[{"op":"replace","path":"/0","value":"b"}]', '{"0":"b"}'],
     [
-      'null is a value',
+      'replaces a value with null',
       '{"a":1}',
       '[{"op":"replace","path":"/a","value":null},{"op":"test","path":"/a","value":null}]',
       '{"a":null}',
     ],
     [
-      'testing for null finds absence',
+      'accepts a test for null if the field is absent',
       '{}',
       '[{"op":"test","path":"/a","value":null},{"op":"add","path":"/a","value":1}]',
       '{"a":1}',
     ],
     [
-      'tests ignore the order of keys',
+      'ignores the order of keys in tests',
       '{"a":{"x":1,"y":2}}',
       '[{"op":"test","path":"/a","value":{"y":2,"x":1}}]',
       '{"a":{"x":1,"y":2}}',
     ],
-    ['moving to the same path changes nothing', '{"a":1}', '[{"op":"move","from":"/a","path":"/a"}]', '{"a":1}'],
     [
-      'copies are independent',
+      'does not change a value that is moved to its own path',
+      '{"a":1}',
+      '[{"op":"move","from":"/a","path":"/a"}]',
+      '{"a":1}',
+    ],
+    [
+      'copies values deeply',
       '{"a":{"x":1}}',
       '[{"op":"copy","from":"/a","path":"/b"},{"op":"replace","path":"/b/x","value":2}]',
       '{"a":{"x":1},"b":{"x":2}}',
     ],
     [
-      'a value added twice is independent of the patch and of itself',
+      'modifies an added value without modifying the patch',
       '{}',
       '[{"op":"add","path":"/a","value":{"x":1}},{"op":"add","path":"/a/y","value":2},{"op":"move","from":"/a","path":"/b"}]',
       '{"b":{"x":1,"y":2}}',
     ],
     [
-      'a finalizer is removed the way external-attacher does it',
+      'removes a finalizer as external-attacher does',
       '{"metadata":{"finalizers":["kubernetes.io/pv-protection","external-attacher/csi"]}}',
       '[{"op":"replace","path":"/metadata/finalizers","value":["kubernetes.io/pv-protection"]}]',
       '{"metadata":{"finalizers":["kubernetes.io/pv-protection"]}}',
     ],
     [
-      'inherited names are ordinary keys',
+      'treats inherited names as ordinary keys',
       '{}',
       '[{"op":"add","path":"/__proto__","value":{"a":1}},{"op":"add","path":"/__proto__/b","value":2},{"op":"copy","from":"/__proto__","path":"/constructor"},{"op":"remove","path":"/__proto__"}]',
       '{"constructor":{"a":1,"b":2}}',
     ],
   ])('%s', (_, document, patch, result) => {
-    const given = json(document)
-    expect(JSON.stringify(applyJsonPatch(given, json(patch)))).toBe(result)
-    expect(given).toEqual(json(document))
+    const original = json(document)
+    expect(JSON.stringify(applyJsonPatch(original, json(patch)))).toBe(result)
+    expect(original).toEqual(json(document))
   })
 
   it.each([
@@ -138,13 +148,13 @@ describe('applyJsonPatch', () => {
       'operation 0 (test "/baz"): the value differs',
     ],
     [
-      'A.12 adding to an absent container',
+      'A.12 adding to an absent object',
       '{"foo":"bar"}',
       '[{"op":"add","path":"/baz/bat","value":"qux"}]',
       'operation 0 (add "/baz/bat"): there is no "baz"',
     ],
     [
-      'A.15 a number is not its text',
+      'A.15 a test of a number against a string',
       '{"/":9,"~1":10}',
       '[{"op":"test","path":"/~01","value":"10"}]',
       'operation 0 (test "/~01"): the value differs',
@@ -167,16 +177,16 @@ describe('applyJsonPatch', () => {
       'there is no "__proto__"',
     ],
     [
-      'stepping into a text',
+      'adding to a string',
       '{"a":"b"}',
       '[{"op":"add","path":"/a/b","value":1}]',
-      'there is no "b": what should contain it is not an object or list',
+      'there is no "b": its parent is not an object or list',
     ],
     [
-      'stepping into a text to read',
+      'testing a property of a string',
       '{"a":"b"}',
       '[{"op":"test","path":"/a/length","value":1}]',
-      'what should contain it is not an object or list',
+      'its parent is not an object or list',
     ],
     [
       'an index past the end',
@@ -184,7 +194,12 @@ describe('applyJsonPatch', () => {
       '[{"op":"add","path":"/a/2","value":1}]',
       'there is no item 2 in a list of 1',
     ],
-    ['removing after the last', '{"a":[1]}', '[{"op":"remove","path":"/a/1"}]', 'there is no item 1 in a list of 1'],
+    [
+      'removing an item after the last',
+      '{"a":[1]}',
+      '[{"op":"remove","path":"/a/1"}]',
+      'there is no item 1 in a list of 1',
+    ],
     [
       'an index with a leading zero',
       '{"a":[1,2]}',
@@ -201,36 +216,36 @@ describe('applyJsonPatch', () => {
       'a value cannot be moved into itself',
     ],
     [
-      'the second operation of two',
+      'a failure of the second operation',
       '{"a":1}',
       '[{"op":"remove","path":"/a"},{"op":"remove","path":"/a"}]',
       'operation 1 (remove "/a"): there is no "a"',
     ],
-  ])('SYS-10 rejects %s', (_, document, patch, because) => {
-    const given = json(document)
-    expect(() => applyJsonPatch(given, json(patch))).toThrow(
-      expect.objectContaining({ failure: 'inapplicable', message: expect.stringContaining(because) }),
+  ])('SYS-10 rejects %s', (_, document, patch, message) => {
+    const original = json(document)
+    expect(() => applyJsonPatch(original, json(patch))).toThrow(
+      expect.objectContaining({ failure: 'inapplicable', message: expect.stringContaining(message) }),
     )
-    expect(given).toEqual(json(document))
+    expect(original).toEqual(json(document))
   })
 
   it.each([
     ['{}', 'a JSON patch must be a list of operations'],
     ['[1]', 'operation 0: an operation must be an object'],
-    ['[{"path":"/a"}]', 'operation 0: "op" must be one of add, remove, replace, move, copy, test, not nothing'],
+    ['[{"path":"/a"}]', 'operation 0: "op" must be one of add, remove, replace, move, copy, test, not undefined'],
     ['[{"op":"spam","path":"/a"}]', 'not "spam"'],
     ['[{"op":"remove"}]', 'operation 0: "path" must be a string'],
     ['[{"op":"add","path":"/a"}]', 'operation 0: "value" is missing, and "add" needs one'],
     ['[{"op":"copy","path":"/a"}]', 'operation 0: "from" must be a string'],
     ['[{"op":"remove","path":"a"}]', '"path" must be a JSON pointer, empty or starting with "/", not "a"'],
     ['[{"op":"remove","path":"/a~2"}]', '"path" must be a JSON pointer'],
-  ])('SYS-10 rejects %s as malformed', (patch, because) => {
+  ])('SYS-10 rejects %s as malformed', (patch, message) => {
     expect(() => applyJsonPatch({}, json(patch))).toThrow(
-      expect.objectContaining({ failure: 'malformed', message: expect.stringContaining(because) }),
+      expect.objectContaining({ failure: 'malformed', message: expect.stringContaining(message) }),
     )
   })
 
-  it('bounds the number of operations', () => {
+  it('rejects patches with too many operations', () => {
     const patch = Array(3).fill({ op: 'test', path: '', value: {} })
     expect(applyJsonPatch({}, patch, { operationsMax: 3 })).toEqual({})
     expect(() => applyJsonPatch({}, patch, { operationsMax: 2 })).toThrow(
@@ -238,19 +253,19 @@ describe('applyJsonPatch', () => {
     )
   })
 
-  it('bounds the total size of copies', () => {
-    const doubling = Array(40).fill({ op: 'copy', from: '/a', path: '/a/-' })
-    expect(() => applyJsonPatch({ a: ['x'] }, doubling)).toThrow(
+  it('rejects patches whose copies are too large', () => {
+    const copyOperations = Array(40).fill({ op: 'copy', from: '/a', path: '/a/-' })
+    expect(() => applyJsonPatch({ a: ['x'] }, copyOperations)).toThrow(
       'copying would add more than the allowed 3145728 bytes',
     )
   })
 
-  it('bounds the depth of the result', () => {
-    const nest = JSON.parse('['.repeat(JSON_DEPTH_MAX - 1) + ']'.repeat(JSON_DEPTH_MAX - 1))
-    const doubling = Array(60).fill({ op: 'copy', from: '', path: '/0' })
-    expect(() => applyJsonPatch([], doubling)).toThrow(/nested more than|copying would add/)
+  it('rejects patches whose result is nested too deep', () => {
+    const nested = JSON.parse('['.repeat(JSON_DEPTH_MAX - 1) + ']'.repeat(JSON_DEPTH_MAX - 1))
+    const copyOperations = Array(60).fill({ op: 'copy', from: '', path: '/0' })
+    expect(() => applyJsonPatch([], copyOperations)).toThrow(/nested more than|copying would add/)
     const path = `/a${'/0'.repeat(JSON_DEPTH_MAX - 2)}/0`
-    expect(() => applyJsonPatch({ a: nest }, [{ op: 'add', path, value: nest }])).toThrow('nested more than')
+    expect(() => applyJsonPatch({ a: nested }, [{ op: 'add', path, value: nested }])).toThrow('nested more than')
   })
 
   it('applies thousands of operations to a large object without modifying it', () => {
@@ -261,11 +276,11 @@ describe('applyJsonPatch', () => {
     expect(new Set(Object.values(labels))).toEqual(new Set(['v']))
   })
 
-  it('transforms any document into any other without modifying the first', () => {
+  it('transforms any document into any other without modifying the original', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (from, to) => {
         const before = JSON.stringify(from)
-        expect(applyJsonPatch(from, difference(from, to))).toEqual(to)
+        expect(applyJsonPatch(from, createPatch(from, to))).toEqual(to)
         expect(JSON.stringify(from)).toBe(before)
       }),
     )
@@ -284,29 +299,31 @@ describe('pointers', () => {
 
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
-/** A patch that walks both documents and uses add, remove, replace and test. */
-function difference(from: JsonValue, to: JsonValue, path: string[] = []): JsonObject[] {
-  const at = (key: string | number) => formatPointer([...path, String(key)])
+/** Creates a patch from one document to another that uses add, remove, replace and test. */
+function createPatch(from: JsonValue, to: JsonValue, path: string[] = []): JsonObject[] {
+  const pointerTo = (key: string | number) => formatPointer([...path, String(key)])
   if (isJsonObject(from) && isJsonObject(to)) {
     return [
       ...Object.keys(from)
         .filter((key) => !Object.hasOwn(to, key))
-        .map((key) => ({ op: 'remove', path: at(key) })),
+        .map((key) => ({ op: 'remove', path: pointerTo(key) })),
       ...Object.keys(to).flatMap((key) =>
         Object.hasOwn(from, key)
-          ? difference(from[key]!, to[key]!, [...path, key])
-          : [{ op: 'add', path: at(key), value: to[key]! }],
+          ? createPatch(from[key]!, to[key]!, [...path, key])
+          : [{ op: 'add', path: pointerTo(key), value: to[key]! }],
       ),
     ]
   }
   if (isJsonArray(from) && isJsonArray(to)) {
-    const shared = Math.min(from.length, to.length)
+    const commonLength = Math.min(from.length, to.length)
     return [
-      ...from.slice(shared).map(() => ({ op: 'remove', path: at(shared) })),
-      ...to.slice(shared).map((value) => ({ op: 'add', path: at('-'), value })),
-      ...to.slice(0, shared).flatMap((value, i) => difference(from[i]!, value, [...path, String(i)])),
+      ...from.slice(commonLength).map(() => ({ op: 'remove', path: pointerTo(commonLength) })),
+      ...to.slice(commonLength).map((value) => ({ op: 'add', path: pointerTo('-'), value })),
+      ...to.slice(0, commonLength).flatMap((value, i) => createPatch(from[i]!, value, [...path, String(i)])),
     ]
   }
-  const place = formatPointer(path)
-  return jsonEquals(from, to) ? [{ op: 'test', path: place, value: to }] : [{ op: 'replace', path: place, value: to }]
+  const pointer = formatPointer(path)
+  return jsonEquals(from, to)
+    ? [{ op: 'test', path: pointer, value: to }]
+    : [{ op: 'replace', path: pointer, value: to }]
 }

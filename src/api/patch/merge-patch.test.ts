@@ -42,9 +42,9 @@ describe('applyMergePatch', () => {
   it('modifies neither document nor patch', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (document, patch) => {
-        const before = JSON.stringify([document, patch])
+        const original = JSON.stringify([document, patch])
         applyMergePatch(document, patch)
-        expect(JSON.stringify([document, patch])).toBe(before)
+        expect(JSON.stringify([document, patch])).toBe(original)
       }),
     )
   })
@@ -52,18 +52,18 @@ describe('applyMergePatch', () => {
   it('is idempotent', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (document, patch) => {
-        const once = applyMergePatch(document, patch)
-        expect(applyMergePatch(once, patch)).toEqual(once)
+        const patched = applyMergePatch(document, patch)
+        expect(applyMergePatch(patched, patch)).toEqual(patched)
       }),
     )
   })
 
-  it('transforms any document into any other without nulls', () => {
-    const noNulls = anyJson.map((value) => applyMergePatch(undefined, value))
+  it('transforms any document into any document without nulls', () => {
+    const anyJsonWithoutNulls = anyJson.map((value) => applyMergePatch(undefined, value))
     fc.assert(
-      fc.property(noNulls, noNulls, (from, to) => {
+      fc.property(anyJsonWithoutNulls, anyJsonWithoutNulls, (from, to) => {
         fc.pre(from !== null && to !== null)
-        expect(applyMergePatch(from, difference(from, to))).toEqual(to)
+        expect(applyMergePatch(from, createPatch(from, to))).toEqual(to)
       }),
     )
   })
@@ -71,13 +71,13 @@ describe('applyMergePatch', () => {
 
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
-function difference(from: JsonValue, to: JsonValue): JsonValue {
+function createPatch(from: JsonValue, to: JsonValue): JsonValue {
   if (!isJsonObject(from) || !isJsonObject(to)) return to
   const removed = Object.keys(from)
     .filter((key) => !Object.hasOwn(to, key))
     .map((key) => [key, null] as const)
   const changed = Object.entries(to).map(
-    ([key, value]) => [key, difference(getOwnProperty(from, key) ?? null, value)] as const,
+    ([key, value]) => [key, createPatch(getOwnProperty(from, key) ?? null, value)] as const,
   )
   return Object.fromEntries([...removed, ...changed])
 }

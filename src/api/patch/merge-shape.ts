@@ -1,4 +1,4 @@
-// Derives the strategic merge rules of a type from its schema, in the form that strategic-merge.ts needs.
+// Derives the rules for strategic-merge.ts from the schema of a type.
 import type { Field, ObjectType, Type } from '../schema.ts'
 import type { MergeField, MergeShape } from './strategic-merge.ts'
 
@@ -23,10 +23,10 @@ export function mergeShapeOf(type: ObjectType): MergeShape {
 }
 
 function mergeFieldOf({ merge, type }: Field): MergeField {
-  const inner = objectBelow(type)
+  const inner = objectTypeOf(type)
   return { merge, shape: inner && mergeShapeOf(inner) }
 }
 
-/** The object type of a field, or of the items of its list. */
-const objectBelow = (type: Type): ObjectType | undefined =>
+/** Returns the object type of a field or of the items of its list. */
+const objectTypeOf = (type: Type): ObjectType | undefined =>
   type.is === 'object' ? type : type.is === 'list' && type.item.is === 'object' ? type.item : undefined

@@ -1,4 +1,4 @@
-// The error for a patch that cannot be applied, shared by json-patch.ts, merge-patch.ts and strategic-merge.ts.
+// The error for a patch that cannot be applied. The API server maps its `failure` to an HTTP status.
 
 export type PatchFailure =
   /** The body is not a valid patch. */

@@ -3,42 +3,42 @@ import { describe, expect, it } from 'vitest'
 import { type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
 import { type MergeField, type MergeShape, strategicMerge } from './strategic-merge.ts'
 
-const shape = (fields: Record<string, MergeField>): MergeShape => ({ field: (name) => fields[name] })
+const createShape = (fields: Record<string, MergeField>): MergeShape => ({ field: (name) => fields[name] })
 
-const container = shape({
+const container = createShape({
   env: { merge: 'name' },
   ports: { merge: 'containerPort' },
   volumeMounts: { merge: 'mountPath' },
 })
-const pod = shape({
-  metadata: { shape: shape({ finalizers: { merge: '' }, ownerReferences: { merge: 'uid' } }) },
+const pod = createShape({
+  metadata: { shape: createShape({ finalizers: { merge: '' }, ownerReferences: { merge: 'uid' } }) },
   spec: {
-    shape: shape({
+    shape: createShape({
       containers: { merge: 'name', shape: container },
-      volumes: { merge: 'name', shape: shape({}) },
+      volumes: { merge: 'name', shape: createShape({}) },
       tolerations: {},
     }),
   },
-  status: { shape: shape({ conditions: { merge: 'type' } }) },
+  status: { shape: createShape({ conditions: { merge: 'type' } }) },
 })
 
 const merge = (document: unknown, patch: unknown) => strategicMerge(document as JsonObject, patch as JsonValue, pod)
 
-describe('objects', () => {
+describe('strategicMerge of objects', () => {
   it.each([
     ['an empty patch changes nothing', { a: { b: 1 } }, {}, { a: { b: 1 } }],
-    ['values are replaced, others kept', { a: 1, b: 2 }, { b: 3, c: 4 }, { a: 1, b: 3, c: 4 }],
+    ['a value is replaced and other fields are kept', { a: 1, b: 2 }, { b: 3, c: 4 }, { a: 1, b: 3, c: 4 }],
     ['maps are merged', { a: { x: 1, y: 2 } }, { a: { y: 3 } }, { a: { x: 1, y: 3 } }],
-    ['null removes', { a: 1, b: { c: 1, d: 1 } }, { a: null, b: { c: null } }, { b: { d: 1 } }],
+    ['null removes a field', { a: 1, b: { c: 1, d: 1 } }, { a: null, b: { c: null } }, { b: { d: 1 } }],
     ['null for an absent field changes nothing', {}, { a: null, b: { c: null, d: { e: null } } }, { b: { d: {} } }],
     ['a map can replace a value', { a: 1 }, { a: { b: 2, c: null } }, { a: { b: 2 } }],
     ['a value can replace a map', { a: { b: 1 } }, { a: 2 }, { a: 2 }],
     ['unknown lists are replaced', { a: [1, 2] }, { a: [3] }, { a: [3] }],
-    ['$patch replace', { a: { x: 1 } }, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
-    ['$patch replace of an absent field', {}, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
-    ['$patch replace of the document', { a: 1 }, { $patch: 'replace', b: { c: null, d: 1 } }, { b: { d: 1 } }],
-    ['$patch delete', { a: { x: 1 }, b: 1 }, { a: { $patch: 'delete', x: 2 } }, { a: {}, b: 1 }],
-    ['$patch delete of an absent field', {}, { a: { $patch: 'delete' } }, {}],
+    ['$patch replace replaces a map', { a: { x: 1 } }, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
+    ['$patch replace adds an absent field', {}, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
+    ['$patch replace replaces the document', { a: 1 }, { $patch: 'replace', b: { c: null, d: 1 } }, { b: { d: 1 } }],
+    ['$patch delete empties a map', { a: { x: 1 }, b: 1 }, { a: { $patch: 'delete', x: 2 } }, { a: {}, b: 1 }],
+    ['$patch delete ignores an absent field', {}, { a: { $patch: 'delete' } }, {}],
     ['$patch merge is the default', { a: { x: 1 } }, { a: { $patch: 'merge', y: 2 } }, { a: { x: 1, y: 2 } }],
     [
       '$retainKeys drops all other keys',
@@ -56,7 +56,7 @@ describe('objects', () => {
     expect(merge(document, patch)).toEqual(result)
   })
 
-  it('treat inherited names as ordinary keys', () => {
+  it('treats inherited names as ordinary keys', () => {
     const patch = JSON.parse('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}')
     expect(JSON.stringify(merge({}, patch))).toBe(JSON.stringify(patch))
     expect({}).not.toHaveProperty('polluted')
@@ -64,7 +64,7 @@ describe('objects', () => {
   })
 })
 
-describe('lists merged by key', () => {
+describe('strategicMerge of lists by key', () => {
   const web = {
     name: 'web',
     image: 'web:1',
@@ -78,7 +78,7 @@ describe('lists merged by key', () => {
 
   it.each([
     [
-      'an item is changed in place',
+      'an item keeps its position',
       { containers: [{ name: 'web', image: 'web:2' }] },
       { containers: [{ ...web, image: 'web:2' }, log] },
     ],
@@ -90,7 +90,7 @@ describe('lists merged by key', () => {
     ['an item is removed', { containers: [{ $patch: 'delete', name: 'web' }] }, { containers: [log] }],
     ['removing an absent item changes nothing', { containers: [{ $patch: 'delete', name: 'x' }] }, {}],
     [
-      'an item is removed and another with its name is added',
+      'an item is removed and an item with the same name is added',
       {
         containers: [
           { $patch: 'delete', name: 'web' },
@@ -100,7 +100,7 @@ describe('lists merged by key', () => {
       { containers: [{ name: 'web', image: 'web:3' }, log] },
     ],
     [
-      'all are replaced',
+      '$patch replace replaces all items',
       { containers: [{ name: 'only', image: 'only:1' }, { $patch: 'replace' }] },
       { containers: [{ name: 'only', image: 'only:1' }] },
     ],
@@ -130,7 +130,7 @@ describe('lists merged by key', () => {
       },
     ],
     [
-      'a new list is added without directives',
+      'a new list contains no directives',
       {
         volumes: [
           { name: 'data', emptyDir: { sizeLimit: null }, $retainKeys: ['name', 'emptyDir'] },
@@ -141,7 +141,7 @@ describe('lists merged by key', () => {
       { volumes: [{ name: 'data', emptyDir: {} }] },
     ],
     [
-      'a replaced list is added without directives',
+      'a replaced list contains no directives',
       { tolerations: [{ key: 'y', value: null, $patch: 'merge' }, { $patch: 'replace' }] },
       { tolerations: [{ key: 'y' }] },
     ],
@@ -160,7 +160,7 @@ describe('lists merged by key', () => {
     expect(merge({ spec }, { spec: patch })).toEqual({ spec: { ...spec, ...(changed as object) } })
   })
 
-  it('keys may be numbers, and 80 is not "80"', () => {
+  it('merges items with numeric keys', () => {
     const document = { spec: { containers: [{ name: 'web', ports: [{ containerPort: 80, name: 'http' }] }] } }
     const patched = merge(document, {
       spec: { containers: [{ name: 'web', ports: [{ containerPort: 80, protocol: 'TCP' }, { containerPort: 443 }] }] },
@@ -175,10 +175,10 @@ describe('lists merged by key', () => {
   })
 })
 
-describe('patches of kubectl and controllers', () => {
+describe('strategicMerge of patches by kubectl and controllers', () => {
   const lastApplied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}\n' }
 
-  it('apply that removes a container, a label and an env variable, and keeps an injected sidecar', () => {
+  it('removes a container, a label and an environment variable, and keeps an injected sidecar (kubectl apply)', () => {
     const live = {
       metadata: { labels: { app: 'web', old: 'yes' }, annotations: lastApplied },
       spec: {
@@ -191,7 +191,7 @@ describe('patches of kubectl and controllers', () => {
               { name: 'B', value: '2' },
             ],
           },
-          { name: 'gone', image: 'gone:1' },
+          { name: 'legacy', image: 'legacy:1' },
           { name: 'injected', image: 'sidecar:1' },
         ],
       },
@@ -207,7 +207,7 @@ describe('patches of kubectl and controllers', () => {
             image: 'web:2',
             name: 'web',
           },
-          { $patch: 'delete', name: 'gone' },
+          { $patch: 'delete', name: 'legacy' },
         ],
       },
     }
@@ -222,7 +222,7 @@ describe('patches of kubectl and controllers', () => {
     })
   })
 
-  it('edit that turns one kind of volume into another', () => {
+  it('changes the type of a volume (kubectl edit)', () => {
     const live = {
       spec: {
         volumes: [
@@ -254,7 +254,7 @@ describe('patches of kubectl and controllers', () => {
     })
   })
 
-  it('a provisioner that removes its finalizer', () => {
+  it('removes the finalizer of a provisioner', () => {
     const live = {
       metadata: { finalizers: ['kubernetes.io/pv-protection', 'external-provisioner.volume.kubernetes.io/finalizer'] },
     }
@@ -267,15 +267,15 @@ describe('patches of kubectl and controllers', () => {
     expect(merge(live, patch)).toEqual({ metadata: { finalizers: ['kubernetes.io/pv-protection'] } })
   })
 
-  it('a controller that adds a finalizer another one does not know', () => {
-    const patch = { metadata: { finalizers: ['mine'], '$setElementOrder/finalizers': ['theirs', 'mine'] } }
-    expect(merge({ metadata: { finalizers: ['theirs', 'new'] } }, patch)).toEqual({
-      metadata: { finalizers: ['theirs', 'mine', 'new'] },
+  it('adds a finalizer and keeps one that is missing from $setElementOrder', () => {
+    const patch = { metadata: { finalizers: ['added'], '$setElementOrder/finalizers': ['listed', 'added'] } }
+    expect(merge({ metadata: { finalizers: ['listed', 'unlisted'] } }, patch)).toEqual({
+      metadata: { finalizers: ['listed', 'added', 'unlisted'] },
     })
-    expect(merge({ metadata: {} }, patch)).toEqual({ metadata: { finalizers: ['mine'] } })
+    expect(merge({ metadata: {} }, patch)).toEqual({ metadata: { finalizers: ['added'] } })
   })
 
-  it('a resizer that sets one condition and removes another', () => {
+  it('sets one condition and removes another', () => {
     const live = {
       status: {
         conditions: [
@@ -303,7 +303,7 @@ describe('patches of kubectl and controllers', () => {
     })
   })
 
-  it('owner references merged by uid', () => {
+  it('merges owner references by uid', () => {
     const live = { metadata: { ownerReferences: [{ uid: '1', name: 'a' }] } }
     const patch = {
       metadata: {
@@ -324,7 +324,7 @@ describe('patches of kubectl and controllers', () => {
   })
 })
 
-describe('SYS-10 rejects', () => {
+describe('SYS-10 strategicMerge rejects', () => {
   const live = {
     metadata: { finalizers: ['a'] },
     spec: { containers: [{ name: 'web', env: [{ name: 'A' }] }], s: { a: 1 } },
@@ -347,49 +347,49 @@ describe('SYS-10 rejects', () => {
       'spec.containers has an item without its merge key "name"',
     ],
     [
-      'a new item without its key, deep down',
+      'a nested new item without its key',
       { spec: { containers: [{ name: 'x', env: [{ value: '1' }] }] } },
       'spec.containers[name="x"].env has an item without its merge key "name"',
     ],
-    ['a deletion without its key', { spec: { containers: [{ $patch: 'delete' }] } }, 'without its merge key "name"'],
-    ['an object for a key', { spec: { containers: [{ name: {} }] } }, 'merge key "name" is not a scalar'],
     [
-      'a scalar where objects are merged',
+      'a deleted item without its key',
+      { spec: { containers: [{ $patch: 'delete' }] } },
+      'without its merge key "name"',
+    ],
+    ['a key that is an object', { spec: { containers: [{ name: {} }] } }, 'merge key "name" is not a scalar'],
+    [
+      'a scalar in a list of objects',
       { spec: { containers: ['web'] } },
       'spec.containers is merged by key, so its items must be objects',
     ],
+    ['an object in a list of scalars', { metadata: { finalizers: [{}] } }, 'metadata.finalizers is a list of scalars'],
     [
-      'an object where scalars are merged',
-      { metadata: { finalizers: [{}] } },
-      'metadata.finalizers is a list of scalars',
-    ],
-    [
-      'an order that is not a list',
+      '$setElementOrder that is not a list',
       { spec: { '$setElementOrder/containers': {} } },
       'spec.containers has a $setElementOrder that is not a list',
     ],
     [
-      'an order without a list',
+      '$setElementOrder without the name of a list',
       { spec: { $setElementOrder: [] } },
       'spec has "$setElementOrder", which must have the form $setElementOrder/<list>',
     ],
     [
-      'an order without the key',
+      '$setElementOrder without the merge key',
       { spec: { '$setElementOrder/containers': [{}] } },
       'spec.containers has an item without its merge key "name"',
     ],
     [
-      'an item that is not in its order',
+      'an item that is not in $setElementOrder',
       { spec: { containers: [{ name: 'web' }], '$setElementOrder/containers': [{ name: 'log' }] } },
       'spec.containers has "web" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
-      'items that contradict their order',
+      'items in another order than $setElementOrder',
       { metadata: { finalizers: ['b', 'a'], '$setElementOrder/finalizers': ['a', 'b'] } },
       'metadata.finalizers has "a" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
-      'a deletion that is not a list',
+      '$deleteFromPrimitiveList that is not a list',
       { metadata: { '$deleteFromPrimitiveList/finalizers': 'a' } },
       'metadata.finalizers has a $deleteFromPrimitiveList that is not a list',
     ],
@@ -403,37 +403,37 @@ describe('SYS-10 rejects', () => {
       { spec: { s: { $retainKeys: ['a'], b: 1 } } },
       'spec.s contains "b", which is not listed in its $retainKeys',
     ],
-  ])('%s', (_, patch, because) => {
-    expect(() => merge(live, patch)).toThrow(because)
+  ])('%s', (_, patch, message) => {
+    expect(() => merge(live, patch)).toThrow(message)
   })
 })
 
-describe('properties', () => {
+describe('strategicMerge (properties)', () => {
   it('is idempotent, removes all directives and does not modify its input', () => {
     fc.assert(
-      fc.property(aDocument, aPatch, (document, patch) => {
-        const before = JSON.stringify([document, patch])
-        const once = merge(document, patch)
-        expect(JSON.stringify([document, patch])).toBe(before)
-        expect(JSON.stringify(once)).not.toMatch(/\$|null/)
-        expect(merge(once, patch)).toEqual(once)
+      fc.property(anyDocument, anyPatch, (document, patch) => {
+        const original = JSON.stringify([document, patch])
+        const merged = merge(document, patch)
+        expect(JSON.stringify([document, patch])).toBe(original)
+        expect(JSON.stringify(merged)).not.toMatch(/\$|null/)
+        expect(merge(merged, patch)).toEqual(merged)
       }),
       { numRuns: 500 },
     )
   })
 
-  it('an empty patch is the identity', () => {
-    fc.assert(fc.property(aDocument, (document) => jsonEquals(merge(document, {}), document as JsonObject)))
+  it('returns the document if the patch is empty', () => {
+    fc.assert(fc.property(anyDocument, (document) => jsonEquals(merge(document, {}), document as JsonObject)))
   })
 
-  it('the result contains all fields of the patch', () => {
+  it('sets all fields of the patch', () => {
     fc.assert(
-      fc.property(aDocument, someContainers, (document, containers) => {
+      fc.property(anyDocument, anyContainers, (document, containers) => {
         const result = merge(document, { spec: { containers } }) as { spec: { containers: { name: string }[] } }
-        for (const one of containers) {
-          const found = result.spec.containers.filter(({ name }) => name === one.name)
-          expect(found).toHaveLength(1)
-          expect(found[0]).toMatchObject({ image: one.image })
+        for (const container of containers) {
+          const matches = result.spec.containers.filter(({ name }) => name === container.name)
+          expect(matches).toHaveLength(1)
+          expect(matches[0]).toMatchObject({ image: container.image })
         }
       }),
     )
@@ -441,11 +441,15 @@ describe('properties', () => {
 })
 
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'))
-const byName = <T extends object>(rest: fc.Arbitrary<T>) =>
-  names.chain((list) => fc.tuple(...list.map((name) => rest.map((more) => ({ name, ...more })))))
-const anEnv = byName(fc.record({ value: fc.constantFrom('1', '2') }))
-const someContainers = byName(fc.record({ image: fc.constantFrom('x', 'y'), env: anEnv }, { requiredKeys: ['image'] }))
-const aDocument = fc.record(
+const namedItems = <T extends object>(fields: fc.Arbitrary<T>) =>
+  names.chain((selected) =>
+    fc.tuple(...selected.map((name) => fields.map((otherFields) => ({ name, ...otherFields })))),
+  )
+const anyEnv = namedItems(fc.record({ value: fc.constantFrom('1', '2') }))
+const anyContainers = namedItems(
+  fc.record({ image: fc.constantFrom('x', 'y'), env: anyEnv }, { requiredKeys: ['image'] }),
+)
+const anyDocument = fc.record(
   {
     metadata: fc.record(
       {
@@ -454,30 +458,32 @@ const aDocument = fc.record(
       },
       { requiredKeys: [] },
     ),
-    spec: fc.record({ containers: someContainers, tolerations: anEnv }, { requiredKeys: [] }),
+    spec: fc.record({ containers: anyContainers, tolerations: anyEnv }, { requiredKeys: [] }),
   },
   { requiredKeys: [] },
 )
-const envPatch = byName(fc.oneof(fc.record({ value: fc.constantFrom('3', null) }), fc.constant({ $patch: 'delete' })))
-const containersPatch = byName(
+const envPatch = namedItems(
+  fc.oneof(fc.record({ value: fc.constantFrom('3', null) }), fc.constant({ $patch: 'delete' })),
+)
+const containersPatch = namedItems(
   fc.oneof(
     fc.record({ image: fc.constantFrom('z', null), env: envPatch, $patch: fc.constant('merge') }, { requiredKeys: [] }),
     fc.constant({ $patch: 'delete' }),
   ),
 )
-const aPatch = fc
+const anyPatch = fc
   .record({
     set: names,
     gone: names,
     containers: containersPatch,
     labels: fc.dictionary(fc.constantFrom('k', 'l'), fc.constantFrom('w', null)),
   })
-  .map(({ set, gone, containers, labels }) => ({
+  .map(({ set: added, gone: deleted, containers, labels }) => ({
     metadata: {
       labels,
-      finalizers: set,
-      '$deleteFromPrimitiveList/finalizers': gone,
-      '$setElementOrder/finalizers': [...set, ...gone.filter((one) => !set.includes(one))],
+      finalizers: added,
+      '$deleteFromPrimitiveList/finalizers': deleted,
+      '$setElementOrder/finalizers': [...added, ...deleted.filter((finalizer) => !added.includes(finalizer))],
     },
     spec: { containers, '$setElementOrder/containers': containers.map(({ name }) => ({ name })) },
   }))

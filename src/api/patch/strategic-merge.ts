@@ -1,6 +1,6 @@
-// Strategic merge patch: a merge patch in which some lists are merged item by item, by a key of the items.
-// The rules come from a MergeShape, so that this file does not depend on the schema of kinds.
-// Pure: the document and the patch are not modified. strategic-order.ts determines the order of merged lists.
+// Applies a strategic merge patch: a merge patch in which some lists are merged item by item, by a key of the items. The
+// caller provides the rules as a MergeShape. Pure: the document and the patch are not modified. strategic-order.ts sorts
+// merged lists.
 import {
   getOwnProperty,
   isJsonArray,
@@ -12,7 +12,7 @@ import {
 import { PatchError } from './patch-error.ts'
 import { orderItems } from './strategic-order.ts'
 
-/** How the fields of an object are merged. Unknown fields are merged as plain JSON: maps merge, lists are replaced. */
+/** The merge rules of an object. Unknown fields are merged as in a JSON merge patch. */
 export interface MergeShape {
   field(name: string): MergeField | undefined
 }
@@ -20,7 +20,7 @@ export interface MergeShape {
 export interface MergeField {
   /** Merge key of a list, or '' for a list of scalars. A list without it is replaced. */
   readonly merge?: string
-  /** How the object, or each item of the list, is merged. */
+  /** The merge rules of the object, or of each item of the list. */
   readonly shape?: MergeShape
 }
 
@@ -36,28 +36,28 @@ export function strategicMerge(document: JsonObject, patch: JsonValue, shape: Me
 }
 
 /** The rules of the value being merged, and its path for messages. */
-interface Place {
+interface MergeContext {
   readonly shape?: MergeShape
   readonly path: string
 }
 
-function mergeObject(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
-  const directive = directiveOf(patch, place)
+function mergeObject(original: JsonObject, patch: JsonObject, context: MergeContext): JsonObject {
+  const directive = parseDirective(patch, context)
   if (directive === 'delete') return {}
-  const base = directive === 'replace' ? {} : retainKeys(original, patch, place)
+  const base = directive === 'replace' ? {} : retainKeys(original, patch, context)
   const merged: { [key: string]: JsonValue } = { ...base }
   for (const [key, change] of Object.entries(patch)) {
     if (isDirective(key)) continue
     if (change === null) delete merged[key]
-    else setField(merged, key, mergeField(getOwnProperty(base, key), change, patch, inside(place, key)))
+    else setField(merged, key, mergeField(getOwnProperty(base, key), change, patch, fieldContext(context, key)))
   }
   for (const [key, change] of Object.entries(patch)) {
-    const ordered = listNamedBy(key, ORDER_PREFIX, place)
-    if (ordered !== undefined) orderField(merged, ordered, change, { base, place })
+    const listName = parseListName(key, ORDER_PREFIX, context)
+    if (listName !== undefined) orderField(merged, listName, change, { base, place: context })
   }
   for (const [key, change] of Object.entries(patch)) {
-    const shortened = listNamedBy(key, DELETE_PREFIX, place)
-    if (shortened !== undefined) deleteScalars(merged, shortened, change, place)
+    const listName = parseListName(key, DELETE_PREFIX, context)
+    if (listName !== undefined) deleteScalars(merged, listName, change, context)
   }
   return merged
 }
@@ -67,59 +67,63 @@ function setField(merged: { [key: string]: JsonValue }, key: string, value: Json
   else setOwnProperty(merged, key, value)
 }
 
-type FieldPlace = MergeField & { readonly key: string; readonly path: string }
+type FieldContext = MergeField & { readonly key: string; readonly path: string }
 
-/** The new value of the field, or undefined if the patch deletes it. */
+/** Returns the new value of the field, or undefined if the patch deletes it. */
 function mergeField(
   original: JsonValue | undefined,
   change: JsonValue,
   patch: JsonObject,
-  place: FieldPlace,
+  context: FieldContext,
 ): JsonValue | undefined {
   if (isJsonObject(change)) {
-    if (!isJsonObject(original) && directiveOf(change, place) === 'delete') return undefined
-    return mergeObject(isJsonObject(original) ? original : {}, change, place)
+    if (!isJsonObject(original) && parseDirective(change, context) === 'delete') return undefined
+    return mergeObject(isJsonObject(original) ? original : {}, change, context)
   }
   if (!isJsonArray(change)) return change
-  checkOrder(change, getOwnProperty(patch, `${ORDER_PREFIX}/${place.key}`), place)
-  const before = isJsonArray(original) ? original : []
-  if (place.merge === undefined) return withoutDirectives(change, place)
-  return place.merge === '' ? mergeScalars(before, change, place) : mergeItems(before, change, place)
+  checkOrder(change, getOwnProperty(patch, `${ORDER_PREFIX}/${context.key}`), context)
+  const items = isJsonArray(original) ? original : []
+  if (context.merge === undefined) return withoutDirectives(change, context)
+  return context.merge === '' ? mergeScalars(items, change, context) : mergeItems(items, change, context)
 }
 
 // Lists
 
-function mergeScalars(before: readonly JsonValue[], change: readonly JsonValue[], place: FieldPlace): JsonValue[] {
+function mergeScalars(
+  original: readonly JsonValue[],
+  change: readonly JsonValue[],
+  context: FieldContext,
+): JsonValue[] {
   for (const item of change) {
     if (typeof item === 'object' && item !== null)
-      throw inapplicable(place, 'is a list of scalars, but the patch contains an object or a list')
+      throw inapplicable(context, 'is a list of scalars, but the patch contains an object or a list')
   }
-  const items = [...new Set([...before, ...change])]
-  return orderItems({ items, wanted: change, before, keyOf: (item) => item })
+  const items = [...new Set([...original, ...change])]
+  return orderItems({ items, patchKeys: change, previousKeys: original, keyOf: (item) => item })
 }
 
-function mergeItems(before: readonly JsonValue[], change: readonly JsonValue[], place: FieldPlace): JsonValue[] {
-  const mergeKey = place.merge!
-  const keyOf = (item: JsonValue) => keyOfItem(item, mergeKey, place)
-  const directives = change.map((item) => (isJsonObject(item) ? directiveOf(item, place) : undefined))
+function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[], context: FieldContext): JsonValue[] {
+  const mergeKey = context.merge!
+  const keyOf = (item: JsonValue) => mergeKeyOf(item, mergeKey, context)
+  const directives = change.map((item) => (isJsonObject(item) ? parseDirective(item, context) : undefined))
   const deleted = new Set(change.filter((_, i) => directives[i] === 'delete').map(keyOf))
   const changes = change.filter((_, i) => directives[i] !== 'delete' && directives[i] !== 'replace') as JsonObject[]
 
-  const kept = directives.includes('replace') ? [] : before.filter((item) => !deleted.has(keyOf(item)))
-  const items = [...kept] as JsonObject[]
+  const remaining = directives.includes('replace') ? [] : original.filter((item) => !deleted.has(keyOf(item)))
+  const items = [...remaining] as JsonObject[]
   const positions = new Map<unknown, number>()
   for (const [i, item] of items.entries()) if (!positions.has(keyOf(item))) positions.set(keyOf(item), i)
-  for (const one of changes) {
-    const key = keyOf(one)
+  for (const patchItem of changes) {
+    const key = keyOf(patchItem)
     const position = positions.get(key) ?? items.length
     positions.set(key, position)
-    const itemPlace = { shape: place.shape, path: `${place.path}[${mergeKey}=${JSON.stringify(key)}]` }
-    items[position] = mergeObject(items[position] ?? {}, one, itemPlace)
+    const itemContext = { shape: context.shape, path: `${context.path}[${mergeKey}=${JSON.stringify(key)}]` }
+    items[position] = mergeObject(items[position] ?? {}, patchItem, itemContext)
   }
-  return orderItems({ items, wanted: changes.map(keyOf), before: before.map(keyOf), keyOf })
+  return orderItems({ items, patchKeys: changes.map(keyOf), previousKeys: original.map(keyOf), keyOf })
 }
 
-function keyOfItem(item: JsonValue, mergeKey: string, { path }: Place): JsonValue {
+function mergeKeyOf(item: JsonValue, mergeKey: string, { path }: MergeContext): JsonValue {
   if (!isJsonObject(item)) throw inapplicable({ path }, 'is merged by key, so its items must be objects')
   const key = getOwnProperty(item, mergeKey)
   if (key === undefined || key === null) throw inapplicable({ path }, `has an item without its merge key "${mergeKey}"`)
@@ -133,31 +137,31 @@ function orderField(
   merged: { [key: string]: JsonValue },
   key: string,
   order: JsonValue,
-  { base, place }: { base: JsonObject; place: Place },
+  { base, place: context }: { base: JsonObject; place: MergeContext },
 ): void {
-  const field = inside(place, key)
+  const field = fieldContext(context, key)
   if (!isJsonArray(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)
   const items = getOwnProperty(merged, key)
-  if (!isJsonArray(items) || field.merge === undefined) return // replaced as a whole, so it has the order of the patch already
-  const keyOf = (item: JsonValue) => (field.merge === '' ? item : keyOfItem(item, field.merge!, field))
-  const before = getOwnProperty(base, key)
-  const keysBefore = isJsonArray(before) ? before.map(keyOf) : []
-  setOwnProperty(merged, key, orderItems({ items, wanted: order.map(keyOf), before: keysBefore, keyOf }))
+  if (!isJsonArray(items) || field.merge === undefined) return // a replaced list already has the order of the patch
+  const keyOf = (item: JsonValue) => (field.merge === '' ? item : mergeKeyOf(item, field.merge!, field))
+  const original = getOwnProperty(base, key)
+  const originalKeys = isJsonArray(original) ? original.map(keyOf) : []
+  setOwnProperty(merged, key, orderItems({ items, patchKeys: order.map(keyOf), previousKeys: originalKeys, keyOf }))
 }
 
-/** Every item of the patch must be listed in its $setElementOrder, in the same order. */
-function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, place: FieldPlace): void {
-  if (place.merge === undefined || !isJsonArray(order) || order.length === 0) return
-  const keyOf = (item: JsonValue) => (place.merge === '' ? item : keyOfItem(item, place.merge!, place))
-  const ordered = order.map(keyOf).values()
+/** Rejects a patch whose $setElementOrder does not list its items in the same order. */
+function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, context: FieldContext): void {
+  if (context.merge === undefined || !isJsonArray(order) || order.length === 0) return
+  const keyOf = (item: JsonValue) => (context.merge === '' ? item : mergeKeyOf(item, context.merge!, context))
+  const orderedKeys = order.map(keyOf).values()
   for (const item of change) {
     if (isJsonObject(item) && Object.hasOwn(item, '$patch')) continue
     const key = keyOf(item)
-    let next = ordered.next()
-    while (!next.done && next.value !== key) next = ordered.next()
+    let next = orderedKeys.next()
+    while (!next.done && next.value !== key) next = orderedKeys.next()
     if (next.done) {
       throw inapplicable(
-        place,
+        context,
         `has ${JSON.stringify(key)} in the patch, but not at the same position in its ${ORDER_PREFIX}`,
       )
     }
@@ -172,35 +176,40 @@ const DELETE_PREFIX = '$deleteFromPrimitiveList'
 const isDirective = (key: string): boolean =>
   key === '$patch' || key === '$retainKeys' || key.startsWith(ORDER_PREFIX) || key.startsWith(DELETE_PREFIX)
 
-function directiveOf(patch: JsonObject, place: Place): 'replace' | 'delete' | 'merge' {
+function parseDirective(patch: JsonObject, context: MergeContext): 'replace' | 'delete' | 'merge' {
   const directive = getOwnProperty(patch, '$patch') ?? 'merge'
   if (directive === 'replace' || directive === 'delete' || directive === 'merge') return directive
   throw inapplicable(
-    place,
+    context,
     `has the unknown directive $patch: ${JSON.stringify(directive)}; expected replace, delete or merge`,
   )
 }
 
-function retainKeys(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
+function retainKeys(original: JsonObject, patch: JsonObject, context: MergeContext): JsonObject {
   const keys = getOwnProperty(patch, '$retainKeys')
   if (keys === undefined) return original
-  if (!isJsonArray(keys)) throw inapplicable(place, 'has a $retainKeys that is not a list')
+  if (!isJsonArray(keys)) throw inapplicable(context, 'has a $retainKeys that is not a list')
   const retained = new Set<unknown>(keys)
   for (const [key, change] of Object.entries(patch)) {
     if (change === null || isDirective(key) || retained.has(key)) continue
-    throw inapplicable(place, `contains "${key}", which is not listed in its $retainKeys`)
+    throw inapplicable(context, `contains "${key}", which is not listed in its $retainKeys`)
   }
   return Object.fromEntries(Object.entries(original).filter(([key]) => retained.has(key)))
 }
 
-function listNamedBy(key: string, prefix: string, place: Place): string | undefined {
+function parseListName(key: string, prefix: string, context: MergeContext): string | undefined {
   if (!key.startsWith(prefix)) return undefined
-  if (key[prefix.length] !== '/') throw inapplicable(place, `has "${key}", which must have the form ${prefix}/<list>`)
+  if (key[prefix.length] !== '/') throw inapplicable(context, `has "${key}", which must have the form ${prefix}/<list>`)
   return key.slice(prefix.length + 1)
 }
 
-function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change: JsonValue, place: Place): void {
-  if (!isJsonArray(change)) throw inapplicable(inside(place, key), `has a ${DELETE_PREFIX} that is not a list`)
+function deleteScalars(
+  merged: { [key: string]: JsonValue },
+  key: string,
+  change: JsonValue,
+  context: MergeContext,
+): void {
+  if (!isJsonArray(change)) throw inapplicable(fieldContext(context, key), `has a ${DELETE_PREFIX} that is not a list`)
   const items = getOwnProperty(merged, key)
   if (isJsonArray(items))
     setOwnProperty(
@@ -210,24 +219,24 @@ function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change
     )
 }
 
-/** The list of the patch without directives and without nulls in objects. */
-function withoutDirectives(list: readonly JsonValue[], place: Place): JsonValue[] {
+/** Returns the list of the patch without directives and without nulls in objects. */
+function withoutDirectives(list: readonly JsonValue[], context: MergeContext): JsonValue[] {
   return list.flatMap((item) => {
-    if (isJsonArray(item)) return [withoutDirectives(item, place)]
+    if (isJsonArray(item)) return [withoutDirectives(item, context)]
     if (!isJsonObject(item)) return [item]
-    if (Object.hasOwn(item, '$patch') && directiveOf(item, place) !== 'merge') return []
-    return [mergeObject({}, item, { path: place.path })]
+    if (Object.hasOwn(item, '$patch') && parseDirective(item, context) !== 'merge') return []
+    return [mergeObject({}, item, { path: context.path })]
   })
 }
 
-const inside = ({ shape, path }: Place, key: string): FieldPlace => ({
+const fieldContext = ({ shape, path }: MergeContext, key: string): FieldContext => ({
   ...shape?.field(key),
   key,
   path: path === '' ? key : `${path}.${key}`,
 })
 
-const inapplicable = ({ path }: { path: string }, because: string): PatchError =>
+const inapplicable = ({ path }: { path: string }, reason: string): PatchError =>
   new PatchError(
     'inapplicable',
-    `cannot apply the strategic merge patch: ${path === '' ? 'the object' : path} ${because}`,
+    `cannot apply the strategic merge patch: ${path === '' ? 'the object' : path} ${reason}`,
   )

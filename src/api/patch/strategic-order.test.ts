@@ -2,42 +2,57 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { orderItems } from './strategic-order.ts'
 
-const order = (items: string, { wanted, before }: { wanted: string; before: string }) =>
-  orderItems({ items: [...items], wanted: [...wanted], before: [...before], keyOf: (item) => item }).join('')
+const orderText = (items: string, { patchKeys, previousKeys }: { patchKeys: string; previousKeys: string }) =>
+  orderItems({
+    items: [...items],
+    patchKeys: [...patchKeys],
+    previousKeys: [...previousKeys],
+    keyOf: (item) => item,
+  }).join('')
 
 describe('orderItems', () => {
   it.each([
-    ['abc', { wanted: '', before: 'abc' }, 'abc', 'what the patch does not speak of stays'],
-    ['abc', { wanted: 'cba', before: 'abc' }, 'cba', 'what it speaks of takes its order'],
-    ['abx', { wanted: 'x', before: 'ab' }, 'xab', 'new items come before those not spoken of'],
-    ['abcd', { wanted: 'db', before: 'abcd' }, 'acdb', 'others go before the item they used to precede'],
-    ['abcdx', { wanted: 'dxa', before: 'abcd' }, 'bcdxa', 'and so they do when new items stand between'],
-    ['ab', { wanted: 'zbya', before: 'ab' }, 'ba', 'keys of items that are not there do not matter'],
-    ['ba', { wanted: '', before: 'ab' }, 'ab', 'items in any order come out in the order before'],
-  ])('%s with %j becomes %s: %s', (items, orders, result) => {
-    expect(order(items, orders)).toBe(result)
+    ['abc', { patchKeys: '', previousKeys: 'abc' }, 'abc', 'items that are not in the patch stay'],
+    ['abc', { patchKeys: 'cba', previousKeys: 'abc' }, 'cba', 'items of the patch have the order of the patch'],
+    ['abx', { patchKeys: 'x', previousKeys: 'ab' }, 'xab', 'new items precede items that are not in the patch'],
+    [
+      'abcd',
+      { patchKeys: 'db', previousKeys: 'abcd' },
+      'acdb',
+      'other items precede the items that they preceded before',
+    ],
+    [
+      'abcdx',
+      { patchKeys: 'dxa', previousKeys: 'abcd' },
+      'bcdxa',
+      'other items precede the same items although there are new ones',
+    ],
+    ['ab', { patchKeys: 'zbya', previousKeys: 'ab' }, 'ba', 'keys of absent items are ignored'],
+    ['ba', { patchKeys: '', previousKeys: 'ab' }, 'ab', 'the previous order is restored'],
+  ])('%s with %j becomes %s: %s', (items, keyOrders, result) => {
+    expect(orderText(items, keyOrders)).toBe(result)
   })
 
   const keys = fc.uniqueArray(fc.constantFrom(...'abcdefgh')).map((list) => list.join(''))
 
-  it('keeps every item, the order of the patch, and the previous order of the rest', () => {
+  it('keeps every item, the order of the patch, and the previous order of the other items', () => {
     fc.assert(
-      fc.property(keys, keys, (before, wanted) => {
-        const items = [...new Set(before + wanted)].join('')
-        const result = order(items, { wanted, before })
+      fc.property(keys, keys, (previousKeys, patchKeys) => {
+        const items = [...new Set(previousKeys + patchKeys)].join('')
+        const result = orderText(items, { patchKeys, previousKeys })
         expect([...result].sort()).toEqual([...items].sort())
-        expect([...result].filter((key) => wanted.includes(key)).join('')).toBe(wanted)
-        const others = [...before].filter((key) => !wanted.includes(key)).join('')
-        expect([...result].filter((key) => !wanted.includes(key)).join('')).toBe(others)
+        expect([...result].filter((key) => patchKeys.includes(key)).join('')).toBe(patchKeys)
+        const otherKeys = [...previousKeys].filter((key) => !patchKeys.includes(key)).join('')
+        expect([...result].filter((key) => !patchKeys.includes(key)).join('')).toBe(otherKeys)
       }),
     )
   })
 
   it('is idempotent', () => {
     fc.assert(
-      fc.property(keys, keys, (before, wanted) => {
-        const once = order([...new Set(before + wanted)].join(''), { wanted, before })
-        expect(order(once, { wanted, before: once })).toBe(once)
+      fc.property(keys, keys, (previousKeys, patchKeys) => {
+        const ordered = orderText([...new Set(previousKeys + patchKeys)].join(''), { patchKeys, previousKeys })
+        expect(orderText(ordered, { patchKeys, previousKeys: ordered })).toBe(ordered)
       }),
     )
   })

@@ -1,46 +1,54 @@
-// The order of a list after a strategic merge. Items of the patch have the order of the patch; the others keep their
-// relative order; the previous positions determine how the two interleave.
+// Sorts a list after a strategic merge. Items of the patch have the order of the patch, other items keep their relative
+// order, and the previous positions determine how the two interleave.
 
 export interface MergedList<Item> {
   /** The items of the merged list, in any order. */
   readonly items: readonly Item[]
   /** Keys in the order of the patch. */
-  readonly wanted: readonly unknown[]
+  readonly patchKeys: readonly unknown[]
   /** Keys in the previous order of the list. */
-  readonly before: readonly unknown[]
+  readonly previousKeys: readonly unknown[]
   readonly keyOf: (item: Item) => unknown
 }
 
-// Each item that is not in the patch is placed before the first patch item that followed it before:
-//   before           a b c d
-//   wanted           d x a
-//   not in the patch   b c       b and c preceded d
+// Each item that is not in the patch is placed before the first item of the patch that it preceded:
+//   previous order   a b c d
+//   patch            d x a
+//   other items        b c       b and c preceded d
 //   result           b c d x a
-export function orderItems<Item>({ items, wanted, before, keyOf }: MergedList<Item>): Item[] {
-  const wantedAt = positions(wanted)
-  const beforeAt = positions(before)
-  const ours = items.filter((item) => wantedAt.has(keyOf(item)))
-  const others = items.filter((item) => !wantedAt.has(keyOf(item)))
-  const at = (place: Map<unknown, number>, item: Item) => place.get(keyOf(item)) ?? Number.POSITIVE_INFINITY
-  ours.sort((a, b) => at(wantedAt, a) - at(wantedAt, b))
-  others.sort((a, b) => (at(beforeAt, a) === at(beforeAt, b) ? 0 : at(beforeAt, a) - at(beforeAt, b)))
+export function orderItems<Item>({ items, patchKeys, previousKeys, keyOf }: MergedList<Item>): Item[] {
+  const patchPositions = indexKeys(patchKeys)
+  const previousPositions = indexKeys(previousKeys)
+  const patchItems = items.filter((item) => patchPositions.has(keyOf(item)))
+  const otherItems = items.filter((item) => !patchPositions.has(keyOf(item)))
+  const positionOf = (item: Item, positions: Map<unknown, number>) =>
+    positions.get(keyOf(item)) ?? Number.POSITIVE_INFINITY
+  patchItems.sort((a, b) => positionOf(a, patchPositions) - positionOf(b, patchPositions))
+  otherItems.sort((a, b) =>
+    positionOf(a, previousPositions) === positionOf(b, previousPositions)
+      ? 0
+      : positionOf(a, previousPositions) - positionOf(b, previousPositions),
+  )
 
   const ordered: Item[] = []
-  let next = 0
-  for (const other of others) {
-    while (next < ours.length && !(at(beforeAt, other) < (beforeAt.get(keyOf(ours[next]!)) ?? -1))) {
-      ordered.push(ours[next++]!)
+  let nextIndex = 0
+  for (const item of otherItems) {
+    while (
+      nextIndex < patchItems.length &&
+      !(positionOf(item, previousPositions) < (previousPositions.get(keyOf(patchItems[nextIndex]!)) ?? -1))
+    ) {
+      ordered.push(patchItems[nextIndex++]!)
     }
-    ordered.push(other)
+    ordered.push(item)
   }
-  return [...ordered, ...ours.slice(next)]
+  return [...ordered, ...patchItems.slice(nextIndex)]
 }
 
-/** The first position of each key. */
-function positions(keys: readonly unknown[]): Map<unknown, number> {
-  const found = new Map<unknown, number>()
+/** Returns the first position of each key. */
+function indexKeys(keys: readonly unknown[]): Map<unknown, number> {
+  const positions = new Map<unknown, number>()
   keys.forEach((key, i) => {
-    if (!found.has(key)) found.set(key, i)
+    if (!positions.has(key)) positions.set(key, i)
   })
-  return found
+  return positions
 }

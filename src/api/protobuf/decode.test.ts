@@ -29,16 +29,16 @@ import {
 import { decodeProtobuf, MESSAGE_DEPTH_MAX } from './decode.ts'
 import { decodeEnvelope } from './envelope.ts'
 import { ProtobufError } from './reader.ts'
-import { PROTOBUF_SAMPLES } from './samples.ts'
+import { PROTOBUF_SAMPLES } from './samples.fixture.ts'
 import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
-const written = (write: (writer: ProtobufWriter) => void): Buffer => {
+const encode = (write: (writer: ProtobufWriter) => void): Buffer => {
   const writer = createProtobufWriter()
   write(writer)
   return writer.bytes()
 }
-const read = (fields: Fields, write: (writer: ProtobufWriter) => void) =>
-  decodeProtobuf(object('test.Message', '', fields), written(write))
+const decodeFields = (fields: Fields, write: (writer: ProtobufWriter) => void) =>
+  decodeProtobuf(object('test.Message', '', fields), encode(write))
 
 describe('decodeProtobuf', () => {
   it.each(PROTOBUF_SAMPLES)('SYS-2 decodes the body of $command', ({ type, bytes, json }) => {
@@ -47,38 +47,38 @@ describe('decodeProtobuf', () => {
 
   it('omits zero values of non-pointer fields and keeps those of pointer fields', () => {
     const fields = {
-      none: opt(1, boolean, ''),
-      kept: ptr(2, boolean, ''),
-      noCount: opt(3, int32, ''),
+      optionalFlag: opt(1, boolean, ''),
+      flag: ptr(2, boolean, ''),
+      optionalCount: opt(3, int32, ''),
       count: ptr(4, int64, ''),
-      noText: opt(5, string, ''),
+      optionalText: opt(5, string, ''),
       text: ptr(6, string, ''),
-      noAmount: opt(7, quantity, ''),
+      optionalAmount: opt(7, quantity, ''),
       amount: ptr(8, quantity, ''),
     }
-    const zeros = (writer: ProtobufWriter) => {
+    const writeZeros = (writer: ProtobufWriter) => {
       for (const number of [1, 2]) writer.boolean(number, false)
       for (const number of [3, 4]) writer.int(number, 0)
       for (const number of [5, 6]) writer.string(number, '')
       for (const number of [7, 8]) writer.message(number, () => writer.string(1, '0'))
     }
-    expect(read(fields, zeros)).toEqual({ kept: false, count: 0, text: '', amount: '0' })
-    expect(read(fields, () => {})).toEqual({})
+    expect(decodeFields(fields, writeZeros)).toEqual({ flag: false, count: 0, text: '', amount: '0' })
+    expect(decodeFields(fields, () => {})).toEqual({})
   })
 
   it('omits required zero values, which decode adds', () => {
     const type = object('test.Message', '', { name: req(1, string, ''), port: req(2, int32, '') })
-    const plain = decodeProtobuf(
+    const decoded = decodeProtobuf(
       type,
-      written((writer) => writer.string(1, '')),
+      encode((writer) => writer.string(1, '')),
     )
-    expect(decode(type, plain).object).toEqual({ name: '', port: 0 })
+    expect(decode(type, decoded).object).toEqual({ name: '', port: 0 })
   })
 
   it('omits messages with only zero values, unless they are pointers', () => {
     const inner = object('test.Inner', '', { name: opt(1, string, ''), flag: ptr(2, boolean, '') })
     const fields = { hollow: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
-    const value = read(fields, (writer) => {
+    const value = decodeFields(fields, (writer) => {
       writer.message(1, () => writer.string(1, ''))
       writer.message(2, () => writer.string(1, ''))
       writer.message(3, () => writer.boolean(2, false))
@@ -94,7 +94,7 @@ describe('decodeProtobuf', () => {
       labels: opt(3, map(string), ''),
       extra: opt(4, map(list(string)), ''),
     }
-    const value = read(fields, (writer) => {
+    const value = decodeFields(fields, (writer) => {
       for (const name of ['a', '', 'a']) writer.string(1, name)
       writer.message(2, () => {})
       writer.message(3, () => writer.string(1, 'key'))
@@ -110,20 +110,22 @@ describe('decodeProtobuf', () => {
     )
   })
 
-  it('decodes lists of numbers one by one, packed, or both', () => {
-    const value = read({ ids: opt(1, list(int64), '') }, (writer) => {
+  it('decodes lists of numbers that are unpacked, packed, or both', () => {
+    const value = decodeFields({ ids: opt(1, list(int64), '') }, (writer) => {
       writer.int(1, 0)
       writer.bytesField(1, Buffer.from([1, 2, 0x80, 1]))
       writer.int(1, -5)
     })
     expect(value).toEqual({ ids: [0, 1, 2, 128, -5] })
-    const flags = read({ flags: opt(1, list(boolean), '') }, (writer) => writer.bytesField(1, Buffer.from([1, 0])))
+    const flags = decodeFields({ flags: opt(1, list(boolean), '') }, (writer) =>
+      writer.bytesField(1, Buffer.from([1, 0])),
+    )
     expect(flags).toEqual({ flags: [true, false] })
   })
 
   it('inlines the fields of embedded messages', () => {
     const fields = { ...within(1, { name: opt(1, string, '') }), key: req(2, string, ''), size: ptr(3, double, '') }
-    const value = read(fields, (writer) => {
+    const value = decodeFields(fields, (writer) => {
       writer.message(1, () => writer.string(1, 'settings'))
       writer.string(2, 'colour')
       writer.double(3, 0.5)
@@ -141,7 +143,7 @@ describe('decodeProtobuf', () => {
       named: opt(6, intOrString, ''),
       fields: ptr(7, fieldsV1, ''),
     }
-    const value = read(fields, (writer) => {
+    const value = decodeFields(fields, (writer) => {
       for (const number of [1, 2]) {
         writer.message(number, () => {
           writer.int(1, 1_767_225_600)
@@ -173,36 +175,36 @@ describe('decodeProtobuf', () => {
     })
   })
 
-  it('treats an empty time or empty JSON as absent, but not the first second of 1970', () => {
+  it('treats an empty time and empty JSON as absent, but keeps the first second of 1970', () => {
     const fields = {
       created: opt(1, time, ''),
       deleted: ptr(2, time, ''),
       raw: ptr(3, fieldsV1, ''),
       epoch: opt(4, time, ''),
     }
-    const value = read(fields, (writer) => {
+    const value = decodeFields(fields, (writer) => {
       for (const number of [1, 2, 3]) writer.message(number, () => {})
       writer.message(4, () => writer.int(1, 0))
     })
     expect(value).toEqual({ epoch: '1970-01-01T00:00:00Z' })
   })
 
-  it('merges the parts of a split message; the last value wins', () => {
+  it('merges the parts of a split message and returns the last value of a repeated field', () => {
     const inner = object('test.Inner', '', { a: opt(1, string, ''), b: opt(2, string, '') })
-    const value = read({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
+    const value = decodeFields({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
       writer.message(1, () => writer.string(1, 'x'))
       writer.message(1, () => writer.string(2, 'y'))
       for (const name of ['one', 'two']) writer.string(2, name)
     })
     expect(value).toEqual({ inner: { a: 'x', b: 'y' }, name: 'two' })
-    const reset = read({ name: opt(2, string, '') }, (writer) => {
+    const reset = decodeFields({ name: opt(2, string, '') }, (writer) => {
       for (const name of ['one', '']) writer.string(2, name)
     })
     expect(reset).toEqual({})
   })
 
   it('skips unknown fields of newer clients', () => {
-    const value = read({ name: opt(1, string, '') }, (writer) => {
+    const value = decodeFields({ name: opt(1, string, '') }, (writer) => {
       writer.string(99, 'new')
       writer.string(1, 'known')
       writer.message(500, () => writer.int(1, 1))
@@ -211,16 +213,16 @@ describe('decodeProtobuf', () => {
   })
 
   it('does not decode fields without a field number', () => {
-    const hidden = persistentVolumeClaim.fields.spec.type as ObjectType
-    expect(hidden.fields.allocatedResources?.tag).toBe(0)
-    expect(() => decodeProtobuf(hidden, Buffer.from('0200', 'hex'))).toThrow('invalid field key at byte 0')
+    const specType = persistentVolumeClaim.fields.spec.type as ObjectType
+    expect(specType.fields.allocatedResources?.tag).toBe(0)
+    expect(() => decodeProtobuf(specType, Buffer.from('0200', 'hex'))).toThrow('invalid field key at byte 0')
   })
 })
 
 describe('decodeProtobuf rejects', () => {
   it('a value of the wrong wire type, with the path of the field', () => {
-    const bad = written((writer) => writer.message(2, () => writer.message(2, () => writer.int(2, 7))))
-    expect(() => decodeProtobuf(persistentVolumeClaim, bad)).toThrow(
+    const malformed = encode((writer) => writer.message(2, () => writer.message(2, () => writer.int(2, 7))))
+    expect(() => decodeProtobuf(persistentVolumeClaim, malformed)).toThrow(
       'spec.resources.requests: field 2 before byte 5 has a varint; expected a length and bytes',
     )
   })
@@ -257,8 +259,8 @@ describe('decodeProtobuf rejects', () => {
       'raw: invalid JSON: objects and lists are nested more than 500 deep',
     ],
   ])('%s', (_, fields, write, message) => {
-    expect(() => read(fields, write)).toThrow(ProtobufError)
-    expect(() => read(fields, write)).toThrow(message)
+    expect(() => decodeFields(fields, write)).toThrow(ProtobufError)
+    expect(() => decodeFields(fields, write)).toThrow(message)
   })
 
   it('messages that are nested too deep', () => {
@@ -267,8 +269,8 @@ describe('decodeProtobuf rejects', () => {
     fields.child = ptr(1, tree, '')
     const nested = (depth: number): Buffer => {
       const writer = createProtobufWriter()
-      const write = (left: number): void => {
-        if (left > 0) writer.message(1, () => write(left - 1))
+      const write = (remaining: number): void => {
+        if (remaining > 0) writer.message(1, () => write(remaining - 1))
       }
       write(depth)
       return writer.bytes()
@@ -279,7 +281,7 @@ describe('decodeProtobuf rejects', () => {
     )
   })
 
-  it('samples truncated at any byte, only with a ProtobufError', () => {
+  it('truncated samples with no error other than a ProtobufError', () => {
     for (const { type, bytes } of PROTOBUF_SAMPLES) {
       const { raw } = decodeEnvelope(bytes)
       for (let length = 0; length < bytes.length; length++) {
@@ -289,14 +291,18 @@ describe('decodeProtobuf rejects', () => {
     }
   })
 
-  it('corrupted samples and arbitrary bytes, only with a ProtobufError', () => {
-    const edit = fc.record({ at: fc.nat(), byte: fc.nat(255) })
+  it('corrupted samples and arbitrary bytes with no error other than a ProtobufError', () => {
+    const anyEdit = fc.record({ index: fc.nat(), byte: fc.nat(255) })
     fc.assert(
-      fc.property(fc.constantFrom(...PROTOBUF_SAMPLES), fc.array(edit, { minLength: 1 }), ({ type, bytes }, edits) => {
-        const changed = Buffer.from(decodeEnvelope(bytes).raw)
-        for (const { at, byte } of edits) changed[at % changed.length] = byte
-        expectDecodedOrRejected(() => decodeProtobuf(type, changed))
-      }),
+      fc.property(
+        fc.constantFrom(...PROTOBUF_SAMPLES),
+        fc.array(anyEdit, { minLength: 1 }),
+        ({ type, bytes }, edits) => {
+          const changed = Buffer.from(decodeEnvelope(bytes).raw)
+          for (const { index, byte } of edits) changed[index % changed.length] = byte
+          expectDecodedOrRejected(() => decodeProtobuf(type, changed))
+        },
+      ),
       { numRuns: 1_000 },
     )
     fc.assert(
@@ -309,9 +315,9 @@ describe('decodeProtobuf rejects', () => {
   })
 })
 
-function expectDecodedOrRejected(read: () => unknown): void {
+function expectDecodedOrRejected(decodeFields: () => unknown): void {
   try {
-    read()
+    decodeFields()
   } catch (error) {
     expect(error).toBeInstanceOf(ProtobufError)
   }

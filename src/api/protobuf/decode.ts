@@ -1,6 +1,6 @@
-// Decodes a protobuf message into the data that the equivalent JSON contains, as input for ../decode.ts.
-// Encoders write the zero values of all non-pointer fields, so a zero value there is omitted, as is a message that contains
-// nothing else. Unknown fields are skipped, because clients may be newer than the server.
+// Decodes a protobuf message into the equivalent JSON value, as input for ../decode.ts. Encoders write the zero values of
+// all non-pointer fields, so these and messages with only zero values are omitted. Unknown fields are skipped, because
+// clients may be newer than the server.
 import { zeroOf } from '../decode.ts'
 import { decodeJson, JsonError } from '../json-scan.ts'
 import { setOwnProperty } from '../json-value.ts'
@@ -8,12 +8,12 @@ import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../sche
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'
 
-/** Deeper than any declared type. Bounds the recursion in case a type becomes recursive. */
+/** Messages that are nested deeper are rejected. No declared type is nested this deep. */
 export const MESSAGE_DEPTH_MAX = 100
 
-type Plain = Record<string, unknown>
+type JsonRecord = Record<string, unknown>
 
-export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): Plain {
+export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): JsonRecord {
   const path: string[] = []
   try {
     return readMessage(wireFieldsOf(type), new ProtobufReader(bytes), {}, path)
@@ -25,36 +25,36 @@ export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): Plain {
   }
 }
 
-/** Reads into `object`, because a message may be split into several parts that are merged. */
-function readMessage(fields: WireFields, reader: ProtobufReader, object: Plain, path: string[]): Plain {
+/** Reads a message into `object`. A message may be split into several parts, which are merged. */
+function readMessage(fields: WireFields, reader: ProtobufReader, object: JsonRecord, path: string[]): JsonRecord {
   if (path.length > MESSAGE_DEPTH_MAX) {
     throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} deep`)
   }
   while (reader.next()) {
-    const known = fields.get(reader.number)
-    if (!known) reader.skip()
-    else if (known.is === 'embedded') readMessage(known.fields, reader.message(), object, path)
+    const wireField = fields.get(reader.number)
+    if (!wireField) reader.skip()
+    else if (wireField.is === 'embedded') readMessage(wireField.fields, reader.message(), object, path)
     else {
-      path.push(known.name) // on an error it stays there, for the message
-      readField(known.name, known.field, reader, object, path)
+      path.push(wireField.name) // after an error, the path remains for the message
+      readField(wireField.name, wireField.field, reader, object, path)
       path.pop()
     }
   }
   return object
 }
 
-function readField(name: string, field: Field, reader: ProtobufReader, object: Plain, path: string[]): void {
+function readField(name: string, field: Field, reader: ProtobufReader, object: JsonRecord, path: string[]): void {
   const { type } = field
   if (type.is === 'list') {
     object[name] ??= []
     readItem(type.item, reader, object[name] as unknown[], path)
   } else if (type.is === 'map') {
     object[name] ??= {}
-    readEntry(type, reader, object[name] as Plain, path)
+    readEntry(type, reader, object[name] as JsonRecord, path)
   } else {
     const value =
       type.is === 'object'
-        ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as Plain, path)
+        ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as JsonRecord, path)
         : readValue(type, reader, path)
     if (value !== undefined && (isPointer(field) || !isZero(type, value))) object[name] = value
     else if (object[name] !== undefined) delete object[name] // a later zero value overrides an earlier value
@@ -63,7 +63,7 @@ function readField(name: string, field: Field, reader: ProtobufReader, object: P
 
 function isZero(type: Type, value: unknown): boolean {
   if (type.is === 'object') {
-    for (const _ in value as Plain) return false
+    for (const _ in value as JsonRecord) return false
     return true
   }
   return value === '' || value === 0 || value === false || (type.is === 'quantity' && value === '0')
@@ -76,7 +76,7 @@ function readItem(item: Type, reader: ProtobufReader, items: unknown[], path: st
   else items.push(readValue(item, reader, path))
 }
 
-function readEntry(type: MapType, reader: ProtobufReader, map: Plain, path: string[]): void {
+function readEntry(type: MapType, reader: ProtobufReader, map: JsonRecord, path: string[]): void {
   const entry = reader.message()
   let key = ''
   let value = zeroOf(type.value)
@@ -88,7 +88,7 @@ function readEntry(type: MapType, reader: ProtobufReader, map: Plain, path: stri
   setOwnProperty(map, key, value)
 }
 
-/** A list in a map is wrapped in a message that contains only the items. */
+/** Reads a list in a map, which is wrapped in a message that contains only the items. */
 function readListMessage({ item }: ListType, message: ProtobufReader, path: string[]): unknown[] {
   const items: unknown[] = []
   while (message.next()) {
@@ -98,7 +98,7 @@ function readListMessage({ item }: ListType, message: ProtobufReader, path: stri
   return items
 }
 
-/** Undefined if the message represents an absent value. */
+/** Reads a value. Returns undefined if the message represents an absent value. */
 function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown {
   switch (type.is) {
     case 'object':
@@ -151,7 +151,7 @@ function readQuantity(message: ProtobufReader): string {
 const YEAR_0_SECONDS = Date.parse('0000-01-01T00:00:00Z') / 1000
 const YEAR_10000_SECONDS = Date.parse('+010000-01-01T00:00:00Z') / 1000
 
-/** An empty message represents an absent time. */
+/** Reads a time. Returns undefined for an empty message, which represents an absent time. */
 function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | undefined {
   let isSet = false
   let seconds = 0
@@ -167,8 +167,8 @@ function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | unde
     throw new ProtobufError(`${seconds} seconds since 1970 are outside the years 0 to 9999`)
   }
   if (nanos < 0 || nanos > 999_999_999) throw new ProtobufError(`${nanos} nanoseconds are not within one second`)
-  const whole = new Date(seconds * 1000).toISOString().slice(0, 19)
-  return fractionDigits === 0 ? `${whole}Z` : `${whole}.${String(nanos).padStart(9, '0').slice(0, 6)}Z`
+  const dateTime = new Date(seconds * 1000).toISOString().slice(0, 19)
+  return fractionDigits === 0 ? `${dateTime}Z` : `${dateTime}.${String(nanos).padStart(9, '0').slice(0, 6)}Z`
 }
 
 function readIntOrString(message: ProtobufReader): number | string {
@@ -184,7 +184,7 @@ function readIntOrString(message: ProtobufReader): number | string {
   return isString ? text : number
 }
 
-/** JSON embedded in protobuf as text. */
+/** Reads JSON that is embedded as text. */
 function readJson(message: ProtobufReader): unknown {
   let text: Uint8Array | undefined
   while (message.next()) {

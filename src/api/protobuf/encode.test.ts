@@ -9,19 +9,19 @@ import { decodeProtobuf } from './decode.ts'
 import { encodeProtobuf } from './encode.ts'
 import { decodeEnvelope } from './envelope.ts'
 import { ProtobufError } from './reader.ts'
-import { PROTOBUF_SAMPLES } from './samples.ts'
+import { PROTOBUF_SAMPLES } from './samples.fixture.ts'
 
 /** All message types of all kinds, so that every field is covered. */
 const TYPES = new Set<ObjectType>()
-for (const { type } of ALL_KINDS) collect(type)
-for (const type of [deleteOptions, eviction, binding]) collect(type)
+for (const { type } of ALL_KINDS) collectTypes(type)
+for (const type of [deleteOptions, eviction, binding]) collectTypes(type)
 
-function collect(type: Type): void {
-  if (type.is === 'list') collect(type.item)
-  else if (type.is === 'map') collect(type.value)
+function collectTypes(type: Type): void {
+  if (type.is === 'list') collectTypes(type.item)
+  else if (type.is === 'map') collectTypes(type.value)
   else if (type.is === 'object' && !TYPES.has(type)) {
     TYPES.add(type)
-    for (const field of Object.values(type.fields)) collect(field.type)
+    for (const field of Object.values(type.fields)) collectTypes(field.type)
   }
 }
 
@@ -30,21 +30,21 @@ describe('encodeProtobuf', () => {
     expect(encodeProtobuf(type, json)).toEqual(decodeEnvelope(bytes).raw)
   })
 
-  it('is lossless for all objects of all types', () => {
+  it('encodes all objects of all types without loss', () => {
     expect(TYPES.size).toBeGreaterThan(200)
     for (const type of TYPES) {
-      const round = fc.property(objectOf(type, 0), (value) => {
+      const roundTrip = fc.property(anyObject(type, 0), (value) => {
         const object = decode(type, value).object as object
-        const back = decode(type, decodeProtobuf(type, encodeProtobuf(type, object))).object
-        expect({ type: type.name, object: back }).toEqual({ type: type.name, object })
+        const decoded = decode(type, decodeProtobuf(type, encodeProtobuf(type, object))).object
+        expect({ type: type.name, object: decoded }).toEqual({ type: type.name, object })
       })
-      fc.assert(round, { numRuns: 30 })
+      fc.assert(roundTrip, { numRuns: 30 })
     }
   })
 
-  it('produces bytes that, truncated, decode or fail with a ProtobufError', () => {
+  it('returns bytes that fail only with a ProtobufError if they are truncated', () => {
     for (const type of TYPES) {
-      const cut = fc.property(objectOf(type, 0), fc.nat(), (value, length) => {
+      const truncation = fc.property(anyObject(type, 0), fc.nat(), (value, length) => {
         const bytes = encodeProtobuf(type, value)
         try {
           decodeProtobuf(type, bytes.subarray(0, length % (bytes.length + 1)))
@@ -52,54 +52,54 @@ describe('encodeProtobuf', () => {
           expect(error).toBeInstanceOf(ProtobufError)
         }
       })
-      fc.assert(cut, { numRuns: 10 })
+      fc.assert(truncation, { numRuns: 10 })
     }
   })
 })
 
-// Values in canonical form: empty values only in pointers, items and required fields.
+// The generators below create values in canonical form: only pointers, items and required fields are empty.
 
 const TEXT = fc.string({ unit: 'grapheme', maxLength: 8 })
 const TIME = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
 
-function objectOf(type: ObjectType, depth: number): fc.Arbitrary<Record<string, unknown>> {
+function anyObject(type: ObjectType, depth: number): fc.Arbitrary<Record<string, unknown>> {
   const fields = Object.entries(type.fields).filter(([, field]) => field.tag !== 0)
-  const entries = fields.map(([name, field]) => fieldOf(field, depth).map((value) => [name, value] as const))
+  const entries = fields.map(([name, field]) => anyField(field, depth).map((value) => [name, value] as const))
   return fc
     .tuple(...entries)
-    .map((all) => Object.fromEntries(all.filter(([, value]) => value !== undefined)) as Record<string, unknown>)
+    .map((pairs) => Object.fromEntries(pairs.filter(([, value]) => value !== undefined)) as Record<string, unknown>)
 }
 
-function fieldOf(field: Field, depth: number): fc.Arbitrary<unknown> {
+function anyField(field: Field, depth: number): fc.Arbitrary<unknown> {
   const isPointer = field.keepsEmpty && !field.required
-  const value = plainOf(field.type, depth + 1).map((given) => {
-    if (field.type.is === 'list' || field.type.is === 'map') return isNothing(given) ? undefined : given
-    if (given === undefined || isPointer) return given
-    if (field.type.is === 'object') return isBlank(field.type, given as object) ? undefined : given
-    return isNothing(given) || (field.type.is === 'quantity' && given === '0') ? undefined : given
+  const value = anyValue(field.type, depth + 1).map((plain) => {
+    if (field.type.is === 'list' || field.type.is === 'map') return isZeroValue(plain) ? undefined : plain
+    if (plain === undefined || isPointer) return plain
+    if (field.type.is === 'object') return isZeroMessage(field.type, plain as object) ? undefined : plain
+    return isZeroValue(plain) || (field.type.is === 'quantity' && plain === '0') ? undefined : plain
   })
   return fc.option(value, { nil: undefined, freq: depth > 2 ? 1 : 2 })
 }
 
-const isNothing = (value: unknown): boolean =>
+const isZeroValue = (value: unknown): boolean =>
   value === '' || value === 0 || value === false || (typeof value === 'object' && Object.keys(value!).length === 0)
 
-/** Whether a message equals an absent one. */
-function isBlank(type: ObjectType, value: object): boolean {
+/** Returns whether a message is equivalent to an absent one. */
+function isZeroMessage(type: ObjectType, value: object): boolean {
   const object = decode(type, value).object as object
   const pointers = Object.entries(type.fields).filter(([, field]) => field.keepsEmpty && !field.required)
   if (pointers.some(([name]) => Object.hasOwn(object as object, name))) return false
   return JSON.stringify(object) === JSON.stringify(zeroOf(type))
 }
 
-function plainOf(type: Type, depth: number): fc.Arbitrary<unknown> {
+function anyValue(type: Type, depth: number): fc.Arbitrary<unknown> {
   switch (type.is) {
     case 'object':
-      return objectOf(type, depth)
+      return anyObject(type, depth)
     case 'list':
-      return fc.array(plainOf(type.item, depth), { maxLength: 2 })
+      return fc.array(anyValue(type.item, depth), { maxLength: 2 })
     case 'map':
-      return fc.dictionary(fc.oneof(TEXT, fc.constant('__proto__')), plainOf(type.value, depth), { maxKeys: 3 })
+      return fc.dictionary(fc.oneof(TEXT, fc.constant('__proto__')), anyValue(type.value, depth), { maxKeys: 3 })
     case 'json':
       // JSON has no negative zero.
       return fc

@@ -1,34 +1,34 @@
-// Encodes an object as a protobuf message, byte for byte like the Kubernetes encoders: fields in the order of their
-// numbers, map keys sorted, zero values of non-pointer fields included.
+// Encodes an object as a protobuf message with the same bytes as the Kubernetes encoders: fields in the order of their
+// numbers, sorted map keys, and the zero values of non-pointer fields.
 
 import type { DeclaredValue, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
-/** `object` must be canonical, as ../decode.ts returns it. */
+/** Encodes an object, which must be in the canonical form that ../decode.ts returns. */
 export function encodeProtobuf(type: ObjectType, object: object): Buffer {
   const writer = createProtobufWriter()
-  writeMessage(wireFieldsOf(type), object as Plain, writer)
+  writeMessage(wireFieldsOf(type), object as JsonRecord, writer)
   return writer.bytes()
 }
 
-type Plain = Readonly<Record<string, DeclaredValue>>
+type JsonRecord = Readonly<Record<string, DeclaredValue>>
 
-function writeMessage(fields: WireFields, object: Plain, writer: ProtobufWriter): void {
-  for (const [number, known] of fields) {
-    if (known.is === 'embedded') writer.message(number, () => writeMessage(known.fields, object, writer))
+function writeMessage(fields: WireFields, object: JsonRecord, writer: ProtobufWriter): void {
+  for (const [number, wireField] of fields) {
+    if (wireField.is === 'embedded') writer.message(number, () => writeMessage(wireField.fields, object, writer))
     else {
-      const { type } = known.field
-      const value = object[known.name]
+      const { type } = wireField.field
+      const value = object[wireField.name]
       if (type.is === 'list') for (const item of value ?? []) writeValue(number, type.item, item, writer)
       else if (type.is === 'map') writeMap(number, type.value, value ?? {}, writer)
-      else if (value !== undefined || !isPointer(known.field)) writeValue(number, type, value, writer)
+      else if (value !== undefined || !isPointer(wireField.field)) writeValue(number, type, value, writer)
     }
   }
 }
 
-function writeMap(number: number, type: Type, map: Plain, writer: ProtobufWriter): void {
-  for (const key of Object.keys(map).sort(byBytes)) {
+function writeMap(number: number, type: Type, map: JsonRecord, writer: ProtobufWriter): void {
+  for (const key of Object.keys(map).sort(compareBytes)) {
     writer.message(number, () => {
       writer.string(1, key)
       writeValue(2, type, map[key], writer)
@@ -36,10 +36,10 @@ function writeMap(number: number, type: Type, map: Plain, writer: ProtobufWriter
   }
 }
 
-/** Other encoders sort by bytes; the order of UTF-16 code units differs for characters beyond U+FFFF. */
-const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+/** Compares by bytes, as other encoders do. The order of UTF-16 code units differs for characters above U+FFFF. */
+const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** An undefined value is the zero value of its type. */
+/** Writes a value; undefined is written as the zero value of the type. */
 function writeValue(number: number, type: Type, value: DeclaredValue, writer: ProtobufWriter): void {
   switch (type.is) {
     case 'object':
@@ -102,7 +102,7 @@ function writeIntOrString(value: number | string, writer: ProtobufWriter): void 
 }
 
 function writeTime(text: string, writer: ProtobufWriter): void {
-  const [whole = '', fraction = ''] = text.replace('Z', '').split('.')
-  writer.int(1, Date.parse(`${whole}Z`) / 1000)
+  const [dateTime = '', fraction = ''] = text.replace('Z', '').split('.')
+  writer.int(1, Date.parse(`${dateTime}Z`) / 1000)
   writer.int(2, Number(fraction.padEnd(9, '0')))
 }

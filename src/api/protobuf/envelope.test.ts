@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { decodeEnvelope, encodeEnvelope } from './envelope.ts'
 import { ProtobufError } from './reader.ts'
-import { PROTOBUF_SAMPLES } from './samples.ts'
+import { PROTOBUF_SAMPLES } from './samples.fixture.ts'
 
 const MAGIC = '6b387300'
-const open = (hex: string) => decodeEnvelope(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+const decodeHex = (hex: string) => decodeEnvelope(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
 
 describe('protobuf envelope', () => {
   it.each(PROTOBUF_SAMPLES)('decodes the envelope of kubectl: $kind', ({ bytes, apiVersion, kind }) => {
@@ -14,8 +14,8 @@ describe('protobuf envelope', () => {
   })
 
   it('accepts a missing kind and an empty message', () => {
-    expect(open(`${MAGIC} 12 00`)).toEqual({ apiVersion: '', kind: '', raw: Buffer.alloc(0) })
-    expect(open(`${MAGIC} 0a 04 0a 02 7631`)).toEqual({ apiVersion: 'v1', kind: '', raw: new Uint8Array() })
+    expect(decodeHex(`${MAGIC} 12 00`)).toEqual({ apiVersion: '', kind: '', raw: Buffer.alloc(0) })
+    expect(decodeHex(`${MAGIC} 0a 04 0a 02 7631`)).toEqual({ apiVersion: 'v1', kind: '', raw: new Uint8Array() })
   })
 
   it.each([
@@ -32,7 +32,7 @@ describe('protobuf envelope', () => {
     ['an object in another format', `${MAGIC} 22 02 7b7d`, 'the envelope has contentType "{}"'],
     ['a truncated object', `${MAGIC} 12 05 00`, 'has length 5, but only 1 bytes are left'],
   ])('rejects %s', (_, hex, message) => {
-    expect(() => open(hex)).toThrow(ProtobufError)
-    expect(() => open(hex)).toThrow(message)
+    expect(() => decodeHex(hex)).toThrow(ProtobufError)
+    expect(() => decodeHex(hex)).toThrow(message)
   })
 })

@@ -1,4 +1,5 @@
-// The envelope of every protobuf body: the four magic bytes, then a message with apiVersion, kind and the encoded object.
+// Encodes and decodes the envelope of a protobuf body: four magic bytes and a message with apiVersion, kind and the encoded
+// object.
 import { ProtobufError, ProtobufReader } from './reader.ts'
 import { createProtobufWriter } from './writer.ts'
 
@@ -20,18 +21,18 @@ export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
   }
   let type = { apiVersion: '', kind: '' }
   let raw: Uint8Array = new Uint8Array()
-  const seen = new Set<number>()
+  const seenNumbers = new Set<number>()
   const reader = new ProtobufReader(bytes, MAGIC.length)
   while (reader.next()) {
     if (reader.number > 4) throw new ProtobufError(`the envelope has the unknown field ${reader.number}`)
-    if (seen.has(reader.number)) throw new ProtobufError(`the envelope has field ${reader.number} twice`)
-    seen.add(reader.number)
+    if (seenNumbers.has(reader.number)) throw new ProtobufError(`the envelope has field ${reader.number} twice`)
+    seenNumbers.add(reader.number)
     if (reader.number === 1) type = readTypeMeta(reader.message())
     else if (reader.number === 2) raw = reader.bytes()
     else if (reader.number === 3) checkSupported('contentEncoding', reader.string(), '')
     else checkSupported('contentType', reader.string(), PROTOBUF_MEDIA)
   }
-  if (seen.size === 0) throw new ProtobufError('the envelope is empty')
+  if (seenNumbers.size === 0) throw new ProtobufError('the envelope is empty')
   return { ...type, raw }
 }
 

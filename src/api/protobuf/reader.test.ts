@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { ProtobufError, ProtobufReader } from './reader.ts'
 import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
-const reader = (hex: string): ProtobufReader => new ProtobufReader(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
-/** A reader at its first field. */
-const field = (hex: string): ProtobufReader => {
-  const message = reader(hex)
+const createReader = (hex: string): ProtobufReader => new ProtobufReader(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+/** Creates a reader at its first field. */
+const createFieldReader = (hex: string): ProtobufReader => {
+  const message = createReader(hex)
   expect(message.next()).toBe(true)
   return message
 }
-const written = (write: (writer: ProtobufWriter) => void): ProtobufReader => {
+const writeAndRead = (write: (writer: ProtobufWriter) => void): ProtobufReader => {
   const writer = createProtobufWriter()
   write(writer)
   const message = new ProtobufReader(writer.bytes())
@@ -20,65 +20,81 @@ const written = (write: (writer: ProtobufWriter) => void): ProtobufReader => {
 
 describe('protobuf reader', () => {
   it('reads the examples of the specification', () => {
-    expect(field('08 96 01').int32()).toBe(150)
-    expect(field('12 07 74657374696e67').string()).toBe('testing')
-    const inner = field('1a 03 08 96 01').message()
+    expect(createFieldReader('08 96 01').int32()).toBe(150)
+    expect(createFieldReader('12 07 74657374696e67').string()).toBe('testing')
+    const inner = createFieldReader('1a 03 08 96 01').message()
     expect(inner.next() && inner.int64()).toBe(150)
     expect(inner.next()).toBe(false)
-    expect(field('32 06 03 8e02 9ea705').packed('int32')).toEqual([3, 270, 86_942])
+    expect(createFieldReader('32 06 03 8e02 9ea705').packed('int32')).toEqual([3, 270, 86_942])
   })
 
   it('reads all numbers, texts and bytes of the writer', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
-        expect(written((writer) => writer.int(3, value)).int64()).toBe(value)
+        expect(writeAndRead((writer) => writer.int(3, value)).int64()).toBe(value)
       }),
     )
     fc.assert(
       fc.property(fc.integer(), (value) => {
-        expect(written((writer) => writer.int(3, value)).int32()).toBe(value)
+        expect(writeAndRead((writer) => writer.int(3, value)).int32()).toBe(value)
       }),
     )
     fc.assert(
       fc.property(fc.double({ noNaN: true }), fc.string({ unit: 'binary' }), fc.uint8Array(), (number, text, bytes) => {
-        expect(written((writer) => writer.double(1, number)).double()).toBe(number)
-        expect(written((writer) => writer.string(1, text)).string()).toBe(text)
-        expect(new Uint8Array(written((writer) => writer.bytesField(1, bytes)).bytes())).toEqual(bytes)
+        expect(writeAndRead((writer) => writer.double(1, number)).double()).toBe(number)
+        expect(writeAndRead((writer) => writer.string(1, text)).string()).toBe(text)
+        expect(new Uint8Array(writeAndRead((writer) => writer.bytesField(1, bytes)).bytes())).toEqual(bytes)
       }),
     )
   })
 
   it('reads a negative int32 of ten or five bytes', () => {
-    expect(field('08 ffffffffffffffffff01').int32()).toBe(-1)
-    expect(field('08 ffffffff0f').int32()).toBe(-1)
+    expect(createFieldReader('08 ffffffffffffffffff01').int32()).toBe(-1)
+    expect(createFieldReader('08 ffffffff0f').int32()).toBe(-1)
   })
 
   it('rejects integers outside the safe range and int32 out of range', () => {
-    expect(field('08 ffffffffffffff0f').int64()).toBe(Number.MAX_SAFE_INTEGER)
-    expect(field('08 81808080808080f0ff01').int64()).toBe(Number.MIN_SAFE_INTEGER)
-    const outside = 'is outside -9007199254740991 to 9007199254740991'
-    expect(() => field('08 8080808080808010').int64()).toThrow(outside)
-    expect(() => field('08 8180808080808010').int64()).toThrow(outside)
-    expect(() => field('08 ffffffffffffffff7f').int64()).toThrow(outside)
-    expect(() => field('08 8080808010').int32()).toThrow('is outside -2147483648 to 2147483647')
+    expect(createFieldReader('08 ffffffffffffff0f').int64()).toBe(Number.MAX_SAFE_INTEGER)
+    expect(createFieldReader('08 81808080808080f0ff01').int64()).toBe(Number.MIN_SAFE_INTEGER)
+    const rangeMessage = 'is outside -9007199254740991 to 9007199254740991'
+    expect(() => createFieldReader('08 8080808080808010').int64()).toThrow(rangeMessage)
+    expect(() => createFieldReader('08 8180808080808010').int64()).toThrow(rangeMessage)
+    expect(() => createFieldReader('08 ffffffffffffffff7f').int64()).toThrow(rangeMessage)
+    expect(() => createFieldReader('08 8080808010').int32()).toThrow('is outside -2147483648 to 2147483647')
   })
 
   it.each([
-    ['an incomplete varint', () => field('08 80').int64(), 'the varint at byte 1 is incomplete'],
-    ['nothing after the key', () => field('08').int64(), 'the varint at byte 1 is incomplete'],
-    ['a varint of eleven bytes', () => field('08 8080808080808080808001').int64(), 'does not fit into 64 bits'],
-    ['a varint of 65 bits', () => field('08 ffffffffffffffffff02').int64(), 'does not fit into 64 bits'],
-    ['field number 0', () => reader('00 01').next(), 'invalid field key at byte 0'],
-    ['a field number that is too large', () => reader('8080808010').next(), 'invalid field key at byte 0'],
-    ['a length beyond the end', () => field('12 05 61').string(), 'at byte 2 has length 5, but only 1 bytes are left'],
-    ['a negative length', () => field('12 ffffffffffffffffff01').bytes(), 'has length -1'],
-    ['a message beyond its parent', () => field('12 02 12 05').message(), undefined],
-    ['a truncated fixed64', () => field('09 0000000000').double(), 'has length 8'],
-    ['the wrong wire type', () => field('10 01').string(), 'field 2 before byte 1 has a varint; expected a length'],
-    ['text that is not UTF-8', () => field('12 02 c328').string(), 'the text at byte 2 is not valid UTF-8'],
-    ['a group', () => field('0b 0c').skip(), 'has wire type 3; groups and other wire types are not supported'],
-    ['the end of a group', () => field('0c').skip(), 'has wire type 4'],
-    ['a wire type that does not exist', () => field('0f').skip(), 'has wire type 7'],
+    ['an incomplete varint', () => createFieldReader('08 80').int64(), 'the varint at byte 1 is incomplete'],
+    ['nothing after the key', () => createFieldReader('08').int64(), 'the varint at byte 1 is incomplete'],
+    [
+      'a varint of eleven bytes',
+      () => createFieldReader('08 8080808080808080808001').int64(),
+      'does not fit into 64 bits',
+    ],
+    ['a varint of 65 bits', () => createFieldReader('08 ffffffffffffffffff02').int64(), 'does not fit into 64 bits'],
+    ['field number 0', () => createReader('00 01').next(), 'invalid field key at byte 0'],
+    ['a field number that is too large', () => createReader('8080808010').next(), 'invalid field key at byte 0'],
+    [
+      'a length beyond the end',
+      () => createFieldReader('12 05 61').string(),
+      'at byte 2 has length 5, but only 1 bytes are left',
+    ],
+    ['a negative length', () => createFieldReader('12 ffffffffffffffffff01').bytes(), 'has length -1'],
+    ['a message beyond its parent', () => createFieldReader('12 02 12 05').message(), undefined],
+    ['a truncated fixed64', () => createFieldReader('09 0000000000').double(), 'has length 8'],
+    [
+      'the wrong wire type',
+      () => createFieldReader('10 01').string(),
+      'field 2 before byte 1 has a varint; expected a length',
+    ],
+    ['text that is not UTF-8', () => createFieldReader('12 02 c328').string(), 'the text at byte 2 is not valid UTF-8'],
+    [
+      'a group',
+      () => createFieldReader('0b 0c').skip(),
+      'has wire type 3; groups and other wire types are not supported',
+    ],
+    ['the end of a group', () => createFieldReader('0c').skip(), 'has wire type 4'],
+    ['a wire type that does not exist', () => createFieldReader('0f').skip(), 'has wire type 7'],
   ])('rejects %s', (_, read, message) => {
     if (message) {
       expect(read).toThrow(ProtobufError)
@@ -91,11 +107,11 @@ describe('protobuf reader', () => {
   })
 
   it('accepts a replacement character in the text', () => {
-    expect(field('12 03 efbfbd').string()).toBe('\ufffd')
+    expect(createFieldReader('12 03 efbfbd').string()).toBe('\ufffd')
   })
 
   it('skips fields of every wire type', () => {
-    const message = reader('08 9601  11 0000000000000000  1a 01 ff  25 00000000  28 07')
+    const message = createReader('08 9601  11 0000000000000000  1a 01 ff  25 00000000  28 07')
     for (const _ of [1, 2, 3, 4]) {
       message.next()
       message.skip()

@@ -1,8 +1,8 @@
 // Reads the protobuf wire format: numbered fields of varints, fixed-size values and length-delimited bytes, which may be
-// messages. Independent of message types (decode.ts). Malformed input causes a ProtobufError with the byte offset.
+// messages. decode.ts applies the message types. Malformed input causes a ProtobufError with the byte offset.
 import { isUtf8 } from 'node:buffer'
 
-/** Input that is not valid protobuf, or not a message of the expected type. */
+/** The error for input that is not valid protobuf or not a message of the expected type. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }
@@ -19,25 +19,25 @@ const WIRE_TYPES: Readonly<Record<number, string>> = {
   [FIXED32]: 'four bytes',
 }
 
-/** A message: call `next` for each field, then exactly one of the methods below it. */
+/** Reads one message. For each field, the caller calls `next` and then exactly one of the other methods. */
 export class ProtobufReader {
   /** Number of the current field. */
   number = 0
   wireType = 0
   readonly #bytes: Buffer
   readonly #end: number
-  #at: number
+  #offset: number
 
   constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#at = start
+    this.#offset = start
     this.#end = end
   }
 
-  /** Advances to the next field; false at the end of the message. */
+  /** Advances to the next field. Returns false at the end of the message. */
   next(): boolean {
-    if (this.#at === this.#end) return false
-    const start = this.#at
+    if (this.#offset === this.#end) return false
+    const start = this.#offset
     const key = this.#varint()
     const number = Math.floor(key / 8)
     if (number < 1 || number > 2 ** 29 - 1) throw new ProtobufError(`invalid field key at byte ${start}`)
@@ -68,14 +68,14 @@ export class ProtobufReader {
 
   bytes(): Buffer {
     const start = this.#lengthDelimited()
-    return this.#bytes.subarray(start, this.#at)
+    return this.#bytes.subarray(start, this.#offset)
   }
 
   string(): string {
     const start = this.#lengthDelimited()
-    const text = this.#bytes.toString('utf8', start, this.#at)
-    // toString replaces invalid bytes by this character, which may also be in the text itself.
-    if (text.includes('\ufffd') && !isUtf8(this.#bytes.subarray(start, this.#at))) {
+    const text = this.#bytes.toString('utf8', start, this.#offset)
+    // toString replaces invalid bytes with this character, which the text may also contain.
+    if (text.includes('\ufffd') && !isUtf8(this.#bytes.subarray(start, this.#offset))) {
       throw new ProtobufError(`the text at byte ${start} is not valid UTF-8`)
     }
     return text
@@ -83,14 +83,14 @@ export class ProtobufReader {
 
   message(): ProtobufReader {
     const start = this.#lengthDelimited()
-    return new ProtobufReader(this.#bytes, start, this.#at)
+    return new ProtobufReader(this.#bytes, start, this.#offset)
   }
 
-  /** Several numbers packed into one field. */
+  /** Reads several numbers that are packed into one field. */
   packed(item: 'boolean' | 'int32' | 'int64' | 'double'): (number | boolean)[] {
     const inner = this.message()
     const items: (number | boolean)[] = []
-    while (inner.#at < inner.#end) {
+    while (inner.#offset < inner.#end) {
       if (item === 'double') items.push(inner.#bytes.readDoubleLE(inner.#advance(8)))
       else if (item === 'boolean') items.push(inner.#varint() !== 0)
       else items.push(item === 'int32' ? inner.#int32() : inner.#int64())
@@ -103,38 +103,38 @@ export class ProtobufReader {
     else if (this.wireType === FIXED64) this.#advance(8)
     else if (this.wireType === LENGTH_DELIMITED) this.#lengthDelimited()
     else if (this.wireType === FIXED32) this.#advance(4)
-    else throw this.#wrong('groups and other wire types are not supported')
+    else throw this.#wireTypeError('groups and other wire types are not supported')
   }
 
   #expect(wireType: number): void {
-    if (this.wireType !== wireType) throw this.#wrong(`expected ${WIRE_TYPES[wireType]}`)
+    if (this.wireType !== wireType) throw this.#wireTypeError(`expected ${WIRE_TYPES[wireType]}`)
   }
 
-  #wrong(why: string): ProtobufError {
-    const found = WIRE_TYPES[this.wireType] ?? `wire type ${this.wireType}`
-    return new ProtobufError(`field ${this.number} before byte ${this.#at} has ${found}; ${why}`)
+  #wireTypeError(expectation: string): ProtobufError {
+    const actual = WIRE_TYPES[this.wireType] ?? `wire type ${this.wireType}`
+    return new ProtobufError(`field ${this.number} before byte ${this.#offset} has ${actual}; ${expectation}`)
   }
 
-  /** Advances over the bytes and returns their start. */
+  /** Advances past the bytes and returns their start. */
   #lengthDelimited(): number {
     this.#expect(LENGTH_DELIMITED)
     return this.#advance(this.#varint())
   }
 
   #advance(length: number): number {
-    const start = this.#at
-    const left = this.#end - start
-    if (length < 0 || length > left) {
+    const start = this.#offset
+    const available = this.#end - start
+    if (length < 0 || length > available) {
       throw new ProtobufError(
-        `field ${this.number} at byte ${start} has length ${length}, but only ${left} bytes are left`,
+        `field ${this.number} at byte ${start} has length ${length}, but only ${available} bytes are left`,
       )
     }
-    this.#at = start + length
+    this.#offset = start + length
     return start
   }
 
   #int64(): number {
-    const start = this.#at
+    const start = this.#offset
     const value = this.#varint()
     if (!Number.isSafeInteger(value)) {
       throw new ProtobufError(
@@ -145,27 +145,27 @@ export class ProtobufReader {
   }
 
   #int32(): number {
-    const start = this.#at
+    const start = this.#offset
     const value = this.#varint()
     if (value >= -(2 ** 31) && value < 2 ** 31) return value
-    // Negative numbers have ten bytes; some encoders write only the five bytes of the lower half.
+    // A negative number has ten bytes, but some encoders write only the five bytes of the lower half.
     if (value > 0 && value < 2 ** 32) return value - 2 ** 32
     throw new ProtobufError(`the number at byte ${start} is outside ${-(2 ** 31)} to ${2 ** 31 - 1}`)
   }
 
-  /** A signed 64-bit number. One outside the safe integers is rounded, but stays outside them. */
+  /** Reads a signed 64-bit number. A number outside the safe integers is rounded, but stays outside them. */
   #varint(): number {
-    const start = this.#at
+    const start = this.#offset
     const first = this.#bytes[start]!
     if (first < 0x80 && start < this.#end) {
-      this.#at = start + 1
+      this.#offset = start + 1
       return first // the common case
     }
     let low = 0 // 7 bytes of 7 bits
     let high = 0 // the 15 bits above those
     for (let index = 0; index < 10; index++) {
-      if (this.#at >= this.#end) throw new ProtobufError(`the varint at byte ${start} is incomplete`)
-      const byte = this.#bytes[this.#at++]!
+      if (this.#offset >= this.#end) throw new ProtobufError(`the varint at byte ${start} is incomplete`)
+      const byte = this.#bytes[this.#offset++]!
       if (index < 7) low += (byte & 0x7f) * 2 ** (7 * index)
       else if (index < 9 || byte <= 1) high += (byte & 0x7f) * 2 ** (7 * (index - 7))
       else break

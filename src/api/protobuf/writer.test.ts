@@ -4,22 +4,22 @@ import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
 type Tree = { number: number; value: string | boolean | readonly Tree[] }
 
-const write = (writer: ProtobufWriter, fields: readonly Tree[]): void => {
+const writeFields = (writer: ProtobufWriter, fields: readonly Tree[]): void => {
   for (const { number, value } of fields) {
     if (typeof value === 'string') writer.string(number, value)
     else if (typeof value === 'boolean') writer.boolean(number, value)
-    else writer.message(number, () => write(writer, value))
+    else writer.message(number, () => writeFields(writer, value))
   }
 }
 const encode = (fields: readonly Tree[]): Buffer => {
   const writer = createProtobufWriter()
-  write(writer, fields)
+  writeFields(writer, fields)
   return writer.bytes()
 }
 
 describe('protobuf writer', () => {
   it('writes the examples of the specification', () => {
-    // Field 2, the string "testing"; and field 3, a message that contains it.
+    // Field 2 is the string "testing", and field 3 is a message that contains it.
     expect(encode([{ number: 2, value: 'testing' }]).toString('hex')).toBe('120774657374696e67')
     expect(encode([{ number: 3, value: [{ number: 2, value: 'testing' }] }]).toString('hex')).toBe(
       '1a09120774657374696e67',
@@ -31,7 +31,7 @@ describe('protobuf writer', () => {
     expect(encode([{ number: 25, value: [] }]).toString('hex')).toBe('ca0100')
   })
 
-  it('writes messages of any depth and length that can be read back', () => {
+  it('writes messages of any depth and length without loss', () => {
     const { tree } = fc.letrec<{ tree: Tree }>((tie) => ({
       tree: fc.record({
         number: fc.integer({ min: 1, max: 100 }),
@@ -45,37 +45,40 @@ describe('protobuf writer', () => {
     }))
     fc.assert(
       fc.property(fc.array(tree, { maxLength: 10 }), (fields) => {
-        expect(readLike(fields, encode(fields))).toEqual(fields)
+        expect(decodeLike(fields, encode(fields))).toEqual(fields)
       }),
     )
   })
 
   it('grows its buffer', () => {
-    const long = 'x'.repeat(20_000)
-    const fields = [{ number: 1, value: [{ number: 2, value: [{ number: 3, value: long }] }] }]
-    expect(readLike(fields, encode(fields))).toEqual(fields)
+    const longText = 'x'.repeat(20_000)
+    const fields = [{ number: 1, value: [{ number: 2, value: [{ number: 3, value: longText }] }] }]
+    expect(decodeLike(fields, encode(fields))).toEqual(fields)
   })
 })
 
-/** Uses the expected tree as the schema, because the format does not distinguish strings from messages. */
-function readLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
-  let at = 0
-  const varint = (): number => {
+/** Decodes the fields. The expected tree is the schema, because the format does not distinguish strings from messages. */
+function decodeLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
+  let offset = 0
+  const readVarint = (): number => {
     let value = 0
     for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++]!
+      const byte = bytes[offset++]!
       value += (byte & 0x7f) * 2 ** shift
       if (byte < 0x80) return value
     }
   }
-  const read = expected.map((like): Tree => {
-    const number = varint() >>> 3
-    if (typeof like.value === 'boolean') return { number, value: varint() === 1 }
-    const length = varint()
-    const content = bytes.subarray(at, at + length)
-    at += length
-    return { number, value: typeof like.value === 'string' ? content.toString() : readLike(like.value, content) }
+  const fields = expected.map((expectedField): Tree => {
+    const number = readVarint() >>> 3
+    if (typeof expectedField.value === 'boolean') return { number, value: readVarint() === 1 }
+    const length = readVarint()
+    const content = bytes.subarray(offset, offset + length)
+    offset += length
+    return {
+      number,
+      value: typeof expectedField.value === 'string' ? content.toString() : decodeLike(expectedField.value, content),
+    }
   })
-  expect(at).toBe(bytes.length)
-  return read
+  expect(offset).toBe(bytes.length)
+  return fields
 }

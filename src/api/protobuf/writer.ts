@@ -1,14 +1,14 @@
-// Writes the protobuf wire format: numbered fields of numbers, text, bytes and embedded messages.
-// Uses one buffer: an embedded message is written after one byte for its length, and moved if its length needs more.
+// Writes the protobuf wire format: numbered fields of numbers, text, bytes and embedded messages. All messages share one
+// buffer: an embedded message is written after one byte for its length, and moved if the length needs more bytes.
 
 export interface ProtobufWriter {
   boolean(number: number, value: boolean): void
-  /** A safe integer; negative ones take ten bytes. */
+  /** Writes a safe integer. A negative one has ten bytes. */
   int(number: number, value: number): void
   double(number: number, value: number): void
   string(number: number, value: string): void
   bytesField(number: number, value: Uint8Array): void
-  /** `write` writes the fields of the embedded message. */
+  /** Writes an embedded message, whose fields `write` writes. */
   message(number: number, write: () => void): void
   bytes(): Buffer
 }
@@ -16,7 +16,7 @@ export interface ProtobufWriter {
 const VARINT = 0
 const FIXED64 = 1
 const LENGTH_DELIMITED = 2
-/** Maximum size of tags and lengths, which are below 2^31. */
+/** The maximum size of a length, which is below 2^31. */
 const LENGTH_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 
@@ -30,7 +30,7 @@ export function createProtobufWriter(): ProtobufWriter {
     buffer.copy(larger, 0, 0, end)
     buffer = larger
   }
-  /** Seven bits per byte, lowest first; the high bit is set on all but the last byte. */
+  /** Writes seven bits per byte, lowest first. The high bit is set on all bytes except the last. */
   const varint = (value: number): void => {
     reserve(VARINT_BYTES_MAX)
     let low = value >>> 0
@@ -78,8 +78,8 @@ export function createProtobufWriter(): ProtobufWriter {
       const start = ++end
       write()
       const length = end - start
-      reserve(LENGTH_BYTES_MAX) // before `end` is moved back: growing the buffer copies only up to `end`
-      buffer.copyWithin(start - 1 + varintBytes(length), start, end)
+      reserve(LENGTH_BYTES_MAX) // must run before `end` is moved back, because a larger buffer gets only the bytes before `end`
+      buffer.copyWithin(start - 1 + varintLength(length), start, end)
       end = start - 1
       varint(length)
       end += length
@@ -88,8 +88,8 @@ export function createProtobufWriter(): ProtobufWriter {
   }
 }
 
-function varintBytes(value: number): number {
+function varintLength(value: number): number {
   let bytes = 1
-  for (let rest = value >>> 7; rest > 0; rest >>>= 7) bytes++
+  for (let remaining = value >>> 7; remaining > 0; remaining >>>= 7) bytes++
   return bytes
 }

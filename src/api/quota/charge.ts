@@ -1,12 +1,12 @@
 // Charges one write to one quota: computes the new usage from the object before and after the write, or the message of the
-// rejection. Pure. Only increases can exceed a quota, so objects of a quota that is exceeded already can still shrink,
-// change or be deleted.
+// rejection. Pure. Only an increase can exceed a quota, so while a quota is exceeded, objects can still be updated without
+// an increase and deleted.
 import type { KubeObject } from '../kind.ts'
 import { addQuantities, compareQuantities, formatQuantity, type Quantity, subtractQuantities } from '../quantity.ts'
-import type { QuotaAccount } from './account.ts'
-import { isLargestKey } from './claim-usage.ts'
+import { calculateUsage, type ListObjects } from './calculate-usage.ts'
+import { isPerClaimKey } from './claim-usage.ts'
+import type { QuotaAccount } from './quota-account.ts'
 import { isInScope } from './scopes.ts'
-import { type Contents, tally } from './tally.ts'
 import { type CountedKind, usageOf, ZERO } from './usage.ts'
 
 /** An object before and after a write; undefined if it does not exist. */
@@ -24,20 +24,24 @@ export interface Change {
 }
 
 /** Returns a function that computes the changes for a quota. The usage of the object is computed once for all quotas. */
-export function changesOf({ kind, before, after }: ObjectWrite): (account: QuotaAccount) => readonly Change[] {
+export function createChangeCalculator({
+  kind,
+  before,
+  after,
+}: ObjectWrite): (account: QuotaAccount) => readonly Change[] {
   const usageBefore = usageOf(kind, before)
   const usageAfter = usageOf(kind, after)
-  return ({ quota: { spec }, bounds }) => {
+  return ({ quota: { spec }, limits }) => {
     let changes: Change[] | undefined
     let wasCounted: boolean | undefined
     let isCounted: boolean | undefined
-    for (const key of bounds.keys()) {
-      const was = usageBefore.get(key)
-      const is = usageAfter.get(key)
-      if (!was && !is) continue
+    for (const key of limits.keys()) {
+      const oldUsage = usageBefore.get(key)
+      const newUsage = usageAfter.get(key)
+      if (!oldUsage && !newUsage) continue
       wasCounted ??= before !== undefined && isInScope(spec, kind, before)
       isCounted ??= after !== undefined && isInScope(spec, kind, after)
-      const change = { key, before: (wasCounted && was) || ZERO, after: (isCounted && is) || ZERO }
+      const change = { key, before: (wasCounted && oldUsage) || ZERO, after: (isCounted && newUsage) || ZERO }
       if (compareQuantities(change.before, change.after) === 0) continue
       changes ??= []
       changes.push(change)
@@ -53,53 +57,59 @@ export interface Charge {
   readonly changes: readonly Change[]
   /** UID of the written object. */
   readonly uid: string
-  /** False for status writes: they report a fact, which a rejection would not undo. */
+  /** False for status writes, because a rejection would not change the usage that they report. */
   readonly mayReject: boolean
   /** The objects of the namespace before this write. */
-  readonly contents: Contents
+  readonly listObjects: ListObjects
 }
 
-export type Charged =
+export type ChargeResult =
   | { readonly is: 'charged'; readonly account: QuotaAccount }
-  | { readonly is: 'exceeded'; readonly why: string }
+  | { readonly is: 'exceeded'; readonly message: string }
 
-export function chargeQuota(charge: Charge): Charged {
+export function chargeQuota(charge: Charge): ChargeResult {
   const { account, changes, mayReject } = charge
   const used = currentUsage(charge)
-  let exceeded: Excess[] | undefined
+  let excesses: Excess[] | undefined
   for (const change of changes) {
     const { key, before, after } = change
-    const now = used.get(key) ?? ZERO
-    const limited = account.bounds.get(key) ?? ZERO
-    const requested = isLargestKey(key) ? after : subtractQuantities(after, before)
-    const next = isLargestKey(key) ? largestAfter(charge, change, now) : atLeastZero(addQuantities(now, requested))
-    used.set(key, next)
-    const compared = isLargestKey(key) ? after : next
-    const rises = compareQuantities(after, before) > 0
-    if (rises && compareQuantities(compared, limited) > 0) {
-      exceeded ??= []
-      exceeded.push({ key, requested, used: now, limited })
+    const current = used.get(key) ?? ZERO
+    const limit = account.limits.get(key) ?? ZERO
+    const requested = isPerClaimKey(key) ? after : subtractQuantities(after, before)
+    const updated = isPerClaimKey(key)
+      ? updateLargest(charge, change, current)
+      : atLeastZero(addQuantities(current, requested))
+    used.set(key, updated)
+    const chargedAmount = isPerClaimKey(key) ? after : updated
+    const isIncrease = compareQuantities(after, before) > 0
+    if (isIncrease && compareQuantities(chargedAmount, limit) > 0) {
+      excesses ??= []
+      excesses.push({ key, requested, used: current, limited: limit })
     }
   }
-  if (mayReject && exceeded) return { is: 'exceeded', why: describe(account.name, exceeded) }
+  if (mayReject && excesses) return { is: 'exceeded', message: describeExcesses(account.name, excesses) }
   return { is: 'charged', account: account.with(used) }
 }
 
-/** The usage in the status of the quota; keys without one are counted. */
-function currentUsage({ account, contents }: Charge): Map<string, Quantity> {
-  const { quota, bounds, used } = account
-  if (used.size === bounds.size) return new Map(used)
-  const uncounted = [...bounds.keys()].filter((key) => !used.has(key))
-  const counted = tally(quota.spec, uncounted, contents)
-  return new Map([...bounds.keys()].map((key) => [key, used.get(key) ?? counted.get(key) ?? ZERO]))
+/** Returns the usage in the status of the quota. Keys that the status does not have are counted. */
+function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
+  const { quota, limits, used } = account
+  if (used.size === limits.size) return new Map(used)
+  const uncountedKeys = [...limits.keys()].filter((key) => !used.has(key))
+  const countedUsage = calculateUsage(quota.spec, uncountedKeys, listObjects)
+  return new Map([...limits.keys()].map((key) => [key, used.get(key) ?? countedUsage.get(key) ?? ZERO]))
 }
 
-/** The other claims are examined only if the largest claim itself shrinks or is deleted. */
-function largestAfter({ account, uid, contents }: Charge, { key, before, after }: Change, now: Quantity): Quantity {
-  if (compareQuantities(after, now) >= 0) return after
-  if (compareQuantities(before, now) < 0) return now
-  const others: Contents = (kind) => contents(kind).filter(({ metadata }) => metadata.uid !== uid)
-  const largest = tally(account.quota.spec, [key], others).get(key) ?? ZERO
+/** Returns the largest amount after the write. Lists the other claims only if the largest claim shrinks or is deleted. */
+function updateLargest(
+  { account, uid, listObjects }: Charge,
+  { key, before, after }: Change,
+  current: Quantity,
+): Quantity {
+  if (compareQuantities(after, current) >= 0) return after
+  if (compareQuantities(before, current) < 0) return current
+  const listOthers: ListObjects = (kind) => listObjects(kind).filter(({ metadata }) => metadata.uid !== uid)
+  const largest = calculateUsage(account.quota.spec, [key], listOthers).get(key) ?? ZERO
   return compareQuantities(after, largest) > 0 ? after : largest
 }
 
@@ -112,10 +122,10 @@ interface Excess {
   readonly limited: Quantity
 }
 
-/** `exceeded quota: team, requested: requests.storage=10Gi, used: requests.storage=95Gi, limited: requests.storage=100Gi` */
-function describe(name: string, exceeded: readonly Excess[]): string {
-  const sorted = [...exceeded].sort((a, b) => (a.key < b.key ? -1 : 1))
-  const part = (field: 'requested' | 'used' | 'limited') =>
-    `${field}: ${sorted.map((one) => `${one.key}=${formatQuantity(one[field])}`).join(',')}`
-  return `exceeded quota: ${name}, ${part('requested')}, ${part('used')}, ${part('limited')}`
+/** Returns `exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10`. */
+function describeExcesses(name: string, excesses: readonly Excess[]): string {
+  const sorted = [...excesses].sort((a, b) => (a.key < b.key ? -1 : 1))
+  const formatPart = (field: 'requested' | 'used' | 'limited') =>
+    `${field}: ${sorted.map((excess) => `${excess.key}=${formatQuantity(excess[field])}`).join(',')}`
+  return `exceeded quota: ${name}, ${formatPart('requested')}, ${formatPart('used')}, ${formatPart('limited')}`
 }

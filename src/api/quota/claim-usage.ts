@@ -1,5 +1,5 @@
-// The usage of a claim: storage, iops and throughput. Each is the maximum of the request and both allocatedResources
-// fields, so that raising and lowering a request quickly never frees quota.
+// Computes the usage of a claim: storage, iops and throughput. Each is the maximum of the request and both
+// allocatedResources fields, so that a request that is raised and lowered again frees no quota.
 //   limits.iops     limits the sum over the namespace       requests.iops     limits each single claim
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
@@ -11,52 +11,52 @@ const NANOS = 1_000_000_000n
 
 export const CLASS_SUFFIX = '.storageclass.storage.k8s.io/'
 
-/** Adds the amounts by quota key. */
+/** Adds the amounts of a claim to `usage`, by quota key. */
 export function addClaimAmounts(claim: PersistentVolumeClaim, usage: Map<string, Quantity>): void {
   const className = claimClassName(claim)
   if (className) usage.set(`${className}${CLASS_SUFFIX}persistentvolumeclaims`, parseQuantity('1'))
-  const storage = chargedOf(claim, 'storage')
+  const storage = chargedAmountOf(claim, 'storage')
   if (storage) {
     usage.set('requests.storage', storage)
     if (className) usage.set(`${className}${CLASS_SUFFIX}requests.storage`, storage)
   }
   for (const name of IO_RESOURCES) {
-    const charged = withCapacity(chargedOf(claim, name), claim, name)
-    if (!charged) continue
-    usage.set(`limits.${name}`, charged)
-    usage.set(`requests.${name}`, charged)
+    const amount = includeCapacity(chargedAmountOf(claim, name), claim, name)
+    if (!amount) continue
+    usage.set(`limits.${name}`, amount)
+    usage.set(`requests.${name}`, amount)
   }
 }
 
-/** Keys that limit the largest single claim instead of the sum. */
-export const isLargestKey = (key: string): boolean => LARGEST_KEYS.includes(key)
-const LARGEST_KEYS = IO_RESOURCES.map((name) => `requests.${name}`)
+/** Returns whether the key limits each single claim instead of the sum. */
+export const isPerClaimKey = (key: string): boolean => PER_CLAIM_KEYS.includes(key)
+const PER_CLAIM_KEYS = IO_RESOURCES.map((name) => `requests.${name}`)
 
-function chargedOf({ spec, status }: PersistentVolumeClaim, name: string): Quantity | undefined {
-  const requested = wholeAmountOf(spec?.resources?.requests, name)
+function chargedAmountOf({ spec, status }: PersistentVolumeClaim, name: string): Quantity | undefined {
+  const requested = roundedAmountOf(spec?.resources?.requests, name)
   return largestOf(
-    largestOf(requested, wholeAmountOf(spec?.allocatedResources, name)),
-    wholeAmountOf(status?.allocatedResources, name),
+    largestOf(requested, roundedAmountOf(spec?.allocatedResources, name)),
+    roundedAmountOf(status?.allocatedResources, name),
   )
 }
 
 const largestOf = (a: Quantity | undefined, b: Quantity | undefined): Quantity | undefined =>
   a && b ? (compareQuantities(b, a) > 0 ? b : a) : (a ?? b)
 
-/** The capacity of a claim with a request counts as well, until the driver has confirmed a lower amount. */
-function withCapacity(
-  charged: Quantity | undefined,
+/** Returns the maximum of the amount and the capacity, which is charged until the driver confirms a lower amount. */
+function includeCapacity(
+  amount: Quantity | undefined,
   { status }: PersistentVolumeClaim,
   name: string,
 ): Quantity | undefined {
-  return charged && largestOf(charged, wholeAmountOf(status?.capacity, name))
+  return amount && largestOf(amount, roundedAmountOf(status?.capacity, name))
 }
 
-function wholeAmountOf(list: ResourceList | undefined, name: string): Quantity | undefined {
+function roundedAmountOf(list: ResourceList | undefined, name: string): Quantity | undefined {
   const amount = amountOf(list, name)
-  return amount === undefined ? undefined : wholeUnits(parseQuantity(amount))
+  return amount === undefined ? undefined : roundUp(parseQuantity(amount))
 }
 
 /** Rounds up to integers: 1001m is charged as 2. */
-const wholeUnits = (amount: Quantity): Quantity =>
+const roundUp = (amount: Quantity): Quantity =>
   quantityIsInteger(amount) ? amount : { nanos: quantityToBytes(amount) * NANOS, format: amount.format }

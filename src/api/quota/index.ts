@@ -1,8 +1,9 @@
-// Public entry of quota/: the usage of objects by quota key. Pure; the API server charges with it, the quota controller
-// recounts with it.
-export { QuotaAccount, textOf } from './account.ts'
-export { type Change, changesOf, chargeQuota } from './charge.ts'
-export { missingConstraints } from './pod-constraints.ts'
+// Public API of quota/: the usage of objects by quota key. Pure. The API server charges writes with it, and the quota
+// controller recalculates usage with it.
+
+export { calculateUsage, kindsOfKeys, type ListObjects } from './calculate-usage.ts'
+export { type Change, chargeQuota, createChangeCalculator } from './charge.ts'
+export { describeMissingConstraints } from './pod-constraints.ts'
 export { podResources } from './pod-resources.ts'
-export { type Contents, kindsOfKeys, tally } from './tally.ts'
+export { formatAmounts, QuotaAccount } from './quota-account.ts'
 export { isCounted } from './usage.ts'

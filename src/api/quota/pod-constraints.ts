@@ -1,17 +1,17 @@
-// A quota on cpu or memory requires every container of a new pod to specify it, as in Kubernetes.
+// Finds containers of a new pod without the requests or limits that a quota on cpu or memory requires, as in Kubernetes.
 
 import type { KubeObject } from '../kind.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { parseQuantity } from '../quantity.ts'
-import { keysOfResources } from './pod-usage.ts'
+import { resourceKeys } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { type CountedKind, isSameKind, PODS } from './usage.ts'
 
 const REQUIRED_KEYS = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
 
-/** The message for missing requests and limits: `must specify limits.cpu for: a,b; limits.memory for: b`. */
-export function missingConstraints(
+/** Returns a message such as `must specify limits.cpu for: a,b; limits.memory for: b`, or undefined if none is missing. */
+export function describeMissingConstraints(
   quota: Readonly<ResourceQuota>,
   kind: CountedKind,
   object: KubeObject,
@@ -20,17 +20,17 @@ export function missingConstraints(
   const keys = Object.keys(quota.spec?.hard ?? {}).filter((key) => REQUIRED_KEYS.includes(key))
   if (keys.length === 0 || !isInScope(quota.spec, kind, object)) return undefined
   const { spec } = object as Pod
-  if (!spec || spec.resources) return undefined // specified for the pod as a whole
+  if (!spec || spec.resources) return undefined // pod-level resources replace those of the containers
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {
-    const specified = keysOfResources(amounts(resources?.requests), amounts(resources?.limits))
+    const specified = resourceKeys(parseAmounts(resources?.requests), parseAmounts(resources?.limits))
     return { name, keys: new Set(specified.map(([key]) => key)) }
   })
   const missing = keys.sort().flatMap((key) => {
-    const without = new Set(containers.filter(({ keys }) => !keys.has(key)).map(({ name }) => name))
-    return without.size > 0 ? [`${key} for: ${[...without].sort().join(',')}`] : []
+    const containerNames = new Set(containers.filter(({ keys }) => !keys.has(key)).map(({ name }) => name))
+    return containerNames.size > 0 ? [`${key} for: ${[...containerNames].sort().join(',')}`] : []
   })
   return missing.length > 0 ? `must specify ${missing.join('; ')}` : undefined
 }
 
-const amounts = (list: Readonly<Record<string, string>> = {}) =>
+const parseAmounts = (list: Readonly<Record<string, string>> = {}) =>
   new Map(Object.entries(list).map(([name, amount]) => [name, parseQuantity(amount)]))

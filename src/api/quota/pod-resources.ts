@@ -1,54 +1,58 @@
-// The requests or limits of a pod as a whole: containers run together; init containers run one after another before them,
-// except sidecars, which keep running and add to everything after them.
+// Computes the total requests or limits of a pod. Containers run at the same time. Init containers run before them, one
+// after another, except sidecars, which continue to run.
 //   containers 1 + 2, sidecar 1, then init 5     max(1 + 2 + 1, 1, 1 + 5) = 6
 
 import type { PodSpec } from '../kinds/pod/pod-schema.ts'
 import { addQuantities, compareQuantities, parseQuantity, type Quantity } from '../quantity.ts'
 
-type Part = 'requests' | 'limits'
+type ResourcesField = 'requests' | 'limits'
 type Amounts = Map<string, Quantity>
 
-export function podResources(spec: PodSpec, part: Part, { withOverhead }: { withOverhead: boolean }): Amounts {
-  const together: Amounts = new Map()
-  for (const { resources } of spec.containers) addAll(together, resources?.[part])
+export function podResources(
+  spec: PodSpec,
+  field: ResourcesField,
+  { withOverhead }: { withOverhead: boolean },
+): Amounts {
+  const total: Amounts = new Map()
+  for (const { resources } of spec.containers) addAmounts(total, resources?.[field])
   const sidecars: Amounts = new Map()
-  const peak: Amounts = new Map()
+  const initPeak: Amounts = new Map()
   for (const { resources, restartPolicy } of spec.initContainers ?? []) {
     if (restartPolicy === 'Always') {
-      addAll(together, resources?.[part])
-      addAll(sidecars, resources?.[part])
-      raiseAll(peak, sidecars)
+      addAmounts(total, resources?.[field])
+      addAmounts(sidecars, resources?.[field])
+      raiseAmounts(initPeak, sidecars)
     } else {
-      const now: Amounts = new Map(sidecars)
-      addAll(now, resources?.[part])
-      raiseAll(peak, now)
+      const concurrent: Amounts = new Map(sidecars)
+      addAmounts(concurrent, resources?.[field])
+      raiseAmounts(initPeak, concurrent)
     }
   }
-  raiseAll(together, peak)
+  raiseAmounts(total, initPeak)
   // Pod-level resources override those of the containers.
-  for (const [name, amount] of Object.entries(spec.resources?.[part] ?? {})) together.set(name, parseQuantity(amount))
-  if (withOverhead) addOverhead(together, spec, part)
-  return together
+  for (const [name, amount] of Object.entries(spec.resources?.[field] ?? {})) total.set(name, parseQuantity(amount))
+  if (withOverhead) addOverhead(total, spec, field)
+  return total
 }
 
-/** Overhead does not create a limit where none is set. */
-function addOverhead(amounts: Amounts, { overhead = {} }: PodSpec, part: Part): void {
+/** Adds the overhead of the pod to all requests, but only to limits that are set. */
+function addOverhead(amounts: Amounts, { overhead = {} }: PodSpec, field: ResourcesField): void {
   for (const [name, amount] of Object.entries(overhead)) {
-    const before = amounts.get(name)
-    if (part === 'requests' || before) amounts.set(name, addQuantities(before ?? '0', amount))
+    const current = amounts.get(name)
+    if (field === 'requests' || current) amounts.set(name, addQuantities(current ?? '0', amount))
   }
 }
 
-function addAll(amounts: Amounts, more: Readonly<Record<string, string>> | undefined): void {
-  for (const [name, amount] of Object.entries(more ?? {})) {
-    const before = amounts.get(name)
-    amounts.set(name, before ? addQuantities(before, amount) : parseQuantity(amount))
+function addAmounts(amounts: Amounts, added: Readonly<Record<string, string>> | undefined): void {
+  for (const [name, amount] of Object.entries(added ?? {})) {
+    const current = amounts.get(name)
+    amounts.set(name, current ? addQuantities(current, amount) : parseQuantity(amount))
   }
 }
 
-function raiseAll(amounts: Amounts, atLeast: Amounts): void {
-  for (const [name, amount] of atLeast) {
-    const before = amounts.get(name)
-    if (!before || compareQuantities(amount, before) > 0) amounts.set(name, amount)
+function raiseAmounts(amounts: Amounts, minimum: Amounts): void {
+  for (const [name, amount] of minimum) {
+    const current = amounts.get(name)
+    if (!current || compareQuantities(amount, current) > 0) amounts.set(name, amount)
   }
 }

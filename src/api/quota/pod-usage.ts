@@ -1,39 +1,40 @@
-// The usage of a pod by quota key. A pod in a final phase uses nothing and is not counted in `pods`; `count/pods` counts it
-// as long as it is stored.
+// Computes the usage of a pod by quota key. A pod in phase Succeeded or Failed has no usage and is not counted in `pods`;
+// `count/pods` counts it as long as it is stored.
 
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import { isHugePages } from '../kinds/shared/resource-names.ts'
 import { parseQuantity, type Quantity } from '../quantity.ts'
 import { podResources } from './pod-resources.ts'
 
-const COMPUTE = ['cpu', 'memory', 'ephemeral-storage']
+const COMPUTE_RESOURCES = ['cpu', 'memory', 'ephemeral-storage']
 
 export function podAmounts(pod: Pod): [string, Quantity][] {
   if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed' || !pod.spec) return []
   const requests = podResources(pod.spec, 'requests', { withOverhead: true })
   const limits = podResources(pod.spec, 'limits', { withOverhead: true })
-  return [['pods', parseQuantity('1')], ...keysOfResources(requests, limits)]
+  return [['pods', parseQuantity('1')], ...resourceKeys(requests, limits)]
 }
 
-/** A key without prefix means the request. Extended resources have requests only. */
-export function keysOfResources(
+/** Returns the amounts by quota key. A key without a prefix is the request. Extended resources have only requests. */
+export function resourceKeys(
   requests: ReadonlyMap<string, Quantity>,
   limits: ReadonlyMap<string, Quantity>,
 ): [string, Quantity][] {
   const keys: [string, Quantity][] = []
   for (const [name, amount] of requests) {
-    if (COMPUTE.includes(name) || isHugePages(name)) keys.push([name, amount])
-    if (COMPUTE.includes(name) || isHugePages(name) || name.includes('/')) keys.push([`requests.${name}`, amount])
+    if (COMPUTE_RESOURCES.includes(name) || isHugePages(name)) keys.push([name, amount])
+    if (COMPUTE_RESOURCES.includes(name) || isHugePages(name) || name.includes('/'))
+      keys.push([`requests.${name}`, amount])
   }
-  for (const [name, amount] of limits) if (COMPUTE.includes(name)) keys.push([`limits.${name}`, amount])
+  for (const [name, amount] of limits) if (COMPUTE_RESOURCES.includes(name)) keys.push([`limits.${name}`, amount])
   return keys
 }
 
-/** Whether pods are charged to this key. */
+/** Returns whether pods are charged to this key. */
 export function isPodKey(key: string): boolean {
   if (key === 'pods') return true
   const name = key.replace(/^(requests|limits)\./, '')
-  if (COMPUTE.includes(name)) return true
+  if (COMPUTE_RESOURCES.includes(name)) return true
   if (key.startsWith('limits.')) return false
   return isHugePages(name) || (key.startsWith('requests.') && name.includes('/'))
 }

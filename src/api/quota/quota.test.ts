@@ -3,13 +3,21 @@ import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../kind.ts'
 import { ALL_KINDS } from '../kinds/index.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
-import { changesOf, chargeQuota, kindsOfKeys, podResources, QuotaAccount, tally, textOf } from './index.ts'
+import {
+  calculateUsage,
+  chargeQuota,
+  createChangeCalculator,
+  formatAmounts,
+  kindsOfKeys,
+  podResources,
+  QuotaAccount,
+} from './index.ts'
 import { isInScope } from './scopes.ts'
 import { usageOf } from './usage.ts'
 
 const CLAIMS = { group: '', plural: 'persistentvolumeclaims' }
 const PODS = { group: '', plural: 'pods' }
-const usage = (kind: typeof CLAIMS, object: object) => textOf(usageOf(kind, { metadata: {}, ...object }))
+const formatUsage = (kind: typeof CLAIMS, object: object) => formatAmounts(usageOf(kind, { metadata: {}, ...object }))
 
 describe('the usage of an object', () => {
   it.each([
@@ -18,49 +26,57 @@ describe('the usage of an object', () => {
     ['1001m', undefined, '2'],
     ['1Gi', '1073741825', '1073741825'],
   ])('REX-4 (68) a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
-    const claim = (where: 'spec' | 'status') => ({
+    const claim = (specOrStatus: 'spec' | 'status') => ({
       spec: { resources: { requests: { storage: request } } },
-      ...(allocated && where === 'status' ? { status: { allocatedResources: { storage: allocated } } } : {}),
+      ...(allocated && specOrStatus === 'status' ? { status: { allocatedResources: { storage: allocated } } } : {}),
     })
-    expect(usage(CLAIMS, claim('status'))['requests.storage']).toBe(expected)
+    expect(formatUsage(CLAIMS, claim('status'))['requests.storage']).toBe(expected)
     const spec = { ...claim('spec').spec, ...(allocated ? { allocatedResources: { storage: allocated } } : {}) }
-    expect(usage(CLAIMS, { spec })['requests.storage']).toBe(expected)
+    expect(formatUsage(CLAIMS, { spec })['requests.storage']).toBe(expected)
   })
 
-  it('PIO-7 charges the provided iops until the driver confirms less; a claim without a request is not charged', () => {
-    const iops = (requests: object, status: object) =>
-      usage(CLAIMS, { spec: { resources: { requests: { storage: '1Gi', ...requests } } }, status })['limits.iops']
+  it('PIO-7 includes the provided iops until the driver confirms less, but not for a claim without a request', () => {
+    const iopsUsage = (requests: object, status: object) =>
+      formatUsage(CLAIMS, { spec: { resources: { requests: { storage: '1Gi', ...requests } } }, status })['limits.iops']
     const capacity = { iops: '500' }
-    expect(iops({ iops: '100' }, { capacity })).toBe('500')
-    expect(iops({ iops: '100' }, { capacity, allocatedResources: { iops: '100' } })).toBe('500')
-    expect(iops({ iops: '100' }, { capacity: { iops: '100' }, allocatedResources: { iops: '100' } })).toBe('100')
-    expect(iops({ iops: '900' }, { capacity })).toBe('900')
-    expect(iops({}, { capacity })).toBeUndefined()
+    expect(iopsUsage({ iops: '100' }, { capacity })).toBe('500')
+    expect(iopsUsage({ iops: '100' }, { capacity, allocatedResources: { iops: '100' } })).toBe('500')
+    expect(iopsUsage({ iops: '100' }, { capacity: { iops: '100' }, allocatedResources: { iops: '100' } })).toBe('100')
+    expect(iopsUsage({ iops: '900' }, { capacity })).toBe('900')
+    expect(iopsUsage({}, { capacity })).toBeUndefined()
   })
 
-  it('SYS-10 formats a sum above the binary maximum so that parsing it loses nothing', () => {
+  it('SYS-10 formats a sum above the binary maximum without loss', () => {
     const claim = (name: string) => ({ metadata: { name }, spec: { resources: { requests: { storage: '7Ei' } } } })
     const hard = { 'requests.storage': '1e30' }
-    const counted = textOf(tally({ hard }, ['requests.storage'], () => [claim('a'), claim('b'), claim('c')]))
-    expect(counted).toEqual({ 'requests.storage': String(21n * 2n ** 60n) })
-    const quota = { metadata: { name: 'q' }, spec: { hard }, status: { used: counted } } as ResourceQuota
-    expect(textOf(QuotaAccount.of(quota).used)).toEqual(counted)
+    const usedAmounts = formatAmounts(
+      calculateUsage({ hard }, ['requests.storage'], () => [claim('a'), claim('b'), claim('c')]),
+    )
+    expect(usedAmounts).toEqual({ 'requests.storage': String(21n * 2n ** 60n) })
+    const quota = { metadata: { name: 'q' }, spec: { hard }, status: { used: usedAmounts } } as ResourceQuota
+    expect(formatAmounts(QuotaAccount.of(quota).used)).toEqual(usedAmounts)
   })
 
-  it('REX-4 ignores similar key names', () => {
+  it('REX-4 has only the documented keys, and similar keys belong to no kind', () => {
     const spec = { storageClassName: 'gold', resources: { requests: { storage: '1Gi' } } }
-    expect(Object.keys(usage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([
+    expect(Object.keys(formatUsage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([
       'count/persistentvolumeclaims',
       'gold.storageclass.storage.k8s.io/persistentvolumeclaims',
       'gold.storageclass.storage.k8s.io/requests.storage',
       'persistentvolumeclaims',
       'requests.storage',
     ])
-    const foreign = ['storage', 'bronze.storage', 'gold.storage.k8s.io/requests.storage', 'services', 'count/events']
-    expect(kindsOfKeys(foreign)).toEqual([])
+    const unrelatedKeys = [
+      'storage',
+      'bronze.storage',
+      'gold.storage.k8s.io/requests.storage',
+      'services',
+      'count/events',
+    ]
+    expect(kindsOfKeys(unrelatedKeys)).toEqual([])
   })
 
-  it('SYS-4 maps every key of an object back to its kind, for all kinds', () => {
+  it('SYS-4 has only keys that kindsOfKeys maps to the kind of the object', () => {
     const claim = {
       metadata: {},
       spec: { storageClassName: 'x', resources: { requests: { storage: '1', iops: '1', throughput: '1Mi' } } },
@@ -79,20 +95,20 @@ describe('the usage of an object', () => {
     }
   })
 
-  it('SYS-4 charges a pod for its containers or its largest init container', () => {
-    const container = (name: string, cpu: string, more: object = {}) => ({
+  it('SYS-4 is the maximum of all containers and the largest init container of a pod', () => {
+    const container = (name: string, cpu: string, fields: object = {}) => ({
       name,
       resources: { requests: { cpu } },
-      ...more,
+      ...fields,
     })
     const spec = {
       containers: [container('a', '1'), container('b', '2')],
       initContainers: [container('sidecar', '1', { restartPolicy: 'Always' }), container('setup', '5')],
       overhead: { cpu: '250m' },
     } as never
-    const whole = (withOverhead: boolean) => textOf(podResources(spec, 'requests', { withOverhead }))
-    expect(whole(false)).toEqual({ cpu: '6' })
-    expect(whole(true)).toEqual({ cpu: '6250m' })
+    const podRequests = (withOverhead: boolean) => formatAmounts(podResources(spec, 'requests', { withOverhead }))
+    expect(podRequests(false)).toEqual({ cpu: '6' })
+    expect(podRequests(true)).toEqual({ cpu: '6250m' })
   })
 })
 
@@ -115,38 +131,43 @@ describe('the scopes of a quota', () => {
       object,
     )
 
-  it('VAC-10 (73) match by operator, for a claim without a class and one with three', () => {
-    const without = claim('', undefined, '')
-    expect(['DoesNotExist', 'Exists'].map((operator) => matches(operator, undefined, without))).toEqual([true, false])
-    expect(['In', 'NotIn'].map((operator) => matches(operator, ['class1'], without))).toEqual([false, true])
-    const moving = claim('class1', 'class2', 'class3')
-    for (const name of NAMES.slice(0, 3)) expect(matches('In', [name], moving)).toBe(true)
-    expect(matches('In', ['class4'], moving)).toBe(false)
-    expect(matches('Exists', undefined, moving)).toBe(true)
-    expect(matches('DoesNotExist', undefined, moving)).toBe(false)
-    expect(matches('NotIn', ['class4'], moving)).toBe(true)
-    expect(matches('NotIn', NAMES, moving)).toBe(false)
+  it('VAC-10 (73) match a claim without a class and a claim with three classes by operator', () => {
+    const claimWithoutClass = claim('', undefined, '')
+    expect(['DoesNotExist', 'Exists'].map((operator) => matches(operator, undefined, claimWithoutClass))).toEqual([
+      true,
+      false,
+    ])
+    expect(['In', 'NotIn'].map((operator) => matches(operator, ['class1'], claimWithoutClass))).toEqual([false, true])
+    const claimWithThreeClasses = claim('class1', 'class2', 'class3')
+    for (const name of NAMES.slice(0, 3)) expect(matches('In', [name], claimWithThreeClasses)).toBe(true)
+    expect(matches('In', ['class4'], claimWithThreeClasses)).toBe(false)
+    expect(matches('Exists', undefined, claimWithThreeClasses)).toBe(true)
+    expect(matches('DoesNotExist', undefined, claimWithThreeClasses)).toBe(false)
+    expect(matches('NotIn', ['class4'], claimWithThreeClasses)).toBe(true)
+    expect(matches('NotIn', NAMES, claimWithThreeClasses)).toBe(false)
   })
 
-  it('VAC-10 In matches a listed class, NotIn an unlisted one, and at least one of them always matches', () => {
+  it('VAC-10 match a listed class with In and an unlisted class with NotIn', () => {
     const name = fc.option(fc.constantFrom('', ...NAMES), { nil: undefined })
     const values = fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1 })
     fc.assert(
-      fc.property(name, name, name, values, (spec, current, target, listed) => {
+      fc.property(name, name, name, values, (spec, current, target, listedNames) => {
         const object = claim(spec, current, target)
-        const names = [spec, current, target].filter((one) => one)
-        expect(matches('In', listed, object)).toBe(names.some((one) => listed.includes(one as string)))
-        const others = NAMES.filter((one) => !listed.includes(one))
-        expect(matches('NotIn', listed, object)).toBe(
-          names.length === 0 || names.some((one) => others.includes(one as string)),
+        const names = [spec, current, target].filter((className) => className)
+        expect(matches('In', listedNames, object)).toBe(
+          names.some((className) => listedNames.includes(className as string)),
         )
-        expect(matches('In', listed, object) || matches('NotIn', listed, object)).toBe(true)
+        const unlistedNames = NAMES.filter((className) => !listedNames.includes(className))
+        expect(matches('NotIn', listedNames, object)).toBe(
+          names.length === 0 || names.some((className) => unlistedNames.includes(className as string)),
+        )
+        expect(matches('In', listedNames, object) || matches('NotIn', listedNames, object)).toBe(true)
         expect(matches('Exists', undefined, object)).not.toBe(matches('DoesNotExist', undefined, object))
       }),
     )
   })
 
-  it('VAC-10 scopes of pods do not match claims, those of claims do not match pods, and none matches other kinds', () => {
+  it('VAC-10 match only the kind that they apply to', () => {
     const scopes = [
       'Terminating',
       'NotTerminating',
@@ -163,7 +184,7 @@ describe('the scopes of a quota', () => {
   })
 })
 
-describe('incremental charging', () => {
+describe('chargeQuota', () => {
   const KEYS = [
     'persistentvolumeclaims',
     'requests.storage',
@@ -171,7 +192,7 @@ describe('incremental charging', () => {
     'requests.iops',
     'a.storageclass.storage.k8s.io/requests.storage',
   ]
-  const claim = fc.record({
+  const anyClaim = fc.record({
     storageClassName: fc.constantFrom('a', 'b'),
     volumeAttributesClassName: fc.constantFrom(undefined, 'gold', 'silver'),
     storage: fc.integer({ min: 1, max: 9 }).map((n) => `${n}Gi`),
@@ -184,26 +205,26 @@ describe('incremental charging', () => {
       { nil: undefined },
     ),
   })
-  const step = fc.record({
+  const anyWrite = fc.record({
     name: fc.constantFrom('x', 'y', 'z'),
-    next: fc.option(claim, { nil: undefined }),
+    next: fc.option(anyClaim, { nil: undefined }),
     isStatus: fc.boolean(),
     isStored: fc.boolean(),
   })
-  const selector = fc.constantFrom(undefined, 'In', 'NotIn', 'Exists', 'DoesNotExist')
-  const objectOf = (name: string, it: typeof claim extends fc.Arbitrary<infer C> ? C : never) => ({
+  const anyOperator = fc.constantFrom(undefined, 'In', 'NotIn', 'Exists', 'DoesNotExist')
+  const claimOf = (name: string, fields: typeof anyClaim extends fc.Arbitrary<infer C> ? C : never) => ({
     metadata: { name, uid: name },
     spec: {
-      storageClassName: it.storageClassName,
-      volumeAttributesClassName: it.volumeAttributesClassName,
-      resources: { requests: { storage: it.storage, ...(it.iops ? { iops: it.iops } : {}) } },
+      storageClassName: fields.storageClassName,
+      volumeAttributesClassName: fields.volumeAttributesClassName,
+      resources: { requests: { storage: fields.storage, ...(fields.iops ? { iops: fields.iops } : {}) } },
     },
-    status: it.allocated ? { allocatedResources: { storage: it.allocated } } : {},
+    status: fields.allocated ? { allocatedResources: { storage: fields.allocated } } : {},
   })
 
-  it('REX-4 VAC-10 PIO-7 equals a full recount and exceeds the limit only by a status write', () => {
+  it('REX-4 VAC-10 PIO-7 returns the usage of calculateUsage, and exceeds a limit only by a status write', () => {
     fc.assert(
-      fc.property(selector, fc.array(step, { maxLength: 30 }), fc.boolean(), (operator, steps, isNew) => {
+      fc.property(anyOperator, fc.array(anyWrite, { maxLength: 30 }), fc.boolean(), (operator, writes, isNew) => {
         const values = operator === 'In' || operator === 'NotIn' ? { values: ['gold'] } : {}
         const matchExpressions = operator ? [{ scopeName: 'VolumeAttributesClass', operator, ...values }] : []
         const hard = Object.fromEntries(
@@ -217,25 +238,25 @@ describe('incremental charging', () => {
         } as unknown as ResourceQuota
         let account = QuotaAccount.of(quota)
         const stored = new Map<string, KubeObject>()
-        const contents = () => [...stored.values()]
+        const listObjects = () => [...stored.values()]
         let mayExceed = false
-        for (const { name, next, isStatus, isStored } of steps) {
+        for (const { name, next, isStatus, isStored } of writes) {
           const before = stored.get(name)
-          const after = next && objectOf(name, next)
-          const changes = changesOf({ kind: CLAIMS, before, after })(account)
+          const after = next && claimOf(name, next)
+          const changes = createChangeCalculator({ kind: CLAIMS, before, after })(account)
           const mayReject = !isStatus || !before
           if (changes.length > 0) {
-            const charged = chargeQuota({ account, changes, uid: name, mayReject, contents })
-            if (charged.is === 'exceeded') continue
-            // Between two group commits only the stored text remains.
-            account = isStored ? QuotaAccount.of(charged.account.toObject()) : charged.account
+            const result = chargeQuota({ account, changes, uid: name, mayReject, listObjects })
+            if (result.is === 'exceeded') continue
+            // A new group commit starts from the stored quota.
+            account = isStored ? QuotaAccount.of(result.account.toObject()) : result.account
           }
           if (!mayReject) mayExceed = true
           if (after) stored.set(name, after)
           else stored.delete(name)
           if (account.used.size === 0) continue
           const { status } = account.toObject()
-          expect(status?.used).toEqual(textOf(tally(quota.spec, KEYS, contents)))
+          expect(status?.used).toEqual(formatAmounts(calculateUsage(quota.spec, KEYS, listObjects)))
           if (!mayExceed) expect(Number(status?.used?.persistentvolumeclaims)).toBeLessThanOrEqual(2)
         }
       }),

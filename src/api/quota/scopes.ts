@@ -1,5 +1,5 @@
-// Whether a quota counts an object: it must match all scopes and all expressions of the selector. Every scope applies to
-// either pods or claims, so a quota with a scope counts no other kind.
+// Decides whether a quota counts an object, which must match all scopes and all expressions of the scope selector. Every
+// scope applies either to pods or to claims, so a quota with a scope counts no other kind.
 
 import type { KubeObject } from '../kind.ts'
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
@@ -16,8 +16,8 @@ interface Requirement {
 
 export function isInScope(spec: ResourceQuota['spec'], kind: CountedKind, object: KubeObject): boolean {
   return requirementsOf(spec).every((requirement) => {
-    if (isSameKind(kind, CLAIMS)) return holdsOfClaim(requirement, object as PersistentVolumeClaim)
-    if (isSameKind(kind, PODS)) return holdsOfPod(requirement, object as Pod)
+    if (isSameKind(kind, CLAIMS)) return claimMatches(requirement, object as PersistentVolumeClaim)
+    if (isSameKind(kind, PODS)) return podMatches(requirement, object as Pod)
     return false
   })
 }
@@ -28,8 +28,8 @@ function requirementsOf(spec: ResourceQuota['spec']): readonly Requirement[] {
   return [...spec.scopes.map((scopeName) => ({ scopeName, operator: 'Exists' })), ...expressions]
 }
 
-/** During a change of the attributes class, the requested, the current and the target class all match. */
-function holdsOfClaim({ scopeName, operator, values = [] }: Requirement, claim: PersistentVolumeClaim): boolean {
+/** Compares with the requested, the current and the target class, which differ during a change of the attributes class. */
+function claimMatches({ scopeName, operator, values = [] }: Requirement, claim: PersistentVolumeClaim): boolean {
   if (scopeName !== 'VolumeAttributesClass') return false
   const { spec, status } = claim
   const names = [
@@ -51,7 +51,7 @@ function holdsOfClaim({ scopeName, operator, values = [] }: Requirement, claim: 
   }
 }
 
-function holdsOfPod(requirement: Requirement, pod: Pod): boolean {
+function podMatches(requirement: Requirement, pod: Pod): boolean {
   switch (requirement.scopeName) {
     case 'Terminating':
       return hasDeadline(pod)
@@ -62,7 +62,7 @@ function holdsOfPod(requirement: Requirement, pod: Pod): boolean {
     case 'NotBestEffort':
       return !isBestEffort(pod)
     case 'PriorityClass':
-      return holdsOfPriority(requirement, pod.spec?.priorityClassName ?? '')
+      return priorityClassMatches(requirement, pod.spec?.priorityClassName ?? '')
     case 'CrossNamespacePodAffinity':
       return affinityTerms(pod).some((term) => (term.namespaces?.length ?? 0) > 0 || term.namespaceSelector != null)
     default:
@@ -74,7 +74,7 @@ const hasDeadline = ({ spec }: Pod): boolean => (spec?.activeDeadlineSeconds ?? 
 
 const isBestEffort = ({ spec }: Pod): boolean => spec !== undefined && qosClassOf(spec) === 'BestEffort'
 
-function holdsOfPriority({ operator, values = [] }: Requirement, name: string): boolean {
+function priorityClassMatches({ operator, values = [] }: Requirement, name: string): boolean {
   switch (operator) {
     case 'In':
       return name !== '' && values.includes(name)

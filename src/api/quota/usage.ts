@@ -1,5 +1,5 @@
-// The usage of one object by quota key: 1 for the object itself, plus the amounts of claims and pods. Events expire by
-// themselves and are never counted.
+// Computes the usage of one object by quota key: 1 for the object itself, plus the amounts of claims and pods. Events are
+// not counted, because they expire.
 import type { KubeObject } from '../kind.ts'
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
@@ -22,7 +22,7 @@ export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural 
 
 export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
 
-/** Kinds with a quota key from before `count/`. */
+/** Kinds that have a quota key without the prefix `count/`. */
 const COUNTED_BY_NAME = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
 
 export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.includes(key)
@@ -30,10 +30,10 @@ export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.include
 const ONE = parseQuantity('1')
 export const ZERO = parseQuantity('0')
 
-const NOTHING: Usage = new Map()
+const NO_USAGE: Usage = new Map()
 
 export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usage {
-  if (object === undefined) return NOTHING
+  if (object === undefined) return NO_USAGE
   const usage = new Map<string, Quantity>()
   for (const key of countKeysOf(kind)) usage.set(key, ONE)
   if (isSameKind(kind, CLAIMS)) addClaimAmounts(object as PersistentVolumeClaim, usage)
@@ -41,14 +41,14 @@ export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usag
   return usage
 }
 
-/** The quota keys that count objects of the kind. */
+/** Returns the quota keys that count objects of the kind. */
 function countKeysOf(kind: CountedKind): readonly string[] {
-  const known = countKeys.get(kind)
-  if (known) return known
+  const cached = countKeysByKind.get(kind)
+  if (cached) return cached
   const { group, plural } = kind
   const keys = [group ? `count/${plural}.${group}` : `count/${plural}`]
   if (group === '' && isCountedByName(plural)) keys.push(plural)
-  countKeys.set(kind, keys)
+  countKeysByKind.set(kind, keys)
   return keys
 }
-const countKeys = new WeakMap<CountedKind, readonly string[]>()
+const countKeysByKind = new WeakMap<CountedKind, readonly string[]>()

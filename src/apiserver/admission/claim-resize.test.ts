@@ -1,7 +1,7 @@
 // Changes of a claim's size through the whole server. The rules are in src/api/kinds/claim/claim-update-rules.ts and
 // claim-resize.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { tally, textOf } from '../../api/quota/index.ts'
+import { calculateUsage, formatAmounts } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
 import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
@@ -334,8 +334,8 @@ describe('quota by actual size', () => {
     const settled = await setStatus({ capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
     expect(settled.spec.allocatedResources).toEqual({ storage: '20Gi' })
     expect(await used()).toBe('20Gi')
-    const counted = tally({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [settled])
-    expect(textOf(counted), 'every counter computes the same sum, independent of the flag').toEqual({
+    const counted = calculateUsage({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [settled])
+    expect(formatAmounts(counted), 'every counter computes the same sum, independent of the flag').toEqual({
       'requests.storage': '20Gi',
     })
     await accepted('100Gi')

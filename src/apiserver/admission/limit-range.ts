@@ -4,7 +4,7 @@
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import { applyClaimDefaults, applyPodDefaults, claimViolations, podViolations } from '../../api/limits/index.ts'
+import { applyClaimDefaults, applyPodDefaults, findClaimViolations, findPodViolations } from '../../api/limits/index.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
@@ -28,8 +28,8 @@ export const limitRange: AdmissionPlugin = {
     for (const range of limitRangesOf(request)) {
       const violations =
         limited === 'pods'
-          ? podViolations(object, range)
-          : claimViolations(object, range, old as PersistentVolumeClaim | undefined)
+          ? findPodViolations(object, range)
+          : findClaimViolations(object, range, old as PersistentVolumeClaim | undefined)
       if (violations.length === 1) throw forbidden(resource, name, violations[0] as string)
       if (violations.length > 1) throw forbidden(resource, name, `[${violations.join(', ')}]`)
     }

@@ -17,11 +17,11 @@ import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import {
   type Change,
-  type Contents,
-  changesOf,
   chargeQuota,
+  createChangeCalculator,
+  describeMissingConstraints,
   isCounted,
-  missingConstraints,
+  type ListObjects,
   type QuotaAccount,
 } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
@@ -45,8 +45,8 @@ export const resourceQuota: AdmissionPlugin = {
     const accounts = accountsOf(request)
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
-    const changes = changesOf({ kind, before: old as KubeObject | undefined, after })
-    const contents: Contents = ({ group, plural }) =>
+    const changes = createChangeCalculator({ kind, before: old as KubeObject | undefined, after })
+    const contents: ListObjects = ({ group, plural }) =>
       request.list({ group, plural, namespaced: true }, request.namespace)
     const writes: Write[] = []
     for (const account of accounts) {
@@ -72,7 +72,7 @@ function statusAfterEdit(next: ResourceQuota, old: Readonly<ResourceQuota>): Res
 
 function checkConstraints({ resource, name, after }: AdmissionRequest, accounts: readonly QuotaAccount[]): void {
   for (const { quota } of accounts) {
-    const missing = missingConstraints(quota, resource.stored, after)
+    const missing = describeMissingConstraints(quota, resource.stored, after)
     if (missing) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missing}`)
   }
 }
@@ -81,15 +81,15 @@ function charged(
   request: AdmissionRequest,
   account: QuotaAccount,
   changes: readonly Change[],
-  contents: Contents,
+  contents: ListObjects,
 ): Write {
   const { namespace, subresource, old, after, find } = request
   const { name } = account
   const { uid } = (after ?? old).metadata
-  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', contents })
+  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects: contents })
   if (outcome.is === 'exceeded') {
     find(resourceQuotaKind, namespace, name) // a rejection, too, must rest on the quota's current state
-    throw refusedByQuota(request, name, outcome.why)
+    throw refusedByQuota(request, name, outcome.message)
   }
   return new CoalescableWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)
 }

@@ -8,7 +8,7 @@ import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-s
 import { storageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { encodeProtobuf } from '../../api/protobuf/encode.ts'
 import { encodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
-import { PROTOBUF_SAMPLES } from '../../api/protobuf/samples.ts'
+import { PROTOBUF_SAMPLES } from '../../api/protobuf/samples.fixture.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 

@@ -1,7 +1,7 @@
 // Lists the objects of a namespace that its quotas count.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
-import { type Contents, kindsOfKeys } from '../../api/quota/index.ts'
+import { kindsOfKeys, type ListObjects } from '../../api/quota/index.ts'
 import type { Client } from '../../client/index.ts'
 
 export interface ContentsDeps {
@@ -14,7 +14,7 @@ export async function readContents(
   namespace: string,
   quotas: readonly Readonly<ResourceQuota>[],
   { client, kinds }: ContentsDeps,
-): Promise<Contents> {
+): Promise<ListObjects> {
   const keys = quotas.flatMap(({ spec }) => Object.keys(spec?.hard ?? {}))
   const objects = new Map<string, readonly Readonly<KubeObject>[]>()
   for (const { group, plural } of kindsOfKeys(keys)) {

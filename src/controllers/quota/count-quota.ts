@@ -3,7 +3,7 @@
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
-import { tally, textOf } from '../../api/quota/index.ts'
+import { calculateUsage, formatAmounts } from '../../api/quota/index.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type Client, find, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
@@ -22,7 +22,7 @@ async function countMissingKeys(quota: Readonly<ResourceQuota>, deps: ContentsDe
   const keys = uncountedKeys(quota)
   if (keys.length === 0) return {}
   const contents = await readContents(quota.metadata.namespace ?? '', [quota], deps)
-  return textOf(tally(quota.spec, keys, contents))
+  return formatAmounts(calculateUsage(quota.spec, keys, contents))
 }
 
 /** Whether status.hard equals spec.hard and status.used has exactly the keys of spec.hard. */

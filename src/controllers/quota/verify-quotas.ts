@@ -4,7 +4,7 @@
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
-import { tally, textOf } from '../../api/quota/index.ts'
+import { calculateUsage, formatAmounts } from '../../api/quota/index.ts'
 import type { Logger } from '../../base/log.ts'
 import { type ContentsDeps, readContents } from './contents.ts'
 import { uncountedKeys, writeUsage } from './count-quota.ts'
@@ -24,7 +24,7 @@ export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise
   const unchanged = quotas.filter((quota) => versions.has(versionOf(quota)))
   for (const quota of unchanged) {
     const keys = Object.keys(quota.spec?.hard ?? {})
-    const counted = textOf(tally(quota.spec, keys, contents))
+    const counted = formatAmounts(calculateUsage(quota.spec, keys, contents))
     const wrongKeys = keys.filter(
       (key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0,
     )

@@ -1,34 +1,38 @@
-// Recounts the usage of a namespace from all its objects, for new and changed quotas and for verification. Charging
-// (charge.ts) computes the same usage incrementally.
+// Calculates the usage of a namespace from all its objects, for new and changed quotas and for verification. charge.ts
+// computes the same usage incrementally.
 
 import type { KubeObject } from '../kind.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { addQuantities, compareQuantities, type Quantity } from '../quantity.ts'
-import { CLASS_SUFFIX, isLargestKey } from './claim-usage.ts'
+import { CLASS_SUFFIX, isPerClaimKey } from './claim-usage.ts'
 import { isPodKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { CLAIMS, type CountedKind, isCounted, isCountedByName, PODS, usageOf, ZERO } from './usage.ts'
 
-/** All stored objects of a kind in the namespace of the quota. */
-export type Contents = (kind: CountedKind) => readonly KubeObject[]
+/** Returns all stored objects of a kind in the namespace of the quota. */
+export type ListObjects = (kind: CountedKind) => readonly KubeObject[]
 
-export function tally(spec: ResourceQuota['spec'], keys: readonly string[], contents: Contents): Map<string, Quantity> {
+export function calculateUsage(
+  spec: ResourceQuota['spec'],
+  keys: readonly string[],
+  listObjects: ListObjects,
+): Map<string, Quantity> {
   const used = new Map<string, Quantity>(keys.map((key) => [key, ZERO]))
   for (const kind of kindsOfKeys(keys)) {
-    for (const object of contents(kind)) {
+    for (const object of listObjects(kind)) {
       if (!isInScope(spec, kind, object)) continue
       for (const [key, amount] of usageOf(kind, object)) {
-        const before = used.get(key)
-        if (before) used.set(key, isLargestKey(key) ? larger(before, amount) : addQuantities(before, amount))
+        const total = used.get(key)
+        if (total) used.set(key, isPerClaimKey(key) ? maximum(total, amount) : addQuantities(total, amount))
       }
     }
   }
   return used
 }
 
-const larger = (a: Quantity, b: Quantity): Quantity => (compareQuantities(a, b) >= 0 ? a : b)
+const maximum = (a: Quantity, b: Quantity): Quantity => (compareQuantities(a, b) >= 0 ? a : b)
 
-/** The kinds whose objects are charged to these keys. */
+/** Returns the kinds whose objects are charged to these keys. */
 export function kindsOfKeys(keys: readonly string[]): readonly CountedKind[] {
   const kinds = new Map<string, CountedKind>()
   for (const key of keys) {
