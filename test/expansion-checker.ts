@@ -7,8 +7,8 @@ import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
 import { collectionPrefix, decodeStored } from '../src/apiserver/index.ts'
 import { callDriver } from '../src/csi/driver.ts'
 import { type CsiDriver, createCsiDriver } from '../src/csi/index.ts'
-import type { Cluster } from '../src/sim/world/cluster.ts'
-import type { SimDriver } from '../src/sim/world/driver.ts'
+import type { Cluster } from '../src/sim/environment/cluster.ts'
+import type { SimDriver } from '../src/sim/environment/driver.ts'
 import type { Store } from '../src/store/index.ts'
 
 export interface ExpansionRules {
@@ -74,7 +74,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     }
     if (!isNews) return
     for (const check of checks) check()
-    changedMs = cluster.world.nowMs
+    changedMs = cluster.simulation.nowMs
     changes++
     for (const quota of quotas.values()) checkSum(quota)
   }

@@ -23,7 +23,7 @@ export function addCacheFollower({ system, view, report }: CheckContext): () => 
       void cache.run(signal)
     }
   })
-  system.cluster.world.note(`${process.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
+  system.cluster.simulation.note(`${process.name} follows ${FOLLOWED.map(({ plural }) => plural).join(' and ')}`)
   return () =>
     [...caches].flatMap(([kind, cache]) => differences(kind, cache.list(), view.present(collectionPrefix(kind))))
 }

@@ -3,10 +3,10 @@ import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'
 import { type KindWord, storeKeyOf, viewOver } from '../engine/view.ts'
+import { createSimDriver } from '../environment/driver.ts'
+import { premadeVolume } from '../environment/premade-volume.ts'
+import { createSimulation } from '../environment/simulation.ts'
 import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
-import { createSimDriver } from '../world/driver.ts'
-import { premadeVolume } from '../world/premade-volume.ts'
-import { createWorld } from '../world/world.ts'
 import { problemsOf } from './at-rest/index.ts'
 import { followClasses, followExpectedAttributes } from './attributes.ts'
 import type { CheckContext, Problem } from './context.ts'
@@ -14,8 +14,8 @@ import { createExemptions } from './exemptions.ts'
 import { followEvents } from './recorded-events.ts'
 
 export function createFixture() {
-  const world = createWorld(1)
-  const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(world, name, settingsOf(name, NODES))]))
+  const simulation = createSimulation(1)
+  const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(simulation, name, settingsOf(name, NODES))]))
   const listeners: Parameters<System['onCall']>[0][] = []
   const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
   const nodes = new Map(
@@ -28,7 +28,7 @@ export function createFixture() {
   const system = {
     setup: { commits: 'atomic' },
     cluster: {
-      world,
+      simulation,
       store: () => undefined,
       follow: (listener: (store: unknown) => void) => {
         follower = listener
@@ -42,7 +42,7 @@ export function createFixture() {
     gates: { enabled: () => true },
     onCall: (listener: Parameters<System['onCall']>[0]) => void listeners.push(listener),
   } as unknown as System
-  const view = viewOver({ nowMs: () => world.nowMs })
+  const view = viewOver({ nowMs: () => simulation.nowMs })
   const violations: string[] = []
   const deletedByProcess = new Set<string>()
   const exemptions = createExemptions(system, view, ({ metadata }) => deletedByProcess.has(metadata.uid ?? ''))
@@ -68,7 +68,7 @@ export function createFixture() {
   }
 
   return {
-    world,
+    simulation,
     system,
     view,
     exemptions,
@@ -109,13 +109,13 @@ export function createFixture() {
         method,
         volume,
         request: request as Message,
-        beganMs: world.nowMs,
+        beganMs: simulation.nowMs,
       }
       const open: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
       calls.push(open)
       for (const tell of listeners) tell(open, 'begins')
       return (outcome = 'OK') => {
-        Object.assign(open, { endedMs: world.nowMs, outcome })
+        Object.assign(open, { endedMs: simulation.nowMs, outcome })
         for (const tell of listeners) tell(open, 'ends')
       }
     },

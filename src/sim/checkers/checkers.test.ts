@@ -49,7 +49,7 @@ describe('checkers of every commit and driver call', () => {
     const { aroundClient } = checkDeletions(fixture.context)
     aroundClient('control-1', {} as never)
     fixture.put(['volume', aVolume('pv', { policy: 'Retain' })], ['volume', aVolume('free')])
-    await fixture.world.runFor(1_000)
+    await fixture.simulation.runFor(1_000)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'free')
     fixture.call('control-1', 'local.sim', 'DeleteVolume', 'pv')
     expect(fixture.violations).toEqual([])
@@ -128,7 +128,7 @@ describe('checkers of every commit and driver call', () => {
     fixture.put(['claim', aClaim('a')])
     fixture.call('control-2', 'net.sim', 'CreateVolume', 'pvc-uid-a') // it looked before
     expect(fixture.violations).toEqual([])
-    await fixture.world.runFor(60_000)
+    await fixture.simulation.runFor(60_000)
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-b')
     expect(fixture.violations).toEqual([
@@ -249,12 +249,12 @@ describe('checkers of every commit and driver call', () => {
     fixture.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
     fixture.gone('node', 'n1')
     const detach = () => fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: 'id-n1' })()
-    await fixture.world.runFor(5 * 60_000)
+    await fixture.simulation.runFor(5 * 60_000)
     detach()
     expect(fixture.violations).toEqual([
       'wrong mount: control-1 detaches net.sim^pv from n1, where /node/staged is mounted',
     ])
-    await fixture.world.runFor(60_000)
+    await fixture.simulation.runFor(60_000)
     detach()
     expect(fixture.violations).toHaveLength(1)
   })
@@ -272,14 +272,14 @@ describe('checkers of every commit and driver call', () => {
       fixture.view.take([{ key, value: Buffer.from(JSON.stringify(lease)), revision: ++revision }])
     }
     writes('a')
-    await fixture.world.runFor(59_000)
+    await fixture.simulation.runFor(59_000)
     writes('a')
-    await fixture.world.runFor(60_000)
+    await fixture.simulation.runFor(60_000)
     writes('b')
     writes('')
     writes('c')
     expect(fixture.violations).toEqual([])
-    await fixture.world.runFor(59_500)
+    await fixture.simulation.runFor(59_500)
     writes('d')
     expect(fixture.violations).toEqual([
       'two leaders: d takes the lease kube-system/x 59.5 s after c renewed it for 60 s',
@@ -328,7 +328,7 @@ describe('checkers of every commit and driver call', () => {
     place('right', 'n1', ['a'])
     place('early', 'n2', [])
     expect(fixture.violations).toEqual([])
-    await fixture.world.runFor(200_000)
+    await fixture.simulation.runFor(200_000)
     place('wrong', 'n2', ['a', 'b'])
     expect(fixture.violations).toEqual([
       'wrong placement: pod team-a/wrong was bound to n2, which is cordoned',
@@ -468,13 +468,13 @@ describe('checker of deletions', () => {
     fixture.put(['volume', aVolume('pv', { phase: 'Released' })])
     const read = () => client.get(persistentVolumeKind, { name: 'pv' })
     const deleteVolume = () => fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
-    await fixture.world.runFor(1_000)
+    await fixture.simulation.runFor(1_000)
     await read()
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
-    await fixture.world.runFor(29_000)
+    await fixture.simulation.runFor(29_000)
     deleteVolume()
     expect(fixture.violations).toEqual([])
-    await fixture.world.runFor(2_000)
+    await fixture.simulation.runFor(2_000)
     deleteVolume() // the read is too old to count
     const violation = 'wrong deletion: control-1 deletes net.sim^pv, and volume pv is bound to the claim team-a/a'
     expect(fixture.violations).toEqual([violation])

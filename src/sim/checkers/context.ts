@@ -19,7 +19,7 @@ export interface Problem {
   readonly text: string
 }
 
-/** Short stable names: shrinking keeps the rule of a violation, and docs/simulation.md explains each. */
+/** Short stable names: shrinking keeps the rule of a violation, and docs/explanation/simulation.md explains each. */
 export type Rule =
   | 'double binding'
   | 'wrong deletion'

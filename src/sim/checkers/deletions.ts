@@ -15,7 +15,7 @@ interface Read {
 const FRESH_MS = 30_000
 
 export function checkDeletions({ system, view, report }: CheckContext): ClientObserver {
-  const { world } = system.cluster
+  const { simulation } = system.cluster
   /** Volumes that must not be deleted: why, and since when without interruption. */
   const protectedSince = new Map<string, { readonly why: string; readonly sinceMs: number }>()
   /** Last reads of volumes by the present incarnation of each process. */
@@ -43,14 +43,14 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     const volume = view.volumes.get(name)
     const why = volume && whyProtected(volume, view)
     if (why === undefined) protectedSince.delete(name)
-    else protectedSince.set(name, { why, sinceMs: protectedSince.get(name)?.sinceMs ?? world.nowMs })
+    else protectedSince.set(name, { why, sinceMs: protectedSince.get(name)?.sinceMs ?? simulation.nowMs })
   }
 
   /** The moment up to which a reader has seen the state. A stale read counts as if made FRESH_MS ago. */
   function knownUntilMs(read: Read | undefined): number {
-    if (!read) return world.nowMs
-    const isFresh = world.nowMs - read.answeredMs < FRESH_MS
-    return isFresh ? read.requestedMs : Math.max(read.requestedMs, world.nowMs - FRESH_MS)
+    if (!read) return simulation.nowMs
+    const isFresh = simulation.nowMs - read.answeredMs < FRESH_MS
+    return isFresh ? read.requestedMs : Math.max(read.requestedMs, simulation.nowMs - FRESH_MS)
   }
 
   return {
@@ -60,9 +60,9 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
       return {
         ...client,
         get: async (kind, ref, options) => {
-          const requestedMs = world.nowMs
+          const requestedMs = simulation.nowMs
           const found = await client.get(kind, ref, options)
-          if (kind === (persistentVolumeKind as Kind)) own.set(ref.name, { requestedMs, answeredMs: world.nowMs })
+          if (kind === (persistentVolumeKind as Kind)) own.set(ref.name, { requestedMs, answeredMs: simulation.nowMs })
           return found
         },
       }

@@ -12,7 +12,7 @@ export const VOLUME_PREFIX = 'pvc-'
 const STALE_MS_MAX = 30_000
 
 export function checkIntents({ system, view, report }: CheckContext): void {
-  const { world } = system.cluster
+  const { simulation } = system.cluster
   /** By claim uid: when the intent was removed; infinity while it is held. */
   const intents = new Map<string, { heldUntilMs: number }>()
 
@@ -23,7 +23,7 @@ export function checkIntents({ system, view, report }: CheckContext): void {
       const isHeld = change.next?.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX)) ?? false
       const known = intents.get(uid)
       if (isHeld) intents.set(uid, { heldUntilMs: Number.POSITIVE_INFINITY })
-      else if (known?.heldUntilMs === Number.POSITIVE_INFINITY) known.heldUntilMs = world.nowMs
+      else if (known?.heldUntilMs === Number.POSITIVE_INFINITY) known.heldUntilMs = simulation.nowMs
     }
   })
   system.onCall((call, phase) => {
@@ -34,8 +34,8 @@ export function checkIntents({ system, view, report }: CheckContext): void {
     const intent = intents.get(name.slice(VOLUME_PREFIX.length))
     if (!name.startsWith(VOLUME_PREFIX) || !intent) {
       report('no intent', `${process} asks ${driver} to create ${name}, for which no claim has an intent`)
-    } else if (intent.heldUntilMs < world.nowMs - STALE_MS_MAX) {
-      const seconds = Math.round((world.nowMs - intent.heldUntilMs) / 1_000)
+    } else if (intent.heldUntilMs < simulation.nowMs - STALE_MS_MAX) {
+      const seconds = Math.round((simulation.nowMs - intent.heldUntilMs) / 1_000)
       report('no intent', `${process} asks ${driver} to create ${name}, whose intent was removed ${seconds} s ago`)
     }
   }

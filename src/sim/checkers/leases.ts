@@ -12,7 +12,7 @@ interface Holding {
 }
 
 export function checkLeases({ system, view, report }: CheckContext): void {
-  const { world } = system.cluster
+  const { simulation } = system.cluster
   const prefix = collectionPrefix(leaseKind)
   const holdings = new Map<string, Holding>()
 
@@ -27,12 +27,12 @@ export function checkLeases({ system, view, report }: CheckContext): void {
   function check(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
     const known = holdings.get(name)
     if (known?.holder && holder && holder !== known.holder) {
-      const sinceMs = world.nowMs - known.renewedMs
+      const sinceMs = simulation.nowMs - known.renewedMs
       if (sinceMs < known.leaseMs) {
         const since = `${(sinceMs / 1_000).toFixed(1)} s after ${known.holder} renewed it for ${known.leaseMs / 1_000} s`
         report('two leaders', `${holder} takes the lease ${name} ${since}`)
       }
     }
-    holdings.set(name, { holder, renewedMs: world.nowMs, leaseMs: leaseDurationSeconds * 1_000 })
+    holdings.set(name, { holder, renewedMs: simulation.nowMs, leaseMs: leaseDurationSeconds * 1_000 })
   }
 }

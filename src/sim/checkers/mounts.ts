@@ -18,7 +18,7 @@ const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
 const NODE_LOST_MS = 6 * 60_000
 
 export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
-  const { world } = system.cluster
+  const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
   const forced = new Set<string>()
   /** When each node stopped being ready or was deleted. */
@@ -28,7 +28,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     for (const { of, key, next } of changes) {
       if (of !== 'node') continue
       if (next && isReady(next)) notReadySinceMs.delete(key)
-      else if (!notReadySinceMs.has(key)) notReadySinceMs.set(key, world.nowMs)
+      else if (!notReadySinceMs.has(key)) notReadySinceMs.set(key, simulation.nowMs)
     }
     for (const change of changes) {
       if (change.of !== 'attachment') continue
@@ -53,7 +53,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
   /** Tainted as out of service, or not ready for NODE_LOST_MS. */
   function isLost(nodeName: string): boolean {
     const isOutOfService = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
-    return isOutOfService || world.nowMs - (notReadySinceMs.get(nodeName) ?? world.nowMs) >= NODE_LOST_MS
+    return isOutOfService || simulation.nowMs - (notReadySinceMs.get(nodeName) ?? simulation.nowMs) >= NODE_LOST_MS
   }
 
   function checkPublish({ process, driver, volume, request }: DriverCall): void {

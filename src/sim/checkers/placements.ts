@@ -8,14 +8,14 @@ import { type CheckContext, claimsOf } from './context.ts'
 const KNOWN_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {
-  const { world } = system.cluster
+  const { simulation } = system.cluster
   /** When each claim was deleted, by key; and since when each node has not existed or been cordoned. */
   const deletedMs = new Map<string, number>()
   const closedMs = new Map<string, { readonly why: string; readonly sinceMs: number }>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
-      if (change.of === 'claim' && !change.next) deletedMs.set(change.key, world.nowMs)
+      if (change.of === 'claim' && !change.next) deletedMs.set(change.key, simulation.nowMs)
       if (change.of === 'node') close(change.key, change.next)
     }
     for (const change of changes) {
@@ -28,10 +28,10 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     const why = node === undefined ? 'does not exist' : node.spec?.unschedulable ? 'is cordoned' : undefined
     const known = closedMs.get(name)
     if (why === undefined) closedMs.delete(name)
-    else if (known?.why !== why) closedMs.set(name, { why, sinceMs: world.nowMs })
+    else if (known?.why !== why) closedMs.set(name, { why, sinceMs: simulation.nowMs })
   }
 
-  const isKnown = (sinceMs: number): boolean => world.nowMs - sinceMs > KNOWN_MS
+  const isKnown = (sinceMs: number): boolean => simulation.nowMs - sinceMs > KNOWN_MS
 
   function check(pod: ObjectOf<'pod'>, nodeName: string): void {
     const text = `pod ${keyOfObject(pod)} was bound to ${nodeName}`

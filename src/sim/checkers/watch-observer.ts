@@ -12,7 +12,7 @@ import { ApiError } from '../../api/status-error.ts'
 import { collectionPrefix } from '../../apiserver/index.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import type { Stored } from '../engine/follow-store.ts'
-import type { Env } from '../world/process.ts'
+import type { Env } from '../environment/process.ts'
 import type { CheckContext } from './context.ts'
 
 const WATCHED: readonly Kind[] = [

@@ -16,7 +16,7 @@ import {
 } from '../../csi/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
 import { commonDeps, type ProcessContext } from '../engine/process-host.ts'
-import type { Env } from '../world/process.ts'
+import type { Env } from '../environment/process.ts'
 import { DRIVER } from './crash-point.ts'
 
 const OPTIONS = { bindsOnSave: true }

@@ -8,11 +8,11 @@ import { type Checkers, createCheckers } from '../checkers/index.ts'
 import { createProcessHost, type ProcessHost } from '../engine/process-host.ts'
 import { createSystem, type System } from '../engine/system.ts'
 import { createView, type ObjectOf, type View } from '../engine/view.ts'
+import { answerTo } from '../environment/answer.ts'
+import type { SimDriver } from '../environment/driver.ts'
+import { createSimulation, type Simulation } from '../environment/simulation.ts'
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
-import { answerTo } from '../world/answer.ts'
-import type { SimDriver } from '../world/driver.ts'
-import { createWorld, type World } from '../world/world.ts'
 import { createEffects, type Effect, type Effects } from './effects.ts'
 
 /** `process`: the one that causes the effect. */
@@ -55,7 +55,7 @@ export interface CrashSystemOptions {
 }
 
 export interface CrashSystem {
-  readonly world: World
+  readonly simulation: Simulation
   readonly system: System
   readonly driver: SimDriver
   readonly view: View
@@ -90,11 +90,11 @@ export const crashPointText = (mode: Mode, { effect, when, target }: CrashPoint)
 
 export async function createCrashSystem(options: CrashSystemOptions): Promise<CrashSystem> {
   const { seed, mode, at } = options
-  const world = createWorld(seed)
+  const simulation = createSimulation(seed)
   const violations: string[] = []
   const report = (rule: string, text: string): void => {
-    world.note(`CHECK ${rule}: ${text}`)
-    violations.push(`${(world.nowMs / 1_000).toFixed(3)}s ${rule}: ${text}`)
+    simulation.note(`CHECK ${rule}: ${text}`)
+    violations.push(`${(simulation.nowMs / 1_000).toFixed(3)}s ${rule}: ${text}`)
   }
   const isHit = ({ number }: Effect, when: CrashPoint['when']): boolean => at?.effect === number && at.when === when
   const effects = createEffects(
@@ -102,11 +102,11 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
       before: (effect) => isHit(effect, 'before') && void crash(effect),
       after: (effect) => (isHit(effect, 'after') ? crash(effect) : 'answered'),
     },
-    ({ number, by, what }) => world.note(`${number} ${by}: ${what}`),
+    ({ number, by, what }) => simulation.note(`${number} ${by}: ${what}`),
   )
   let around = (_process: string, client: Client): Client => client
   const setup: Setup = { ...SETUP, commits: mode === 'transactions' ? 'atomic' : 'one by one' }
-  const system = await createSystem(world, setup, {
+  const system = await createSystem(simulation, setup, {
     aroundClient: (process, client) => around(process, client),
     aroundNetwork: (env, client) => effects.clientOf(env, client),
     aroundDriver: (env, csi) => effects.driverOf(env, csi),
@@ -131,12 +131,12 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     const { target } = at!
     const process = { process: system.processes.get(by)!, server: cluster.server, driver: driver.process }[target]
     process.crash()
-    world.schedule(DOWN_MS, () => process.start())
+    simulation.schedule(DOWN_MS, () => process.start())
     return target === on ? 'answer lost' : 'answered'
   }
 
   const result: CrashSystem = {
-    world,
+    simulation,
     system,
     driver,
     view,
@@ -147,14 +147,14 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     throwIfViolated() {
       if (violations.length === 0) return
       const what = at ? `CRASH_POINT='${crashPointText(mode, at)}'` : mode
-      throw new Error([`${what}:`, ...violations, '-- trace', ...world.trace().slice(-TRACE_LINES)].join('\n'))
+      throw new Error([`${what}:`, ...violations, '-- trace', ...simulation.trace().slice(-TRACE_LINES)].join('\n'))
     },
   }
   const prepare = async (client: Client) => {
     await client.create(namespaceKind, { metadata: { name: NAMESPACE } })
     await options.prepare(client, driver)
   }
-  await answerTo(world, prepare(cluster.direct()!), 'the initial objects')
+  await answerTo(simulation, prepare(cluster.direct()!), 'the initial objects')
   system.start()
   return result
 }
@@ -175,16 +175,16 @@ export interface Ending {
 
 /** Waits for the final state, checks that it is the expected one and that it lasts, and throws if there was a violation. */
 export async function finish(
-  { world, checkers, view, report, throwIfViolated }: CrashSystem,
+  { simulation, checkers, view, report, throwIfViolated }: CrashSystem,
   ending: Ending,
 ): Promise<void> {
   const { expected, end, isDone, endMsMax: withinMs } = ending
   if (expected === undefined) {
-    await world.runUntil(isDone, { withinMs, waitingFor: 'the end of all steps' })
-    await world.runFor(ending.restMs)
+    await simulation.runUntil(isDone, { withinMs, waitingFor: 'the end of all steps' })
+    await simulation.runFor(ending.restMs)
   } else {
     await untilExpected(expected)
-    await world.runFor(STAYS_MS)
+    await simulation.runFor(STAYS_MS)
     if (end() !== expected) report('final state', `it does not last:\n${end()}`)
   }
   for (const { rule, text } of checkers.problems()) report(rule, text)
@@ -198,7 +198,7 @@ export async function finish(
       return end() === wanted && checkers.problems().length === 0
     }
     try {
-      await world.runUntil(isReached, { withinMs, waitingFor: 'the expected state' })
+      await simulation.runUntil(isReached, { withinMs, waitingFor: 'the expected state' })
     } catch (error) {
       const remaining = ending.remaining()
       if (remaining.length > 0) report('final state', `steps were not done: ${remaining.join(', ')}`)

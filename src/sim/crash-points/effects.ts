@@ -8,7 +8,7 @@ import { unavailable } from '../../api/status-error.ts'
 import { type Client, type CommitWrite, keyOfObject, keyOfRef } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, CsiError, createCsiDriver } from '../../csi/index.ts'
-import type { Incarnation } from '../world/process.ts'
+import type { Incarnation } from '../environment/process.ts'
 
 export interface Effect {
   /** Counted from 1, over all processes. */

@@ -32,7 +32,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
       host.add('node', runExpandingNode)
     },
   })
-  const { world, system, driver, effects, claim } = crashSystem
+  const { simulation, system, driver, effects, claim } = crashSystem
   const requestOf = (name: string) => claim(name)?.spec?.resources?.requests?.storage
   // Every reply about `slow` is lost until its user lowers the request; the first NodeExpandVolume of `twice` fails.
   let hasFailed = false
@@ -57,7 +57,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    world.schedule(LOOK_MS, () => follow(name, steps))
+    simulation.schedule(LOOK_MS, () => follow(name, steps))
   }
 
   const end = () => stateOf(crashSystem)
@@ -69,7 +69,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
-  return { effects: effects.all.map(({ by, what }) => `${by}: ${what}`), end: end(), steps: world.steps }
+  return { effects: effects.all.map(({ by, what }) => `${by}: ${what}`), end: end(), steps: simulation.steps }
 }
 
 interface Step {

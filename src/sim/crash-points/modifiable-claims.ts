@@ -9,7 +9,7 @@ import type { Client } from '../../client/index.ts'
 import { createExpanding } from '../../controllers/expanding/index.ts'
 import { createModifying } from '../../controllers/modifying/index.ts'
 import type { ProcessContext } from '../engine/process-host.ts'
-import type { SimDriver } from '../world/driver.ts'
+import type { SimDriver } from '../environment/driver.ts'
 import { createBoundClaims, handleOf, runChanges } from './bound-claims.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
 

@@ -45,7 +45,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
       host.add('node', runExpandingNode)
     },
   })
-  const { world, system, driver, effects, claim } = crashSystem
+  const { simulation, system, driver, effects, claim } = crashSystem
   limitConcurrency(crashSystem)
   const events = followEvents(crashSystem)
   const isCalled = (name: string) =>
@@ -78,7 +78,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    world.schedule(LOOK_MS, () => follow(name, steps))
+    simulation.schedule(LOOK_MS, () => follow(name, steps))
   }
 
   /** Creates the class `late` once a claim waits for it. */
@@ -95,7 +95,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
         },
       )
     }
-    world.schedule(LOOK_MS, administer)
+    simulation.schedule(LOOK_MS, administer)
   }
 
   const end = () => stateOf(crashSystem)
@@ -111,7 +111,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
   return {
     effects: effects.all.map(({ by, what }) => `${by}: ${what}`),
     end: end(),
-    steps: world.steps,
+    steps: simulation.steps,
     events: Object.fromEntries(names.map((name) => [name, [...(events.get(name) ?? [])]])),
   }
 }

@@ -26,18 +26,21 @@ export interface StepWorld {
 export const PREMADE = 'vol-premade'
 
 /** Several users at once, each with its steps in order. */
-export const stepsOf = (world: StepWorld): Step[][] => [
-  [claimed('short', 'fast', world), deletedWhen('short', world, () => isBoundNow('short', world))],
-  [claimed('static', 'static', world), deletedWhen('static', world, () => isBoundNow('static', world))],
-  [claimed('kept', 'careful', world), deletedWhen('kept', world, () => isBoundNow('kept', world))],
-  [claimed('hasty', 'fast', world), deletedWhen('hasty', world, () => world.isRequested(volumeNameOf('hasty', world)))],
+export const stepsOf = (simulation: StepWorld): Step[][] => [
+  [claimed('short', 'fast', simulation), deletedWhen('short', simulation, () => isBoundNow('short', simulation))],
+  [claimed('static', 'static', simulation), deletedWhen('static', simulation, () => isBoundNow('static', simulation))],
+  [claimed('kept', 'careful', simulation), deletedWhen('kept', simulation, () => isBoundNow('kept', simulation))],
   [
-    claimed('robbed', 'fast', world),
-    volumeDeleted('robbed', world),
-    deletedWhen('robbed', world, () => isVolumeDeleting('robbed', world)),
+    claimed('hasty', 'fast', simulation),
+    deletedWhen('hasty', simulation, () => simulation.isRequested(volumeNameOf('hasty', simulation))),
   ],
-  [claimed('local', 'memory', world), deletedWhen('local', world, () => isBoundNow('local', world))],
-  [claimed('stays', 'fast', world)],
+  [
+    claimed('robbed', 'fast', simulation),
+    volumeDeleted('robbed', simulation),
+    deletedWhen('robbed', simulation, () => isVolumeDeleting('robbed', simulation)),
+  ],
+  [claimed('local', 'memory', simulation), deletedWhen('local', simulation, () => isBoundNow('local', simulation))],
+  [claimed('stays', 'fast', simulation)],
 ]
 
 export async function prepare(client: Client): Promise<void> {
@@ -83,12 +86,12 @@ const deletedWhen = (name: string, { view }: StepWorld, isDue: () => boolean): S
   isDone: () => view.claims.get(keyOf(name))?.metadata.deletionTimestamp !== undefined || !view.claims.has(keyOf(name)),
 })
 
-const volumeDeleted = (claimName: string, world: StepWorld): Step => ({
+const volumeDeleted = (claimName: string, simulation: StepWorld): Step => ({
   name: `delete the volume of ${claimName}`,
-  isDue: () => isBoundNow(claimName, world),
+  isDue: () => isBoundNow(claimName, simulation),
   act: (client) =>
-    client.delete(persistentVolumeKind, { name: world.view.claims.get(keyOf(claimName))?.spec?.volumeName ?? '' }),
-  isDone: () => isVolumeDeleting(claimName, world),
+    client.delete(persistentVolumeKind, { name: simulation.view.claims.get(keyOf(claimName))?.spec?.volumeName ?? '' }),
+  isDone: () => isVolumeDeleting(claimName, simulation),
 })
 
 function isBoundNow(name: string, { view }: StepWorld): boolean {

@@ -4,8 +4,8 @@
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { isBound } from '../checkers/context.ts'
 import type { View } from '../engine/view.ts'
-import type { SimDriver } from '../world/driver.ts'
-import { premadeVolume } from '../world/premade-volume.ts'
+import type { SimDriver } from '../environment/driver.ts'
+import { premadeVolume } from '../environment/premade-volume.ts'
 import { memoryPlugin, runBinder, runProvisioner } from './claim-controllers.ts'
 import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, LOOK_MS, type Mode } from './crash-point.ts'
 import { PREMADE, prepare, type Step, stepsOf } from './provisioning-steps.ts'
@@ -42,7 +42,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
       host.add('provisioner', runProvisioner)
     },
   })
-  const { world, system, view, driver, effects } = crashSystem
+  const { simulation, system, view, driver, effects } = crashSystem
   const isRequested = (name: string) =>
     driver.record.calls.some(({ method, volume }) => method === 'CreateVolume' && volume === name)
   const sequences = stepsOf({ view, isRequested })
@@ -55,7 +55,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
     if (!step) return
     const client = system.cluster.direct()
     if (client && step.isDue()) void step.act(client).catch(() => {})
-    world.schedule(LOOK_MS, () => follow(steps))
+    simulation.schedule(LOOK_MS, () => follow(steps))
   }
 
   const end = () => stateOf(view, driver, held)
@@ -70,7 +70,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
   return {
     effects: effects.all.map(({ by, what }) => `${by}: ${readable(what, view)}`),
     end: end(),
-    steps: world.steps,
+    steps: simulation.steps,
   }
 }
 

@@ -8,9 +8,9 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { createQuotaSums } from '../checkers/quota-sums.ts'
+import { answerTo } from '../environment/answer.ts'
 import { DRIVERS, NAMESPACES } from '../plan/catalog.ts'
 import type { AtRestStep } from '../plan/plan.ts'
-import { answerTo } from '../world/answer.ts'
 import type { System } from './system.ts'
 import type { Users } from './users.ts'
 import type { View } from './view.ts'
@@ -35,7 +35,7 @@ export function createAtRestSteps({
   report,
 }: AtRestDeps): Record<AtRestStep, () => Promise<void>> {
   const { cluster } = system
-  const { world } = cluster
+  const { simulation } = cluster
 
   async function attempts(): Promise<number> {
     let total = 0
@@ -51,17 +51,17 @@ export function createAtRestSteps({
     const client = cluster.direct()!
     const annotated = {
       type: 'merge',
-      body: { metadata: { annotations: { 'sim.example/seen': `${world.nowMs}` } } },
+      body: { metadata: { annotations: { 'sim.example/seen': `${simulation.nowMs}` } } },
     } as const
     const annotate = (kind: unknown, { metadata: { namespace, name = '' } }: HasRef) =>
       client.patch(kind as Kind, namespace ? { namespace, name } : { name }, annotated)
     await client.create(configMapKind, {
-      metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(world.nowMs)}` },
+      metadata: { namespace: NAMESPACES[0], name: `note-${Math.floor(simulation.nowMs)}` },
     })
     for (const node of view.nodes.values()) {
       const conditions = (node.status?.conditions ?? []).map((condition) => ({
         ...condition,
-        reason: `at${world.nowMs}`,
+        reason: `at${simulation.nowMs}`,
       }))
       const body = { status: { conditions } }
       await client.patch(
@@ -86,12 +86,12 @@ export function createAtRestSteps({
         process.crash()
         process.start()
       }
-      await world.runFor(2 * MINUTE_MS)
+      await simulation.runFor(2 * MINUTE_MS)
     },
     async 'unrelated changes'() {
       const before = await attempts()
-      await answerTo(world, changeUnrelated(), 'unrelated changes')
-      await world.runFor(REACTION_MS)
+      await answerTo(simulation, changeUnrelated(), 'unrelated changes')
+      await simulation.runFor(REACTION_MS)
       const more = (await attempts()) - before
       if (more > 0) report('needless attempt', `unrelated changes caused ${more} scheduling attempts`)
     },
@@ -100,7 +100,7 @@ export function createAtRestSteps({
       const [namespace] = NAMESPACES
       for (let nth = 0; nth < LAST_CLAIMS; nth++) {
         const sums = createQuotaSums(namespace, () => {})
-        const { entries } = await answerTo(world, cluster.store()!.list({ prefix: '' }), 'the stored objects')
+        const { entries } = await answerTo(simulation, cluster.store()!.list({ prefix: '' }), 'the stored objects')
         sums.take(
           entries.flatMap(({ key, value }) =>
             key.includes(`/${namespace}/`) && !key.startsWith('core/events/')
@@ -117,7 +117,7 @@ export function createAtRestSteps({
           },
         }
         const hasRoom = [...sums.quotas.values()].every(({ spec }) => sums.hasRoomFor(spec, object))
-        const outcome = await answerTo(world, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
+        const outcome = await answerTo(simulation, users.perform({ do: 'create', kind: 'claim', object }), 'a claim')
         // A limit range may reject it too; that does not concern quotas.
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(
@@ -125,7 +125,7 @@ export function createAtRestSteps({
             `claim last-${nth} was answered "${outcome}", and the quotas have ${hasRoom ? '' : 'no '}room for it`,
           )
         }
-        await world.runFor(REACTION_MS)
+        await simulation.runFor(REACTION_MS)
       }
     },
   }

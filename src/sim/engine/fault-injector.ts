@@ -2,11 +2,11 @@
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
 import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
+import type { SimDriver } from '../environment/driver.ts'
+import type { Losses } from '../environment/network.ts'
+import type { SimProcess } from '../environment/process.ts'
 import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { Fault, FaultRates } from '../plan/plan.ts'
-import type { SimDriver } from '../world/driver.ts'
-import type { Losses } from '../world/network.ts'
-import type { SimProcess } from '../world/process.ts'
 import type { System } from './system.ts'
 
 export interface FaultInjector {
@@ -35,24 +35,24 @@ const LOSE_ALL = 1
 
 export function createFaultInjector(system: System): FaultInjector {
   const { cluster, drivers, processes, nodes } = system
-  const { world, network, disk } = cluster
+  const { simulation, network, disk } = cluster
   const rules = new Map<DriverName, DriverRule[]>(DRIVERS.map((name) => [name, []]))
   /** Nodes that an administrator has tainted as out of service. */
   const tainted = new Set<string>()
   /** Processes that a fault keeps down; their start is scheduled. */
   const keptDown = new Set<SimProcess>()
-  const random = world.random('restarts')
+  const random = simulation.random('restarts')
   let rates: FaultRates | undefined
   let isOver = false
 
   /** Runs `run` after `ms`, unless the injector has stopped by then. */
-  const later = (ms: number, run: () => void): void => void world.schedule(ms, () => isOver || run())
+  const later = (ms: number, run: () => void): void => void simulation.schedule(ms, () => isOver || run())
 
   for (const [name, driver] of drivers) {
     driver.scripted = ({ method }) => {
       const rule = rules
         .get(name)!
-        .find((one) => one.left > 0 && world.nowMs < one.untilMs && (one.method ?? method) === method)
+        .find((one) => one.left > 0 && simulation.nowMs < one.untilMs && (one.method ?? method) === method)
       if (!rule) return undefined
       rule.left--
       return rule.rule
@@ -60,7 +60,7 @@ export function createFaultInjector(system: System): FaultInjector {
   }
 
   function addRule(driver: DriverName, rule: Omit<DriverRule, 'left'> & { readonly left?: number }): void {
-    const known = rules.get(driver)!.filter(({ left, untilMs }) => left > 0 && world.nowMs < untilMs)
+    const known = rules.get(driver)!.filter(({ left, untilMs }) => left > 0 && simulation.nowMs < untilMs)
     rules.set(driver, [...known, { left: Number.POSITIVE_INFINITY, ...rule }])
   }
 
@@ -89,15 +89,15 @@ export function createFaultInjector(system: System): FaultInjector {
       })
     },
     'break watches'() {
-      world.tally('all watches broken')
+      simulation.tally('all watches broken')
       network.serverDied()
     },
     'cut history'({ process, plural, ms }) {
-      world.tally('history cut')
+      simulation.tally('history cut')
       network.cutHistory(ms, { process, plural })
     },
     'refuse writes'({ ms }) {
-      world.tally('disk full')
+      simulation.tally('disk full')
       disk.faults.refuse = 1
       later(ms, () => {
         disk.faults.refuse = rates?.diskErrors ?? 0
@@ -110,8 +110,8 @@ export function createFaultInjector(system: System): FaultInjector {
       addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, left: times, rule: { effect } })
     },
     'driver hangs'({ driver, method, ms }) {
-      world.tally('driver hangs')
-      addRule(driver, { untilMs: world.nowMs + ms, method, rule: { effect: { do: 'hang' } } })
+      simulation.tally('driver hangs')
+      addRule(driver, { untilMs: simulation.nowMs + ms, method, rule: { effect: { do: 'hang' } } })
       later(ms, () => driverOf(driver).script.release())
     },
     'lose replies'({ driver, ms }) {
@@ -122,19 +122,19 @@ export function createFaultInjector(system: System): FaultInjector {
       })
     },
     'fill pool'({ driver, ms }) {
-      world.tally('pool full')
+      simulation.tally('pool full')
       const effect = { do: 'fail', code: 'RESOURCE_EXHAUSTED', message: 'the pool is full' } as const
-      for (const method of USES_CAPACITY) addRule(driver, { untilMs: world.nowMs + ms, method, rule: { effect } })
+      for (const method of USES_CAPACITY) addRule(driver, { untilMs: simulation.nowMs + ms, method, rule: { effect } })
     },
     'lose state'({ driver: name }) {
       const driver = driverOf(name)
-      world.tally('state lost')
+      simulation.tally('state lost')
       driver.process.crash()
       driver.loseState()
       later(RESTART_MS, () => driver.process.start())
     },
     'report late'({ driver, ms }) {
-      world.tally('reports late')
+      simulation.tally('reports late')
       driverOf(driver).freezeCapacity()
       later(ms, () => driverOf(driver).unfreezeCapacity())
     },
@@ -155,7 +155,7 @@ export function createFaultInjector(system: System): FaultInjector {
     if (isTainted) tainted.add(name)
     const taints = isTainted ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null
     const patch = { type: 'merge', body: { spec: { taints } } } as const
-    world.note(`user: admin ${isTainted ? 'taints' : 'untaints'} ${name} (out of service)`)
+    simulation.note(`user: admin ${isTainted ? 'taints' : 'untaints'} ${name} (out of service)`)
     cluster
       .direct()
       ?.patch(nodeKind, { name }, patch)
@@ -166,15 +166,15 @@ export function createFaultInjector(system: System): FaultInjector {
   function freeze(name: string, ms: number): void {
     const driver = DRIVERS.find((one) => name === `driver ${one}`)
     if (driver) {
-      world.tally('driver hangs')
-      addRule(driver, { untilMs: world.nowMs + ms, rule: { effect: { do: 'hang' } } })
+      simulation.tally('driver hangs')
+      addRule(driver, { untilMs: simulation.nowMs + ms, rule: { effect: { do: 'hang' } } })
       later(ms, () => driverOf(driver).script.release())
     } else if (name === 'server') losing(undefined, { share: LOSE_ALL }, ms)
     else processes.get(name)?.freeze(ms)
   }
 
   function losing(process: string | undefined, losses: Losses, ms: number): void {
-    world.tally('network bad')
+    simulation.tally('network bad')
     const names = process === undefined ? [...processes.keys()] : [process]
     for (const name of names) network.losing.set(name, losses)
     later(ms, () => {

@@ -1,5 +1,5 @@
 // Collects the contents of store and drivers at the end of a run with a violation, by title, for its timeline.
-import type { SimDriver } from '../world/driver.ts'
+import type { SimDriver } from '../environment/driver.ts'
 import type { View } from './view.ts'
 
 /** How many of the last events of an object are included. */

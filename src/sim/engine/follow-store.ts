@@ -1,7 +1,7 @@
 // Follows every change of the store, commit by commit, over every incarnation of the server. After a restart, the stored
 // state arrives as one commit.
 import type { Store } from '../../store/index.ts'
-import type { Cluster } from '../world/cluster.ts'
+import type { Cluster } from '../environment/cluster.ts'
 
 /** The value of one key from this revision on. */
 export interface Stored {

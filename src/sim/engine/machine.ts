@@ -1,10 +1,10 @@
 // A node's machine: the disk with the agent's mount records, and its mounts, staged and published volumes, which a power cut
 // removes.
 import { createMemoryDisk, type MemoryDisk, mountAsAsked } from '../../nodeagent/disk/memory-disk.ts'
+import { forgetNode, type SimDriver } from '../environment/driver.ts'
+import type { SimProcess } from '../environment/process.ts'
+import type { Simulation } from '../environment/simulation.ts'
 import { type DriverName, nodeIdOf } from '../plan/catalog.ts'
-import { forgetNode, type SimDriver } from '../world/driver.ts'
-import type { SimProcess } from '../world/process.ts'
-import type { World } from '../world/world.ts'
 import type { SystemNode } from './system.ts'
 
 export interface Machine extends SystemNode {
@@ -17,7 +17,11 @@ export interface Machine extends SystemNode {
   did(driver: DriverName, method: string, request: object): void
 }
 
-export function createMachine(world: World, name: string, drivers: ReadonlyMap<DriverName, SimDriver>): Machine {
+export function createMachine(
+  simulation: Simulation,
+  name: string,
+  drivers: ReadonlyMap<DriverName, SimDriver>,
+): Machine {
   const disk = createMemoryDisk()
   let boots = 1
   let isOn = true
@@ -46,8 +50,8 @@ export function createMachine(world: World, name: string, drivers: ReadonlyMap<D
       if (!isOn) return
       isOn = false
       boots++
-      world.tally('power cut')
-      world.note(`${name} loses its power`)
+      simulation.tally('power cut')
+      simulation.note(`${name} loses its power`)
       machine.agent?.crash()
       disk.reboot()
       for (const { state } of drivers.values()) forgetNode(state(), nodeIdOf(name))
@@ -55,7 +59,7 @@ export function createMachine(world: World, name: string, drivers: ReadonlyMap<D
     boot() {
       if (isOn) return
       isOn = true
-      world.note(`${name} boots`)
+      simulation.note(`${name} boots`)
       machine.agent?.start()
     },
   }

@@ -1,4 +1,4 @@
-// Runs production code as processes of the simulated world: gives each incarnation its clock, its client and its
+// Runs production code as simulated processes: gives each incarnation its clock, its client and its
 // connections to the drivers, records every driver call, and restarts processes that exit.
 // Which processes there are is in processes.ts (the whole system) and in ../crash-points (a few controllers).
 import { setMaxListeners } from 'node:events'
@@ -15,18 +15,18 @@ import {
   createCsiDriver,
   instrument,
 } from '../../csi/index.ts'
+import type { Cluster } from '../environment/cluster.ts'
+import type { SimDriver } from '../environment/driver.ts'
+import { oneByOne } from '../environment/one-by-one.ts'
+import type { Env, SimProcess } from '../environment/process.ts'
+import type { Simulation } from '../environment/simulation.ts'
 import type { DriverName } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
-import type { Cluster } from '../world/cluster.ts'
-import type { SimDriver } from '../world/driver.ts'
-import { oneByOne } from '../world/one-by-one.ts'
-import type { Env, SimProcess } from '../world/process.ts'
-import type { World } from '../world/world.ts'
 import type { Machine } from './machine.ts'
 import type { DriverCall } from './system.ts'
 
 export interface HostDeps {
-  readonly world: World
+  readonly simulation: Simulation
   readonly cluster: Cluster
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly machines: ReadonlyMap<string, Machine>
@@ -61,7 +61,7 @@ export interface ProcessHost {
 const RESTART_MS = 5_000
 
 export function createProcessHost(deps: HostDeps): ProcessHost {
-  const { world, cluster, drivers, setup } = deps
+  const { simulation, cluster, drivers, setup } = deps
   const processes = new Map<string, SimProcess>()
 
   /** How one incarnation of a process reaches the drivers. Their socket addresses are their names. */
@@ -76,8 +76,8 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           const { volumeId = '', name: ofName = '' } = request as unknown as { volumeId?: string; name?: string }
           const volume = volumeId || ofName
           const call = { process, incarnation, driver: name, method: method.name, volume, request }
-          const ended = deps.began({ ...call, beganMs: world.nowMs })
-          if (volume) world.note(`${process}: ${method.name} ${volume}`)
+          const ended = deps.began({ ...call, beganMs: simulation.nowMs })
+          if (volume) simulation.note(`${process}: ${method.name} ${volume}`)
           try {
             const reply = await callDriver(driver, method, request, options)
             ended('OK')
@@ -115,7 +115,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           if (!env.alive) return
           deps.ended(name, error)
           process.crash()
-          world.schedule(RESTART_MS, () => process.start())
+          simulation.schedule(RESTART_MS, () => process.start())
         }
       })
       processes.set(name, process)

@@ -20,8 +20,8 @@ import { CONTROLLERS, type ControllerName, runControllers } from '../../processe
 import { createDriverControllers } from '../../processes/driver-controllers.ts'
 import { leaseTimesOf } from '../../processes/run-sidecar.ts'
 import { createCacheSet, createClientMetrics, createLeaderElection, createManager } from '../../runtime/index.ts'
+import type { Env } from '../environment/process.ts'
 import { DRIVERS, type DriverName, nodeIdOf, settingsOf } from '../plan/catalog.ts'
-import type { Env } from '../world/process.ts'
 import type { Machine } from './machine.ts'
 import { commonDeps, createProcessHost, type HostDeps, type ProcessContext, type ProcessHost } from './process-host.ts'
 

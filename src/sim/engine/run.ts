@@ -2,10 +2,10 @@
 // verifies the whole state. Returns the violations and the trace.
 import type { Client } from '../../client/index.ts'
 import { createCheckers } from '../checkers/index.ts'
+import { answerTo } from '../environment/answer.ts'
+import { createSimulation, type Simulation } from '../environment/simulation.ts'
 import { type Action, isFault, type Plan, type UserAction } from '../plan/plan.ts'
 import { textOfAction } from '../plan/plan-text.ts'
-import { answerTo } from '../world/answer.ts'
-import { createWorld, type World } from '../world/world.ts'
 import { createAtRestSteps } from './at-rest-steps.ts'
 import { createFaultInjector } from './fault-injector.ts'
 import { finalState } from './final-state.ts'
@@ -52,16 +52,16 @@ const HEAL_MS_MAX = 60 * MINUTE_MS
 const LAST_ACTIONS_MS = 10_000
 
 export async function runPlan(plan: Plan): Promise<SimulationRun> {
-  const world = createWorld(plan.seed, { linesMax: LINES_MAX })
+  const simulation = createSimulation(plan.seed, { linesMax: LINES_MAX })
   const violations: Violation[] = []
   const report = (rule: string, text: string): void => {
-    world.note(`CHECK ${rule}: ${text}`)
-    if (violations.length < VIOLATIONS_MAX) violations.push({ atMs: world.nowMs, rule, text })
+    simulation.note(`CHECK ${rule}: ${text}`)
+    if (violations.length < VIOLATIONS_MAX) violations.push({ atMs: simulation.nowMs, rule, text })
   }
   const unexpected = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
   process.on('unhandledRejection', unexpected)
   try {
-    return await run(plan, world, report, violations)
+    return await run(plan, simulation, report, violations)
   } finally {
     process.off('unhandledRejection', unexpected)
   }
@@ -69,17 +69,19 @@ export async function runPlan(plan: Plan): Promise<SimulationRun> {
 
 async function run(
   plan: Plan,
-  world: World,
+  simulation: Simulation,
   report: (rule: string, text: string) => void,
   violations: readonly Violation[],
 ): Promise<SimulationRun> {
   let around = (_process: string, client: Client): Client => client
-  const system = await createSystem(world, plan.setup, { aroundClient: (process, client) => around(process, client) })
+  const system = await createSystem(simulation, plan.setup, {
+    aroundClient: (process, client) => around(process, client),
+  })
   const { cluster } = system
   const view = createView(cluster)
-  await answerTo(world, createInitialObjects(cluster.direct()!), 'the initial objects')
+  await answerTo(simulation, createInitialObjects(cluster.direct()!), 'the initial objects')
   const faults = createFaultInjector(system)
-  const users = createUsers({ system, view, note: world.note })
+  const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })
   around = checkers.aroundClient
   const operations: Record<string, number> = {}
@@ -90,21 +92,21 @@ async function run(
 
   system.start()
   faults.setRates(plan.faultRates)
-  const startMs = world.nowMs
-  for (const { atMs, action } of plan.steps) world.schedule(atMs, () => perform(action))
-  await world.runFor(plan.minutes * MINUTE_MS)
+  const startMs = simulation.nowMs
+  for (const { atMs, action } of plan.steps) simulation.schedule(atMs, () => perform(action))
+  await simulation.runFor(plan.minutes * MINUTE_MS)
 
   faults.stop()
   await system.heal()
   faults.removeTaints()
-  await world.runFor(LAST_ACTIONS_MS)
+  await simulation.runFor(LAST_ACTIONS_MS)
   await settle()
   checkers.watchRetries()
-  if (violations.length === 0) await world.runFor(REST_MS)
+  if (violations.length === 0) await simulation.runFor(REST_MS)
   if (violations.length === 0 && plan.atRest) {
     const steps = createAtRestSteps({ system, view, users, report })
     for (const step of plan.atRest) {
-      world.note(`at rest: ${step}`)
+      simulation.note(`at rest: ${step}`)
       await steps[step]()
       await settle()
     }
@@ -113,19 +115,19 @@ async function run(
   const result = {
     plan,
     violations: [...violations],
-    log: [...world.trace()],
+    log: [...simulation.trace()],
     ...(violations.length > 0 ? { objects: finalState(view, system.drivers) } : {}),
-    fingerprint: world.fingerprint,
-    virtualMs: world.nowMs - startMs,
+    fingerprint: simulation.fingerprint,
+    virtualMs: simulation.nowMs - startMs,
     operations,
-    faults: world.tallies,
+    faults: simulation.tallies,
   }
   system.dispose()
-  await world.runFor(0) // lets aborted work settle; nothing more is recorded
+  await simulation.runFor(0) // lets aborted work settle; nothing more is recorded
   return result
 
   function perform(action: Action): void {
-    world.note(`${isFault(action) ? 'fault' : 'user'}: ${textOfAction(action)}`)
+    simulation.note(`${isFault(action) ? 'fault' : 'user'}: ${textOfAction(action)}`)
     if (isFault(action)) faults.inject(action)
     else request(action)
   }
@@ -140,7 +142,7 @@ async function run(
     users.perform(action).then(
       (outcome) => {
         count(outcome)
-        world.note(`user: ${textOfAction(action)}: ${outcome}`)
+        simulation.note(`user: ${textOfAction(action)}: ${outcome}`)
         if (outcome.startsWith('BUG')) report('server', `${textOfAction(action)} was answered ${outcome}`)
       },
       (error: unknown) => report('server', `${textOfAction(action)} failed: ${(error as Error).stack}`),
@@ -149,22 +151,22 @@ async function run(
 
   /** Waits until no checker finds a problem, or until the problems stay the same for STILL_MS, and reports them. */
   async function settle(): Promise<void> {
-    const untilMs = world.nowMs + HEAL_MS_MAX
-    let sinceMs = world.nowMs
+    const untilMs = simulation.nowMs + HEAL_MS_MAX
+    let sinceMs = simulation.nowMs
     let known = ''
     for (;;) {
       const problems = checkers.problems()
       const text = problems.map((problem) => problem.text).join('\n')
       if (text !== known) {
         known = text
-        sinceMs = world.nowMs
+        sinceMs = simulation.nowMs
       }
-      const isOver = world.nowMs - sinceMs > STILL_MS || world.nowMs > untilMs
+      const isOver = simulation.nowMs - sinceMs > STILL_MS || simulation.nowMs > untilMs
       if (problems.length === 0 || isOver) {
         for (const { rule, text: what } of problems) report(rule, what)
         return
       }
-      await world.runFor(LOOK_MS)
+      await simulation.runFor(LOOK_MS)
     }
   }
 }

@@ -1,4 +1,4 @@
-// The system under test: the production server, controllers, scheduler and node agents as processes of a simulated world,
+// The system under test: the production server, controllers, scheduler and node agents as simulated processes,
 // with several CSI drivers. Everything can be broken and healed. Checking is in ../checkers.
 import type { Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
@@ -6,12 +6,12 @@ import { FEATURE_GATES, type FeatureGate, type FeatureGates } from '../../api/fe
 import type { Client } from '../../client/index.ts'
 import type { FakeSettings } from '../../csi/fake/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
+import { type Cluster, createCluster } from '../environment/cluster.ts'
+import { createSimDriver, type SimDriver } from '../environment/driver.ts'
+import type { Env, SimProcess } from '../environment/process.ts'
+import type { Simulation } from '../environment/simulation.ts'
 import { DRIVERS, type DriverName, NODES, nodeOfId, settingsOf } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
-import { type Cluster, createCluster } from '../world/cluster.ts'
-import { createSimDriver, type SimDriver } from '../world/driver.ts'
-import type { Env, SimProcess } from '../world/process.ts'
-import type { World } from '../world/world.ts'
 import { createMachine, type Machine } from './machine.ts'
 import type { HostDeps, ProcessHost } from './process-host.ts'
 import { addProcesses } from './processes.ts'
@@ -84,7 +84,7 @@ export interface DriverCall {
 /** A short history, so that some watches resume too late. */
 const HISTORY = { keepMs: 180_000, entriesMax: 300 }
 
-export async function createSystem(world: World, setup: Setup, options: SystemOptions = {}): Promise<System> {
+export async function createSystem(simulation: Simulation, setup: Setup, options: SystemOptions = {}): Promise<System> {
   const off = new Set<FeatureGate>()
   const gates: FeatureGates = { enabled: (gate) => !off.has(gate) }
   const gatesNow = (): FeatureGates => {
@@ -92,7 +92,7 @@ export async function createSystem(world: World, setup: Setup, options: SystemOp
     return { enabled: (gate) => !now.has(gate) }
   }
   const { expansionQuota, apiServers } = setup
-  const cluster = await createCluster(world, HISTORY, { expansionQuota, apiServers, gates: gatesNow })
+  const cluster = await createCluster(simulation, HISTORY, { expansionQuota, apiServers, gates: gatesNow })
   const names = NODES.slice(0, setup.nodes)
   const machines = new Map<string, Machine>()
   const drivers = new Map<DriverName, SimDriver>()
@@ -102,9 +102,9 @@ export async function createSystem(world: World, setup: Setup, options: SystemOp
       bootOf: (id: string) => machines.get(nodeOfId(id))?.boots ?? 0,
     }
     const settings = options.driverSettings?.[name] ?? settingsOf(name, names, setup)
-    drivers.set(name, createSimDriver(world, `driver ${name}`, settings, hooks))
+    drivers.set(name, createSimDriver(simulation, `driver ${name}`, settings, hooks))
   }
-  for (const name of names) machines.set(name, createMachine(world, name, drivers))
+  for (const name of names) machines.set(name, createMachine(simulation, name, drivers))
 
   const processes = new Map<string, SimProcess>()
   const registries: { process: string; incarnation: number; registry: Registry }[] = []
@@ -136,7 +136,7 @@ export async function createSystem(world: World, setup: Setup, options: SystemOp
     },
     start() {
       host ??= (options.addProcesses ?? addProcesses)({
-        world,
+        simulation,
         cluster,
         drivers,
         machines,
@@ -155,7 +155,7 @@ export async function createSystem(world: World, setup: Setup, options: SystemOp
           calls.push(open)
           for (const listener of callListeners) listener(open, 'begins')
           return (outcome) => {
-            Object.assign(open, { endedMs: world.nowMs, outcome })
+            Object.assign(open, { endedMs: simulation.nowMs, outcome })
             for (const listener of callListeners) listener(open, 'ends')
           }
         },

@@ -2,23 +2,23 @@ import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { internalError } from '../../api/status-error.ts'
+import { type Cluster, createCluster } from '../environment/cluster.ts'
+import { createSimDriver, type SimDriver } from '../environment/driver.ts'
+import { createSimulation } from '../environment/simulation.ts'
 import { type DriverName, settingsOf } from '../plan/catalog.ts'
 import type { Ref, UserAction } from '../plan/plan.ts'
 import { invalidAction, isInvalid } from '../workload/invalid-objects.ts'
 import { createRng } from '../workload/rng.ts'
-import { type Cluster, createCluster } from '../world/cluster.ts'
-import { createSimDriver, type SimDriver } from '../world/driver.ts'
-import { createWorld } from '../world/world.ts'
 import { createUsers } from './users.ts'
 import { createView } from './view.ts'
 
 const NAMESPACE = 'team-a'
 
 async function usersOf() {
-  const world = createWorld(1)
-  const cluster = await createCluster(world)
+  const simulation = createSimulation(1)
+  const cluster = await createCluster(simulation)
   const drivers = new Map<DriverName, SimDriver>([
-    ['net.sim', createSimDriver(world, 'driver net.sim', settingsOf('net.sim', ['n1']))],
+    ['net.sim', createSimDriver(simulation, 'driver net.sim', settingsOf('net.sim', ['n1']))],
   ])
   const gates: string[] = []
   const processes = new Map([
@@ -40,12 +40,12 @@ async function usersOf() {
     work.then((value) => {
       outcome = { value }
     })
-    await world.runUntil(() => outcome !== undefined, { withinMs: 60_000, waitingFor: 'an answer' })
+    await simulation.runUntil(() => outcome !== undefined, { withinMs: 60_000, waitingFor: 'an answer' })
     return outcome!.value
   }
   const perform = (action: UserAction) => settled(users.perform(action))
   await perform({ do: 'create', kind: 'namespace', object: { metadata: { name: NAMESPACE } } })
-  return { world, cluster, drivers, processes, users, perform, settled, gates, notes }
+  return { simulation, cluster, drivers, processes, users, perform, settled, gates, notes }
 }
 
 const C0: Ref = { namespace: NAMESPACE, name: 'c0' }
@@ -105,14 +105,14 @@ describe('users', () => {
   })
 
   it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {
-    const { world, cluster, users, perform } = await usersOf()
+    const { simulation, cluster, users, perform } = await usersOf()
     const before = users.acknowledged.length
     let answer: string | undefined
     users.perform(createClaim(C0)).then((outcome) => {
       answer = outcome
     })
     cluster.server.crash()
-    await world.runFor(60_000)
+    await simulation.runFor(60_000)
     expect(answer).toBeUndefined()
     expect(await perform(createClaim(C0))).toBe('no server')
     expect(users.acknowledged).toHaveLength(before)
@@ -133,7 +133,7 @@ describe('users', () => {
 
   it('SYS-14 get every invalid object rejected, and report one that is stored', async () => {
     const { cluster, perform } = await usersOf()
-    const rng = createRng(createWorld(3).random('invalid'))
+    const rng = createRng(createSimulation(3).random('invalid'))
     const outcomes = new Set<string>()
     for (let nth = 0; nth < 60; nth++) {
       const action = invalidAction(rng, claimText(C0) as never)
@@ -243,9 +243,9 @@ describe('users', () => {
   })
 
   it('SYS-14 set a gate by restarting server and controllers only', async () => {
-    const { world, perform, processes, gates, cluster } = await usersOf()
+    const { simulation, perform, processes, gates, cluster } = await usersOf()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
-    await world.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })
+    await simulation.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })
     expect(gates).toEqual(['VolumeProvisionedIO false'])
     const starts = [...processes].map(([name, process]) => [name, process.starts])
     expect(Object.fromEntries(starts)).toEqual({ server: 2, 'control-1': 2, 'agent-n1': 1, 'driver net.sim': 1 })

@@ -16,11 +16,11 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { WriteRefusedError } from '../../store/index.ts'
+import { premadeVolume } from '../environment/premade-volume.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import type { KindName, Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { keyOf } from '../workload/draft.ts'
 import { isInvalid } from '../workload/invalid-objects.ts'
-import { premadeVolume } from '../world/premade-volume.ts'
 import type { System } from './system.ts'
 import type { View } from './view.ts'
 
@@ -72,7 +72,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, gone = false): void {
     const { namespace, name = '', uid = '', resourceVersion = '' } = metadata
     const key = keyOf({ ...(namespace ? { namespace } : {}), name })
-    acknowledged.push({ atMs: cluster.world.nowMs, kind, key, uid, resourceVersion, gone })
+    acknowledged.push({ atMs: cluster.simulation.nowMs, kind, key, uid, resourceVersion, gone })
   }
 
   async function create(client: Client, kind: KindName, object: Manifest, dryRun = false): Promise<string> {

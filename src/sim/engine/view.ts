@@ -31,7 +31,7 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
-import type { Cluster } from '../world/cluster.ts'
+import type { Cluster } from '../environment/cluster.ts'
 import { followStore, type Stored } from './follow-store.ts'
 
 /** The kinds in the view, by the word that checkers use. */
@@ -130,7 +130,7 @@ const LEASES = 'coordination.k8s.io/'
 const EVENTS = [collectionPrefix(eventKind), 'events.k8s.io/']
 
 export function createView(cluster: Cluster): View {
-  const view = viewOver({ nowMs: () => cluster.world.nowMs })
+  const view = viewOver({ nowMs: () => cluster.simulation.nowMs })
   followStore(cluster, '', view.take)
   return view
 }

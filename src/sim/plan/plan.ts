@@ -3,8 +3,8 @@
 // removing one step leaves the others valid.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
-import type { DriverFaults } from '../world/driver.ts'
-import type { NetworkFaults } from '../world/network.ts'
+import type { DriverFaults } from '../environment/driver.ts'
+import type { NetworkFaults } from '../environment/network.ts'
 import type { DriverName } from './catalog.ts'
 
 export interface Plan {

@@ -6,10 +6,10 @@ import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import { createView } from '../engine/view.ts'
-import { answerTo } from '../world/answer.ts'
-import { createCluster } from '../world/cluster.ts'
-import { createSimDriver } from '../world/driver.ts'
-import { createWorld } from '../world/world.ts'
+import { answerTo } from '../environment/answer.ts'
+import { createCluster } from '../environment/cluster.ts'
+import { createSimDriver } from '../environment/driver.ts'
+import { createSimulation } from '../environment/simulation.ts'
 import { createClass, createDriver, createNode, createPod, poolOf } from './objects.ts'
 import { runClaimControllers, runScheduler, runStorage } from './processes.ts'
 
@@ -38,11 +38,11 @@ const WITHIN_MS = 3_600_000
 
 export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const { nodes: nodeCount, volumesPerNode, capacityReservation, seed = 1 } = options
-  const world = createWorld(seed)
-  const cluster = await createCluster(world)
+  const simulation = createSimulation(seed)
+  const cluster = await createCluster(simulation)
   const nodes = Array.from({ length: nodeCount }, (_, index) => `node-${index}`)
   const driver = createSimDriver(
-    world,
+    simulation,
     'driver',
     fakeSettings({ pools: nodes.map((node) => poolOf(node, volumesPerNode)) }),
   )
@@ -50,7 +50,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const client = cluster.direct()!
   const { name } = driver.settings
 
-  await answerTo(world, prepare(), 'objects', WITHIN_MS)
+  await answerTo(simulation, prepare(), 'objects', WITHIN_MS)
   let failedCreates = 0
   let scheduler: ReturnType<typeof runScheduler> | undefined
   cluster.add('controllers', runClaimControllers)
@@ -59,13 +59,16 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
     scheduler = runScheduler(env, way, { capacityReservation })
   })
   const reports = nodeCount * CLASSES.length
-  await world.runUntil(() => view.capacities.size === reports, { withinMs: 600_000, waitingFor: 'capacity objects' })
+  await simulation.runUntil(() => view.capacities.size === reports, {
+    withinMs: 600_000,
+    waitingFor: 'capacity objects',
+  })
   refreshReports()
 
-  const startMs = world.nowMs
+  const startMs = simulation.nowMs
   const pods = nodeCount * volumesPerNode
   const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
-  await answerTo(world, createPods(pods), 'objects', WITHIN_MS)
+  await answerTo(simulation, createPods(pods), 'objects', WITHIN_MS)
   let seenMs = -1
   const isFull = () => {
     if (view.changedMs === seenMs) return false
@@ -73,8 +76,8 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
     return bound() === pods
   }
   // The result says how many pods have no node if the time is up.
-  await world.runUntil(isFull, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' }).catch(() => {})
-  const virtualSeconds = (world.nowMs - startMs) / 1_000
+  await simulation.runUntil(isFull, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' }).catch(() => {})
+  const virtualSeconds = (simulation.nowMs - startMs) / 1_000
   return { ...options, pods, bound: bound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
 
   async function prepare(): Promise<void> {
@@ -94,7 +97,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
 
   function refreshReports(): void {
     driver.freezeCapacity()
-    world.schedule(REPORTS_LATE_MS, refreshReports)
+    simulation.schedule(REPORTS_LATE_MS, refreshReports)
   }
 
   async function createPods(count: number): Promise<void> {

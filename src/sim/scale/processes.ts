@@ -14,7 +14,7 @@ import { createProvisioningControllers } from '../../controllers/provisioning/in
 import { type CsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
 import { createScheduler, type Scheduler } from '../../scheduler/index.ts'
 import { controllerDeps } from '../crash-points/claim-controllers.ts'
-import type { Env } from '../world/process.ts'
+import type { Env } from '../environment/process.ts'
 
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10

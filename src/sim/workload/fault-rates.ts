@@ -1,11 +1,11 @@
 // Generates the fault rates of a plan. A sixth of the seeds have none, so that planned faults act alone; a sixth have all
 // of them; the others have some.
 
+import type { DriverFaults } from '../environment/driver.ts'
+import type { NetworkFaults } from '../environment/network.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import type { FaultRates, Setup } from '../plan/plan.ts'
 import { processesOf } from '../plan/process-names.ts'
-import type { DriverFaults } from '../world/driver.ts'
-import type { NetworkFaults } from '../world/network.ts'
 import type { Rng } from './rng.ts'
 
 export const NO_FAULT_RATES: FaultRates = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }

@@ -1,9 +1,10 @@
 // Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and workload give the same plan.
 // Each purpose draws from its own random stream, so that a change in one part leaves the others as they were.
 // What users do is in *-actions.ts, what breaks in faults.ts, targeted-faults.ts and fault-rates.ts.
+
+import { createSimulation } from '../environment/simulation.ts'
 import type { Fault, FaultRates, Plan, Setup, Step, UserAction } from '../plan/plan.ts'
 import { controlProcesses, nodesOf } from '../plan/process-names.ts'
-import { createWorld } from '../world/world.ts'
 import { deleteNamespace, setGate, tidyUp } from './admin-actions.ts'
 import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
@@ -37,7 +38,7 @@ const STEADY_PLANS = 0.5
 
 /**
  * Names of the random streams. They determine the plan of a seed: renaming one changes the plan of every seed, and the seeds
- * in docs/simulation.md would no longer reproduce their failures.
+ * in docs/explanation/simulation.md would no longer reproduce their failures.
  */
 const STREAMS = {
   sizes: 'size',
@@ -55,7 +56,7 @@ const STREAMS = {
 } as const
 
 export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
-  const { random } = createWorld(seed)
+  const { random } = createSimulation(seed)
   const rngFor = (purpose: keyof typeof STREAMS): Rng => createRng(random(`plan ${STREAMS[purpose]}`))
   const name = options.workload ?? 'mixed'
   const workload: Workload = WORKLOADS[name]

@@ -1,7 +1,7 @@
 // A disk under the store that can be slow, refuse writes, or lose unsynced writes. Acknowledged writes survive every
 // crash; of the writes in progress at a crash a random prefix survives, each write completely or not at all.
 import { AppendRefusedError, type Medium, type MediumBatch, memoryMedium } from '../../store/index.ts'
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 export interface DiskFaults {
   /** Probability that a write is refused without an effect. */
@@ -17,8 +17,8 @@ export interface SimDisk {
   powerCut(): void
 }
 
-export function createDisk(world: World, name: string): SimDisk {
-  const random = world.random(`disk ${name}`)
+export function createDisk(simulation: Simulation, name: string): SimDisk {
+  const random = simulation.random(`disk ${name}`)
   const kept = memoryMedium()
   const faults: DiskFaults = { refuse: 0, latencyMs: 2 }
   let mounted = 0
@@ -47,11 +47,11 @@ export function createDisk(world: World, name: string): SimDisk {
           new Promise((resolve, reject) => {
             const entry = { batch, mount }
             underWay.push(entry)
-            world.schedule(faults.latencyMs * random(), () => {
+            simulation.schedule(faults.latencyMs * random(), () => {
               if (mount !== mounted) return // disconnected: no one receives the result
               underWay = underWay.filter((other) => other !== entry)
               if (random() < faults.refuse) {
-                world.tally('disk refused')
+                simulation.tally('disk refused')
                 return reject(new AppendRefusedError('the disk refused the write'))
               }
               kept.write(batch).then(resolve, reject)

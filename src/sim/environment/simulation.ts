@@ -1,11 +1,11 @@
-// A simulated world: virtual time, random streams, and the order of everything that happens. Production code runs in it
-// unmodified and waits only for steps that the world schedules, so that a seed gives the same run every time.
+// A simulation: virtual time, random streams, and the order of everything that happens. Production code runs in it
+// unmodified and waits only for steps that the simulation schedules, so that a seed gives the same run every time.
 //
 // A step is one scheduled callback and every microtask that it releases. Steps due at the same moment run in a random
 // order, so that some seed tries each order of concurrent operations.
 import type { Clock, Random } from '../../base/clock.ts'
 
-export interface World {
+export interface Simulation {
   readonly seed: number
   /** One random stream per purpose, so that a further draw for one purpose does not change the others. */
   random(purpose: string): Random
@@ -28,7 +28,7 @@ export interface World {
   readonly tallies: Readonly<Record<string, number>>
 }
 
-export interface WorldOptions {
+export interface SimulationOptions {
   /** How many lines of the trace are kept. Default TRACE_LINES_MAX. */
   readonly linesMax?: number
 }
@@ -47,7 +47,7 @@ interface Step {
   run: (() => void) | undefined
 }
 
-export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldOptions = {}): World {
+export function createSimulation(seed: number, { linesMax = TRACE_LINES_MAX }: SimulationOptions = {}): Simulation {
   const order = seededRandom(mix(seed, 'order'))
   const queue = new StepHeap()
   const lines: string[] = []
@@ -71,7 +71,7 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
     step.run()
   }
 
-  const world: World = {
+  const simulation: Simulation = {
     seed,
     random: (purpose) => seededRandom(mix(seed, purpose)),
     clock: clockOf({ schedule, nowMs: () => nowMs }),
@@ -110,7 +110,7 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
               : ''
         if (!step || why)
           throw new Error(
-            `seed ${seed}: still waiting for ${waitingFor}, and ${why}\n${world.trace().slice(-60).join('\n')}`,
+            `seed ${seed}: still waiting for ${waitingFor}, and ${why}\n${simulation.trace().slice(-60).join('\n')}`,
           )
         take(step)
         return true
@@ -135,11 +135,14 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
       })
     },
   }
-  return world
+  return simulation
 }
 
 /** A clock on virtual time; `wrong` shifts its wall-clock time. */
-export function clockOf(source: { schedule: World['schedule']; nowMs: () => number }, wrong = { offsetMs: 0 }): Clock {
+export function clockOf(
+  source: { schedule: Simulation['schedule']; nowMs: () => number },
+  wrong = { offsetMs: 0 },
+): Clock {
   return {
     nowMs: () => START_MS + Math.floor(source.nowMs()) + wrong.offsetMs,
     monotonicMs: () => source.nowMs(),
@@ -166,7 +169,7 @@ const STEPS_PER_LOOP = 128
 
 /**
  * Calls `step` until it returns false. Node runs all microtasks between two immediates and all queued immediates in one
- * turn; nothing in a world waits for anything real.
+ * turn; nothing in a simulation waits for anything real.
  */
 function turnByTurn(step: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../api/kind.ts'
 import { expired, tooManyRequests, unavailable } from '../../api/status-error.ts'
 import type { Client, WatchEvent } from '../../client/client.ts'
 import type { Incarnation } from './process.ts'
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 export interface NetworkFaults {
   latencyMs: number
@@ -84,8 +84,8 @@ interface OpenStream {
 /** Periodic bookmarks change nothing, and there is one per minute and watch: they are delivered without a delay. */
 const isSignOfLife = (event: WatchEvent<KubeObject>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
 
-export function createNetwork(world: World, server: () => Client | undefined): Network {
-  const random = world.random('network')
+export function createNetwork(simulation: Simulation, server: () => Client | undefined): Network {
+  const random = simulation.random('network')
   const faults: NetworkFaults = { ...NO_FAULTS }
   const streams = new Set<OpenStream>()
   const losing = new Map<string, Losses>()
@@ -93,8 +93,8 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   let cuts: (Streams & { readonly untilMs: number })[] = []
   /** By process and kind: how many resumed watches still get 410. */
   const tooLate = new Map<string, number>()
-  const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * random(), resolve))
-  const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
+  const delay = () => new Promise<void>((resolve) => void simulation.schedule(faults.latencyMs * random(), resolve))
+  const later = (ms: number) => new Promise<void>((resolve) => void simulation.schedule(ms, resolve))
   const noReply = async (): Promise<never> => {
     await later(REPLY_TIMEOUT_MS)
     throw unavailable('no reply came')
@@ -102,7 +102,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
 
   const happens = (rate: number, what: string): boolean => {
     const does = random() < rate
-    if (does) world.tally(what)
+    if (does) simulation.tally(what)
     return does
   }
   const losesOf = ({ name = '' }: Sender): number => {
@@ -132,7 +132,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     if (happens(faults.loseReply + loses, 'reply lost')) return noReply()
     await delay()
     if (settled.ok) return settled.value
-    if ((settled.error as { code?: number }).code === 409) world.tally('conflict')
+    if ((settled.error as { code?: number }).code === 409) simulation.tally('conflict')
     throw settled.error
   }
 
@@ -157,7 +157,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     const late = tooLate.get(`${name} ${plural}`) ?? 0
     if (isResumed && late > 0) {
       tooLate.set(`${name} ${plural}`, late - 1)
-      world.tally('410 for a watch')
+      simulation.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
     let isState = hasState
@@ -178,7 +178,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
         // The initial state arrives as a whole; every later event is delayed on its own.
         if (next.value.type === 'bookmark') isState = false
         if (!isState) {
-          const deafMs = deafUntilMs(own) - world.nowMs
+          const deafMs = deafUntilMs(own) - simulation.nowMs
           if (deafMs > 0) {
             await incarnation.pass(later(deafMs + 1)) // after every open watch was counted
             throw unavailable('the stream broke')
@@ -195,7 +195,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
 
   const orTooLate = <T>(outcome: Promise<T>): Promise<T | undefined> =>
     new Promise((resolve) => {
-      const cancel = world.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
+      const cancel = simulation.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
       void outcome.then((settled) => {
         cancel()
         resolve(settled)
@@ -206,14 +206,14 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const notice = () => {
-        world.schedule(NOTICE_MS_MAX * random(), () => end(() => reject(unavailable('the connection was reset'))))
+        simulation.schedule(NOTICE_MS_MAX * random(), () => end(() => reject(unavailable('the connection was reset'))))
       }
       const end = (settle: () => void) => {
         cancel()
         delete stream.notice
         settle()
       }
-      const cancel = world.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
+      const cancel = simulation.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
       stream.notice = notice
       if (server() !== client) notice()
       next.then(
@@ -227,9 +227,9 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     faults,
     losing,
     cutHistory(ms, of = {}) {
-      const cut = { ...of, untilMs: world.nowMs + ms }
+      const cut = { ...of, untilMs: simulation.nowMs + ms }
       cuts.push(cut)
-      world.schedule(ms, () => {
+      simulation.schedule(ms, () => {
         cuts = cuts.filter((one) => one !== cut)
         for (const stream of streams) {
           if (!isOf(stream, cut)) continue

@@ -2,7 +2,7 @@
 // settles and nothing it scheduled runs, so its code stops at the await it was in. The next start is a new incarnation
 // with new state.
 import type { Clock, Random } from '../../base/clock.ts'
-import { clockOf, type World } from './world.ts'
+import { clockOf, type Simulation } from './simulation.ts'
 
 export interface Incarnation {
   readonly alive: boolean
@@ -32,7 +32,7 @@ export interface SimProcess {
   /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
-   * Ends the process with its world. The runtime keeps signals derived from this one's until it fires, with all their
+   * Ends the process with its simulation. The runtime keeps signals derived from this one's until it fires, with all their
    * listeners: without this, a process that runs many worlds would keep them all.
    */
   dispose(): void
@@ -40,8 +40,8 @@ export interface SimProcess {
   crashRate: number
 }
 
-export function createProcess(world: World, name: string, main: (env: Env) => void): SimProcess {
-  const random = world.random(`process ${name}`)
+export function createProcess(simulation: Simulation, name: string, main: (env: Env) => void): SimProcess {
+  const random = simulation.random(`process ${name}`)
   let incarnation: { alive: boolean } = { alive: false }
   let starts = 0
   const wrong = { offsetMs: 0 }
@@ -73,16 +73,16 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
       stops.push(stop)
       held = undefined
       starts++
-      world.note(`${name} starts (${starts})`)
+      simulation.note(`${name} starts (${starts})`)
       const mayDie = () => {
         if (own.alive && random() < process.crashRate) process.crash()
       }
-      const schedule: World['schedule'] = (ms, run) =>
-        world.schedule(ms, () => own.alive && onceThawed(() => own.alive && run()))
+      const schedule: Simulation['schedule'] = (ms, run) =>
+        simulation.schedule(ms, () => own.alive && onceThawed(() => own.alive && run()))
       main({
         name,
         random: random,
-        clock: clockOf({ schedule, nowMs: () => world.nowMs }, wrong),
+        clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, wrong),
         signal: stop.signal,
         get alive() {
           return own.alive
@@ -108,19 +108,19 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
       if (!incarnation.alive) return
       incarnation.alive = false
       held = undefined
-      world.tally('crash')
-      world.note(`${name} crashes`)
+      simulation.tally('crash')
+      simulation.note(`${name} crashes`)
     },
     freeze(ms) {
       if (!incarnation.alive || held) return
       const own: (() => void)[] = []
       held = own
-      world.tally('freeze')
-      world.note(`${name} freezes`)
-      world.schedule(ms, () => {
+      simulation.tally('freeze')
+      simulation.note(`${name} freezes`)
+      simulation.schedule(ms, () => {
         if (held !== own) return // the process crashed meanwhile
         held = undefined
-        world.note(`${name} goes on`)
+        simulation.note(`${name} goes on`)
         for (const run of own) run()
       })
     },
@@ -131,8 +131,8 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
     },
     jumpClock(byMs) {
       wrong.offsetMs += byMs
-      world.tally('clock jump')
-      world.note(`the clock of ${name} jumps by ${byMs} ms`)
+      simulation.tally('clock jump')
+      simulation.note(`the clock of ${name} jumps by ${byMs} ms`)
     },
   }
   return process

@@ -6,18 +6,18 @@ import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-que
 import { Transactor } from '../../store/etcd/transactor.ts'
 import type { Entry, Revision, Store, StoreEvent, Write } from '../../store/index.ts'
 import type { Env } from './process.ts'
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 export interface SharedStoreOptions {
-  readonly world: World
+  readonly simulation: Simulation
   readonly env: Env
   readonly shared: Store
   /** The longest delay of a change to the copy, and of a request to the store. */
   readonly latencyMs: number
 }
 
-export async function shareStore({ world, env, shared, latencyMs }: SharedStoreOptions): Promise<Store> {
-  const random = world.random(`copy of ${env.name}`)
+export async function shareStore({ simulation, env, shared, latencyMs }: SharedStoreOptions): Promise<Store> {
+  const random = simulation.random(`copy of ${env.name}`)
   const delay = () => env.clock.sleep(latencyMs * random())
   const copy = await followCopy()
 

@@ -23,7 +23,7 @@ import {
   createCsiDriver,
 } from '../../csi/index.ts'
 import { createProcess, type Env, type Incarnation, type SimProcess } from './process.ts'
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 export interface DriverFaults {
   latencyMs: number
@@ -91,12 +91,12 @@ const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' 
 const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
 
 export function createSimDriver(
-  world: World,
+  simulation: Simulation,
   name: string,
   settings: FakeSettings = fakeSettings(),
   hooks: SimDriverOptions = {},
 ): SimDriver {
-  const random = world.random(`driver ${name}`)
+  const random = simulation.random(`driver ${name}`)
   const faults: DriverFaults = { ...NO_DRIVER_FAULTS }
   const record = createRecord()
   const script = createScript()
@@ -106,7 +106,7 @@ export function createSimDriver(
   /** The attributes last requested, by volume. */
   const lastAsked = new Map<string, Readonly<Record<string, string>>>()
 
-  const process = createProcess(world, name, (env) => {
+  const process = createProcess(simulation, name, (env) => {
     const fake = createFakeDriver({
       clock: env.clock,
       settings,
@@ -129,7 +129,8 @@ export function createSimDriver(
     crash()
     current = undefined
     record.crashed()
-    for (const call of underWay) world.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
+    for (const call of underWay)
+      simulation.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
   }
 
   const latency = () => faults.latencyMs * random()
@@ -141,7 +142,7 @@ export function createSimDriver(
       return { effect: { do: 'fail', code, message: 'a bad day' } }
     }
     if (random() >= faults.slow) return undefined
-    world.tally('driver slow')
+    simulation.tally('driver slow')
     return { afterMs: random() * faults.slowMs }
   }
 
@@ -175,17 +176,19 @@ export function createSimDriver(
         fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
       }
       const giveUp = () => call.fail('CANCELLED', 'given up')
-      const cancelTimeout = world.schedule(timeoutMs, () => call.fail('DEADLINE_EXCEEDED', 'no reply came in time'))
+      const cancelTimeout = simulation.schedule(timeoutMs, () =>
+        call.fail('DEADLINE_EXCEEDED', 'no reply came in time'),
+      )
       /** Half of the losses break the connection, which the caller notices; the others are silent. */
       const lose = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
 
       underWay.add(call)
       if (signal?.aborted) return giveUp()
       signal?.addEventListener('abort', giveUp, { once: true })
-      world.schedule(latency(), () => {
+      simulation.schedule(latency(), () => {
         if (!current) return call.fail('UNAVAILABLE', 'the driver is down')
         if (random() < faults.loseRequest) {
-          world.tally('driver request lost')
+          simulation.tally('driver request lost')
           return lose()
         }
         for (const other of underWay) if (!other.incarnation.alive) other.gone.abort() // sockets of crashed processes are closed
@@ -201,13 +204,13 @@ export function createSimDriver(
           return reply
         }
         const answer = (outcome: string, settle: () => void) => {
-          world.note(`${name} answers ${method.name}: ${outcome}`)
-          if (outcome !== 'OK') world.tally(`driver ${outcome}`)
+          simulation.note(`${name} answers ${method.name}: ${outcome}`)
+          if (outcome !== 'OK') simulation.tally(`driver ${outcome}`)
           if (random() < faults.loseReply) {
-            world.tally('driver reply lost')
+            simulation.tally('driver reply lost')
             return lose()
           }
-          return world.schedule(latency(), () => end(settle))
+          return simulation.schedule(latency(), () => end(settle))
         }
         // The driver may crash before the work, and between the work and the reply.
         const work = own.env.pass(Promise.resolve()).then(() => own.env.pass(action()))

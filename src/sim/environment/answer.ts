@@ -1,11 +1,11 @@
 // Waits for a promise while virtual time passes. For requests that bypass the network; processes wait as production code
 // does.
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 const PATIENCE_MS = 60_000
 
 export async function answerTo<T>(
-  world: World,
+  simulation: Simulation,
   asked: Promise<T>,
   waitingFor: string,
   withinMs = PATIENCE_MS,
@@ -15,6 +15,6 @@ export async function answerTo<T>(
     isOver = true
   }
   asked.then(settled, settled)
-  await world.runUntil(() => isOver, { withinMs, waitingFor })
+  await simulation.runUntil(() => isOver, { withinMs, waitingFor })
   return asked
 }

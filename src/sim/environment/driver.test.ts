@@ -3,7 +3,7 @@ import { VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.j
 import { type CsiDriver, CsiError, isUncertain, serializeCalls } from '../../csi/index.ts'
 import { createSimDriver, type SimDriver } from './driver.ts'
 import { createProcess } from './process.ts'
-import { createWorld, type World } from './world.ts'
+import { createSimulation, type Simulation } from './simulation.ts'
 
 const MI = 1024 ** 2
 const request = (name: string) => ({
@@ -15,9 +15,9 @@ const request = (name: string) => ({
 })
 
 /** A caller that creates volumes, retries until they exist, and may crash at any await. */
-function volumeCreator(world: World, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
+function volumeCreator(simulation: Simulation, driver: SimDriver, names: readonly string[], wrap = serializeCalls) {
   const has = new Map<string, string>()
-  const process = createProcess(world, 'caller', (env) => {
+  const process = createProcess(simulation, 'caller', (env) => {
     const csi = wrap(driver.driverFor(env))
     const make = async (name: string) => {
       for (;;) {
@@ -39,11 +39,11 @@ function volumeCreator(world: World, driver: SimDriver, names: readonly string[]
 }
 
 async function faultyRun(seed: number) {
-  const world = createWorld(seed)
-  const random = world.random('scenario')
-  const driver = createSimDriver(world, 'driver')
+  const simulation = createSimulation(seed)
+  const random = simulation.random('scenario')
+  const driver = createSimDriver(simulation, 'driver')
   const names = Array.from({ length: 12 }, (_, at) => `v${at}`)
-  const creator = volumeCreator(world, driver, names)
+  const creator = volumeCreator(simulation, driver, names)
   Object.assign(driver.faults, {
     latencyMs: random() * 500,
     loseRequest: random() * 0.3,
@@ -55,7 +55,7 @@ async function faultyRun(seed: number) {
   driver.process.crashRate = random() * 0.01
   creator.process.crashRate = random() * 0.02
   for (let i = 0; i < 30; i++) {
-    await world.runFor(random() * 3_000)
+    await simulation.runFor(random() * 3_000)
     if (random() < 0.1) driver.process.crash()
     if (random() < 0.5) driver.process.start()
     if (random() < 0.5) creator.process.start()
@@ -63,8 +63,8 @@ async function faultyRun(seed: number) {
   driver.heal()
   creator.process.crashRate = 0
   creator.process.start()
-  await world.runUntil(() => creator.has.size === names.length, { withinMs: 600_000, waitingFor: 'all volumes' })
-  return { world, driver, creator, names }
+  await simulation.runUntil(() => creator.has.size === names.length, { withinMs: 600_000, waitingFor: 'all volumes' })
+  return { simulation, driver, creator, names }
 }
 
 describe('the simulated driver', () => {
@@ -79,41 +79,41 @@ describe('the simulated driver', () => {
 
   it('SYS-14 gives the same run for the same seed', async () => {
     const [one, two] = [await faultyRun(7), await faultyRun(7)]
-    expect(two.world.fingerprint).toBe(one.world.fingerprint)
+    expect(two.simulation.fingerprint).toBe(one.simulation.fingerprint)
     expect(two.driver.record.calls.length).toBe(one.driver.record.calls.length)
   })
 
   it('SYS-14 records two operations of a caller on one volume at once', async () => {
-    const world = createWorld(1)
-    const driver = createSimDriver(world, 'driver')
+    const simulation = createSimulation(1)
+    const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
     const unguarded = (csi: CsiDriver) => csi
-    const creator = volumeCreator(world, driver, ['a', 'a'], unguarded)
-    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const creator = volumeCreator(simulation, driver, ['a', 'a'], unguarded)
+    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })
 
   it('SYS-14 records no overlap for a caller that crashed and restarted during a call', async () => {
-    const world = createWorld(1)
-    const driver = createSimDriver(world, 'driver')
+    const simulation = createSimulation(1)
+    const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ times: 1, effect: { do: 'hang' } }])
-    const creator = volumeCreator(world, driver, ['a'])
-    await world.runUntil(() => driver.script.hanging === 1, { withinMs: 1_000, waitingFor: 'the call' })
+    const creator = volumeCreator(simulation, driver, ['a'])
+    await simulation.runUntil(() => driver.script.hanging === 1, { withinMs: 1_000, waitingFor: 'the call' })
     creator.process.crash()
     creator.process.start()
-    await world.runUntil(() => driver.record.calls.length > 1, { withinMs: 1_000, waitingFor: 'the second call' })
+    await simulation.runUntil(() => driver.record.calls.length > 1, { withinMs: 1_000, waitingFor: 'the second call' })
     expect(driver.record.calls[1]?.outcome).toBe('ABORTED')
     driver.script.release()
-    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps).toEqual([])
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
 
   it('SYS-14 keeps its volumes over a crash, and loses them only with its state', async () => {
-    const world = createWorld(1)
-    const driver = createSimDriver(world, 'driver')
-    const creator = volumeCreator(world, driver, ['a'])
-    await world.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
+    const simulation = createSimulation(1)
+    const driver = createSimDriver(simulation, 'driver')
+    const creator = volumeCreator(simulation, driver, ['a'])
+    await simulation.runUntil(() => creator.has.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     driver.process.crash()
     driver.process.start()
     expect(Object.values(driver.state().volumes).map(({ name }) => name)).toEqual(['a'])
@@ -124,11 +124,11 @@ describe('the simulated driver', () => {
   })
 
   it('SYS-14 leaves the caller uncertain after a crash during a call, and never completes the call', async () => {
-    const world = createWorld(1)
-    const driver = createSimDriver(world, 'driver')
+    const simulation = createSimulation(1)
+    const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ effect: { do: 'hang' } }])
     let failure: unknown
-    const caller = createProcess(world, 'caller', (env) => {
+    const caller = createProcess(simulation, 'caller', (env) => {
       driver
         .driverFor(env)
         .controller.createVolume(request('a'))
@@ -137,13 +137,13 @@ describe('the simulated driver', () => {
         })
     })
     caller.start()
-    await world.runUntil(() => driver.script.hanging === 1, { withinMs: 1_000, waitingFor: 'the call' })
+    await simulation.runUntil(() => driver.script.hanging === 1, { withinMs: 1_000, waitingFor: 'the call' })
     driver.process.crash()
-    await world.runUntil(() => failure !== undefined, { withinMs: 1_000, waitingFor: 'the failure' })
+    await simulation.runUntil(() => failure !== undefined, { withinMs: 1_000, waitingFor: 'the failure' })
     expect(isUncertain(failure)).toBe(true)
     driver.process.start()
     driver.script.release()
-    await world.runFor(60_000)
+    await simulation.runFor(60_000)
     expect(driver.state().volumes).toEqual({})
   })
 })

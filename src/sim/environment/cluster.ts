@@ -1,4 +1,4 @@
-// The API server in the simulated world: the production server on the production store, over a disk and behind a network
+// The API server of a simulation: the production server on the production store, over a disk and behind a network
 // that can fail. The server is a process and may crash; components are added as further processes. With several API
 // servers, the others share the store of the first, as servers on one etcd cluster do.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
@@ -12,10 +12,10 @@ import { createDisk, type SimDisk } from './disk.ts'
 import { createNetwork, type Network } from './network.ts'
 import { createProcess, type Env, type SimProcess } from './process.ts'
 import { shareStore } from './shared-store.ts'
-import type { World } from './world.ts'
+import type { Simulation } from './simulation.ts'
 
 export interface Cluster {
-  readonly world: World
+  readonly simulation: Simulation
   readonly network: Network
   readonly disk: SimDisk
   readonly server: SimProcess
@@ -47,16 +47,16 @@ export interface ClusterOptions {
 const COPY_LATENCY_MS = 100
 
 export async function createCluster(
-  world: World,
+  simulation: Simulation,
   history?: HistoryOptions,
   { expansionQuota, gates = () => allGatesOn, apiServers = 1 }: ClusterOptions = {},
 ): Promise<Cluster> {
-  const disk = createDisk(world, 'server')
+  const disk = createDisk(simulation, 'server')
   const processes: SimProcess[] = []
   const followers: ((store: Store) => void)[] = []
   let current: { client: Client; store: Store } | undefined
 
-  const server = createProcess(world, 'server', (env) => {
+  const server = createProcess(simulation, 'server', (env) => {
     current = undefined
     void start(env)
   })
@@ -92,21 +92,21 @@ export async function createCluster(
   function createReplica(name: string) {
     const replica: { readonly process: SimProcess; client: Client | undefined } = {
       client: undefined,
-      process: createProcess(world, name, (env) => {
+      process: createProcess(simulation, name, (env) => {
         replica.client = undefined
         const shared = current?.store
         if (shared) void serve(env, shared)
       }),
     }
     async function serve(env: Env, shared: Store): Promise<void> {
-      const store = await shareStore({ world, env, shared, latencyMs: COPY_LATENCY_MS })
+      const store = await shareStore({ simulation, env, shared, latencyMs: COPY_LATENCY_MS })
       replica.client = inProcessClient(serverOn(env, store).objects, SYSTEM_USER)
     }
     return replica
   }
-  const pick = apiServers > 1 ? world.random('api servers') : () => 0
+  const pick = apiServers > 1 ? simulation.random('api servers') : () => 0
 
-  const network = createNetwork(world, () => (server.alive ? current?.client : undefined))
+  const network = createNetwork(simulation, () => (server.alive ? current?.client : undefined))
 
   const crashServer = server.crash
   server.crash = () => {
@@ -119,7 +119,7 @@ export async function createCluster(
   }
 
   const cluster: Cluster = {
-    world,
+    simulation,
     network,
     disk,
     server,
@@ -135,7 +135,7 @@ export async function createCluster(
       if (current) listener(current.store)
     },
     add(name, main) {
-      const process = createProcess(world, name, (env) => main(env, network.clientFor(env)))
+      const process = createProcess(simulation, name, (env) => main(env, network.clientFor(env)))
       processes.push(process)
       process.start()
       return process
@@ -155,7 +155,7 @@ export async function createCluster(
         process.crashRate = 0
         process.start()
       }
-      await world.runUntil(() => cluster.direct() !== undefined, {
+      await simulation.runUntil(() => cluster.direct() !== undefined, {
         withinMs: 60_000,
         waitingFor: 'the server to be up',
       })

@@ -4,21 +4,21 @@ import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { createCluster } from './cluster.ts'
-import { createWorld } from './world.ts'
+import { createSimulation } from './simulation.ts'
 
 const named = (name: string) => ({ metadata: { namespace: 'default', name } })
 
 async function aCluster() {
-  const world = createWorld(1)
-  const cluster = await createCluster(world)
+  const simulation = createSimulation(1)
+  const cluster = await createCluster(simulation)
   const clients = new Map<string, Client>()
   for (const name of ['deaf', 'other']) cluster.add(name, (_env, client) => void clients.set(name, client))
-  return { world, cluster, deaf: clients.get('deaf')!, other: clients.get('other')! }
+  return { simulation, cluster, deaf: clients.get('deaf')!, other: clients.get('other')! }
 }
 
 describe('the network', () => {
   it('SYS-14 silences the watches of one process for a while and then answers 410 to a resume', async () => {
-    const { world, cluster, deaf, other } = await aCluster()
+    const { simulation, cluster, deaf, other } = await aCluster()
     const { signal } = new AbortController()
     const { resourceVersion } = await settled(deaf.list(configMapKind))
     const ends: string[] = []
@@ -29,35 +29,35 @@ describe('the network', () => {
     }
     void follow(other, seen.other)
     void follow(deaf, seen.deaf).catch((error: ApiError) => void ends.push(error.message))
-    await world.runFor(1_000)
+    await simulation.runFor(1_000)
     cluster.network.cutHistory(30_000, { process: 'deaf', plural: 'configmaps' })
     await settled(cluster.direct()!.create(configMapKind, named('a') as never))
-    await world.runFor(29_000)
+    await simulation.runFor(29_000)
     expect(seen).toEqual({ deaf: [], other: ['a'] })
     expect(ends).toEqual([])
-    await world.runFor(2_000)
+    await simulation.runFor(2_000)
     expect(ends).toEqual(['the stream broke'])
     const again = follow(deaf, seen.deaf).catch((error: ApiError) => error.code)
     expect(await settled(again)).toBe(410)
     void follow(deaf, seen.deaf).catch(() => {})
-    await world.runFor(1_000)
+    await simulation.runFor(1_000)
     expect(seen.deaf).toEqual(['a'])
 
     async function settled<T>(work: Promise<T>): Promise<T> {
-      await world.runFor(1_000)
+      await simulation.runFor(1_000)
       return work
     }
   })
 
   it('SYS-14 can lose the replies to writes only: the writes are executed', async () => {
-    const { world, cluster, deaf } = await aCluster()
+    const { simulation, cluster, deaf } = await aCluster()
     cluster.network.losing.set('deaf', { share: 1, onlyReplies: true })
     const write = deaf.create(configMapKind, named('a') as never).catch((error: ApiError) => error.code)
     const read = deaf.list(persistentVolumeClaimKind).then(({ items }) => items.length)
-    await world.runFor(11_000)
+    await simulation.runFor(11_000)
     expect([await write, await read]).toEqual([503, 0])
     const there = cluster.direct()!.get(configMapKind, { namespace: 'default', name: 'a' })
-    await world.runFor(1_000)
+    await simulation.runFor(1_000)
     expect((await there).metadata.name).toBe('a')
   })
 })
