@@ -11,31 +11,34 @@ const aVolume = (...terms: Term[]) =>
     metadata: {},
     spec: { storageClassName: 'fast', nodeAffinity: { required: { nodeSelectorTerms: terms } } },
   }) as never
-const is = (key: string, ...values: string[]) => ({ key, operator: 'In' as const, values })
-const ids = (...terms: Term[]) =>
+const labelIs = (key: string, ...values: string[]) => ({ key, operator: 'In' as const, values })
+const segmentIds = (...terms: Term[]) =>
   affectedItemsOf(aVolume(...terms)).map((affected) => (affected.is === 'segment' ? affected.id : affected))
 
-describe('the items that a volume affects', () => {
-  it('CAP-8 are the segments of its terms, in any order of keys', () => {
+describe('affectedItemsOf', () => {
+  it('CAP-8 returns the segments of the terms, in any order of keys', () => {
     expect(
-      ids({ matchExpressions: [is('zone', 'a'), is('rack', '1')] }, { matchExpressions: [is('zone', 'b')] }),
+      segmentIds(
+        { matchExpressions: [labelIs('zone', 'a'), labelIs('rack', '1')] },
+        { matchExpressions: [labelIs('zone', 'b')] },
+      ),
     ).toEqual(['[["rack","1"],["zone","a"]]', '[["zone","b"]]'])
   })
 
-  it('CAP-8 exclude a segment with more labels than the term', () => {
-    expect(ids({ matchExpressions: [is('zone', 'a')] })).not.toContain('[["rack","1"],["zone","a"]]')
+  it('CAP-8 excludes a segment with more labels than the term', () => {
+    expect(segmentIds({ matchExpressions: [labelIs('zone', 'a')] })).not.toContain('[["rack","1"],["zone","a"]]')
   })
 
   it.each<[string, Term]>([
     ['another operator', { matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['a'] }] }],
-    ['two values', { matchExpressions: [is('zone', 'a', 'b')] }],
-    ['fields', { matchExpressions: [is('zone', 'a')], matchFields: [is('metadata.name', 'n1')] }],
-    ['nothing', {}],
-  ])('CAP-8 skip a term with %s', (_, term) => {
-    expect(ids(term, { matchExpressions: [is('zone', 'b')] })).toEqual(['[["zone","b"]]'])
+    ['two values', { matchExpressions: [labelIs('zone', 'a', 'b')] }],
+    ['fields', { matchExpressions: [labelIs('zone', 'a')], matchFields: [labelIs('metadata.name', 'n1')] }],
+    ['no expression', {}],
+  ])('CAP-8 skips a term with %s', (_, term) => {
+    expect(segmentIds(term, { matchExpressions: [labelIs('zone', 'b')] })).toEqual(['[["zone","b"]]'])
   })
 
-  it('CAP-8 are those of its class in all segments without affinity', () => {
+  it('CAP-8 returns all segments of the class for a volume without affinity', () => {
     const volume = { metadata: {}, spec: { storageClassName: 'fast' } } as never
     expect(affectedItemsOf(volume)).toEqual([
       { is: 'segment', id: '[]' },

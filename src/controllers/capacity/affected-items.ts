@@ -1,9 +1,9 @@
-// The items that a change of a volume may affect: a segment with all classes, because they may share a pool, or a class
-// with all segments, if the location of the volume is unknown. Pure.
+// Determines the items that a change of a volume may affect. Pure. If the segment of the volume is known, all classes in
+// this segment are affected, because they may share a storage pool. Otherwise its class is affected in all segments.
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { EVERYWHERE, type Segment, segmentOf } from './segments.ts'
+import { ALL_NODES, type Segment, segmentOf } from './segments.ts'
 
 export type AffectedItems =
   | { readonly is: 'segment'; readonly id: string }
@@ -14,10 +14,10 @@ export const ALL_ITEMS: AffectedItems = { is: 'all' }
 
 export const itemsOfSegment = ({ id }: Segment): AffectedItems => ({ is: 'segment', id })
 
-/** A term that differs from the labels of every segment affects none; the next poll finds the change. */
+/** A term that does not equal the labels of a segment affects no item until the next poll. */
 export function affectedItemsOf(volume: Readonly<PersistentVolume>): AffectedItems[] {
   const required = volume.spec?.nodeAffinity?.required
-  if (!required) return [itemsOfSegment(EVERYWHERE), { is: 'class', name: volumeClassName(volume) }]
+  if (!required) return [itemsOfSegment(ALL_NODES), { is: 'class', name: volumeClassName(volume) }]
   return required.nodeSelectorTerms.flatMap((term) => {
     const segment = segmentOfTerm(term)
     return segment ? [itemsOfSegment(segment)] : []

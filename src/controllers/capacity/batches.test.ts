@@ -4,37 +4,37 @@ import { manualClock } from '../../base/manual-clock.ts'
 import type { AffectedItems } from './affected-items.ts'
 import { createBatches } from './batches.ts'
 
-const at = (name: string): AffectedItems => ({ is: 'class', name })
+const itemsOfClass = (name: string): AffectedItems => ({ is: 'class', name })
 
-describe('a batch of changes', () => {
-  it('CAP-8 is flushed after a pause, and at the latest a fixed time after its first change', async () => {
-    const gaps = fc.array(fc.integer({ min: 0, max: 150 }), { minLength: 1, maxLength: 40, size: 'max' })
+describe('createBatches', () => {
+  it('CAP-8 flushes a batch after a pause, and at the latest a fixed time after its first change', async () => {
+    const gapList = fc.array(fc.integer({ min: 0, max: 150 }), { minLength: 1, maxLength: 40, size: 'max' })
     await fc.assert(
-      fc.asyncProperty(gaps, async (waits) => {
+      fc.asyncProperty(gapList, async (gapsMs) => {
         const clock = manualClock()
         const flushed: number[] = []
         const batches = createBatches({
           clock,
           quietMs: 100,
-          atMostMs: 1_000,
+          maxDelayMs: 1_000,
           flush: () => flushed.push(clock.monotonicMs()),
         })
         const changes: number[] = []
-        for (const ms of waits) {
+        for (const ms of gapsMs) {
           await clock.advance(ms)
           changes.push(clock.monotonicMs())
-          batches.add(at('fast'))
+          batches.add(itemsOfClass('fast'))
         }
         await clock.advance(1_000)
-        let first: number | undefined
+        let firstChange: number | undefined
         for (const [i, change] of changes.entries()) {
-          first ??= change
-          const next = changes[i + 1] ?? Number.POSITIVE_INFINITY
-          const due = Math.min(change + 100, first + 1_000)
-          // A change at the moment of the flush starts the next batch.
-          if (next < due) continue
-          expect(flushed.shift()).toBe(due)
-          first = undefined
+          firstChange ??= change
+          const nextChange = changes[i + 1] ?? Number.POSITIVE_INFINITY
+          const flushTime = Math.min(change + 100, firstChange + 1_000)
+          // A change at the time of the flush starts the next batch.
+          if (nextChange < flushTime) continue
+          expect(flushed.shift()).toBe(flushTime)
+          firstChange = undefined
         }
         expect(flushed).toEqual([])
       }),
@@ -42,14 +42,14 @@ describe('a batch of changes', () => {
     )
   })
 
-  it('CAP-8 concerns one segment and is not delayed by changes of another', async () => {
+  it('CAP-8 does not delay a batch because of changes of other items', async () => {
     const clock = manualClock()
     const flushed: string[] = []
     const flush = (affected: AffectedItems) => flushed.push((affected as { name: string }).name)
-    const batches = createBatches({ clock, quietMs: 100, atMostMs: 1_000, flush })
-    batches.add(at('quiet'))
+    const batches = createBatches({ clock, quietMs: 100, maxDelayMs: 1_000, flush })
+    batches.add(itemsOfClass('quiet'))
     for (let i = 0; i < 10; i++) {
-      batches.add(at('busy'))
+      batches.add(itemsOfClass('busy'))
       await clock.advance(50)
     }
     expect(flushed).toEqual(['quiet'])

@@ -1,14 +1,14 @@
-// Batches changes per segment or class until they pause, so that a burst of volumes causes one GetCapacity call and one write.
+// Batches changes per segment or class, so that a burst of changes causes one GetCapacity call and one write per object.
 //
 //   changes   x x   x  x                  x  x  x  x  x  x  x …
-//   flush               └ quietMs later                      └ atMostMs after the first
+//   flush               └ quietMs later                      └ maxDelayMs after the first change
 import type { Clock } from '../../base/clock.ts'
 import type { AffectedItems } from './affected-items.ts'
 
 export interface BatchOptions {
   readonly clock: Clock
   readonly quietMs: number
-  readonly atMostMs: number
+  readonly maxDelayMs: number
   readonly flush: (affected: AffectedItems) => void
 }
 
@@ -18,18 +18,18 @@ export interface Batches {
   stop(): void
 }
 
-export function createBatches({ clock, quietMs, atMostMs, flush }: BatchOptions): Batches {
-  const open = new Map<string, { readonly firstMs: number; lastMs: number; cancel: () => void }>()
+export function createBatches({ clock, quietMs, maxDelayMs, flush }: BatchOptions): Batches {
+  const batches = new Map<string, { readonly firstMs: number; lastMs: number; cancel: () => void }>()
 
   function check(id: string, affected: AffectedItems): void {
-    const batch = open.get(id)!
-    const dueMs = Math.min(batch.lastMs + quietMs, batch.firstMs + atMostMs)
-    const leftMs = dueMs - clock.monotonicMs()
-    if (leftMs > 0) {
-      batch.cancel = clock.after(leftMs, () => check(id, affected))
+    const batch = batches.get(id)!
+    const dueMs = Math.min(batch.lastMs + quietMs, batch.firstMs + maxDelayMs)
+    const remainingMs = dueMs - clock.monotonicMs()
+    if (remainingMs > 0) {
+      batch.cancel = clock.after(remainingMs, () => check(id, affected))
       return
     }
-    open.delete(id)
+    batches.delete(id)
     flush(affected)
   }
 
@@ -37,17 +37,17 @@ export function createBatches({ clock, quietMs, atMostMs, flush }: BatchOptions)
     add(affected) {
       const id = JSON.stringify(affected)
       const nowMs = clock.monotonicMs()
-      const batch = open.get(id)
+      const batch = batches.get(id)
       if (batch) {
         batch.lastMs = nowMs
         return
       }
       const cancel = clock.after(quietMs, () => check(id, affected))
-      open.set(id, { firstMs: nowMs, lastMs: nowMs, cancel })
+      batches.set(id, { firstMs: nowMs, lastMs: nowMs, cancel })
     },
     stop() {
-      for (const { cancel } of open.values()) cancel()
-      open.clear()
+      for (const { cancel } of batches.values()) cancel()
+      batches.clear()
     },
   }
 }

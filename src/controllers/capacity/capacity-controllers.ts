@@ -1,5 +1,5 @@
-// Starts and stops the producer of CSIStorageCapacity objects for one driver (producer.ts). With leader election it is
-// created for each term.
+// Starts and stops the producer of CSIStorageCapacity objects for one driver (producer.ts). With leader election, each term
+// creates a new instance.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -9,16 +9,16 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, type LeaderElection, type WorkQueue } from '../../runtime/index.ts'
-import { clusterSegments } from './cluster-segments.ts'
+import { createClusterSegments } from './cluster-segments.ts'
 import { capacityKind } from './items.ts'
-import { managedBy, managedObjects } from './managed-by.ts'
+import { managedBy, selectorOf } from './managed-by.ts'
 import type { CapacityMetrics } from './metrics.ts'
 import { type CapacityMode, type CapacityOptions, settingsOf } from './options.ts'
 import { findOwner } from './owner.ts'
 import { produce } from './producer.ts'
 import { retryUntilSuccess } from './retry-until-success.ts'
-import { oneSegment, type Segments, segmentOf } from './segments.ts'
-import { whenServed } from './when-served.ts'
+import { type Segments, segmentOf, singleSegment } from './segments.ts'
+import { waitUntilServed } from './wait-until-served.ts'
 
 export interface CapacityDeps extends ControllerDeps {
   readonly driver: CsiDriver
@@ -31,12 +31,12 @@ export interface CapacityDeps extends ControllerDeps {
 
 export interface CapacityControllers {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last reconcile has ended. */
+  /** Settles after the last running reconcile has finished. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const QUEUE = 'csistoragecapacity'
-/** A failing driver fails for every item. Each item has its own backoff, which this limit must not extend to minutes. */
+/** High, because a failing driver fails for every item, and this limit must not extend the backoff of each item. */
 const RETRIES_PER_SECOND = 1_000
 
 export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
@@ -59,35 +59,38 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
   metrics?.queues.add(queue)
 
   async function run(signal: AbortSignal): Promise<void> {
-    if (!(await whenServed(capacityKind, { client, clock, random, log }, signal))) return
-    const owner = await ownerOf(signal)
-    const local = mode.is === 'local' ? await segmentOfNode(mode, signal) : undefined
+    if (!(await waitUntilServed(capacityKind, { client, clock, random, log }, signal))) return
+    const owner = await findObjectOwner(signal)
+    const nodeSegments = mode.is === 'local' ? await readNodeSegment(mode, signal) : undefined
     if (signal.aborted) return
 
     const label = managedBy(mode.is === 'local' ? mode.node : undefined)
-    const objects = caches.acquire(capacityKind, { namespace, labelSelector: managedObjects(driverName, label) })
+    const objects = caches.acquire(capacityKind, { namespace, labelSelector: selectorOf(driverName, label) })
     const classes = caches.acquire(storageClassKind)
     const volumes = caches.acquire(persistentVolumeKind)
     const claims = caches.acquire(persistentVolumeClaimKind)
-    const cluster = local ? undefined : { nodes: caches.acquire(nodeKind), csiNodes: caches.acquire(csiNodeKind) }
+    const cluster = nodeSegments
+      ? undefined
+      : { nodes: caches.acquire(nodeKind), csiNodes: caches.acquire(csiNodeKind) }
     const leases = [objects, classes, volumes, claims, ...Object.values(cluster ?? {})]
     let stop = () => {}
     try {
-      // While the caches have only some nodes or classes, the objects of the others would be deleted.
+      // With incomplete caches, the producer would delete the objects of missing nodes and classes.
       const synced = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
       if (!synced.every(Boolean)) return
       let segments: Segments
       if (cluster) {
-        const found = clusterSegments({ driverName, nodes: cluster.nodes.cache, csiNodes: cluster.csiNodes.cache })
-        stop = found.stop
-        segments = found
-      } else segments = local!
+        const { nodes, csiNodes } = cluster
+        const clusterSegments = createClusterSegments({ driverName, nodes: nodes.cache, csiNodes: csiNodes.cache })
+        stop = clusterSegments.stop
+        segments = clusterSegments
+      } else segments = nodeSegments!
       const producer = {
         ...deps,
         settings,
         queue,
         segments,
-        marks: { namespace, driverName, managedBy: label, owner },
+        template: { namespace, driverName, managedBy: label, owner },
         objects: objects.cache,
         classes: classes.cache,
         volumes: volumes.cache,
@@ -100,22 +103,25 @@ export function createCapacityControllers(deps: CapacityDeps): CapacityControlle
     }
   }
 
-  async function ownerOf(signal: AbortSignal): Promise<OwnerReference | undefined> {
+  async function findObjectOwner(signal: AbortSignal): Promise<OwnerReference | undefined> {
     const { owner: search } = settings
     if (!search || search.level < 0) return undefined
-    const found = await retryUntilSuccess(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
-    if (found) log.info({ kind: found.kind, name: found.name }, 'found the owner of capacity objects')
-    return found
+    const owner = await retryUntilSuccess(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
+    if (owner) log.info({ kind: owner.kind, name: owner.name }, 'found the owner of capacity objects')
+    return owner
   }
 
-  async function segmentOfNode(local: Extract<CapacityMode, { is: 'local' }>, signal: AbortSignal): Promise<Segments> {
+  async function readNodeSegment(
+    localMode: Extract<CapacityMode, { is: 'local' }>,
+    signal: AbortSignal,
+  ): Promise<Segments> {
     const getTopology = async () => (await driver.node.nodeGetInfo({}, { signal })).accessibleTopology?.segments ?? {}
-    const labels = local.segments ?? (await retryUntilSuccess(getTopology, deps, signal)) ?? {}
+    const labels = localMode.segments ?? (await retryUntilSuccess(getTopology, deps, signal)) ?? {}
     if (Object.keys(labels).length === 0 && !signal.aborted) {
-      const fields = { driver: driverName, node: local.node }
+      const fields = { driver: driverName, node: localMode.node }
       log.warn(fields, 'the driver reports no topology for its node: its capacity applies to all nodes')
     }
-    return oneSegment(segmentOf(labels), local.node)
+    return singleSegment(segmentOf(labels), localMode.node)
   }
 
   return { queues: [queue], run }

@@ -1,5 +1,5 @@
-// A capacity producer with a real API server in memory, a fake driver and a manual clock. Records writes of capacity objects
-// and counts GetCapacity calls.
+// Fixture of the capacity tests: a capacity producer, a real API server in memory, a fake driver and a manual clock. It
+// records writes of capacity objects and counts GetCapacity calls.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
@@ -35,49 +35,49 @@ export interface ProducerOptions {
   readonly options?: Partial<CapacityOptions>
   readonly metrics?: CapacityMetrics
   readonly log?: Logger
-  /** Wraps the client. */
-  readonly around?: (client: Client) => Client
+  /** Wraps the client of the producer. */
+  readonly wrapClient?: (client: Client) => Client
 }
 
 export interface CapacityFixture {
   readonly server: ServerFixture
   readonly fake: FakeDriver
   readonly client: Client
-  /** create, patch and delete of capacity objects, in order. */
+  /** Verbs of the writes of capacity objects (create, patch, delete), in order. */
   readonly writes: string[]
-  /** GetCapacity calls so far. */
+  /** Returns the number of GetCapacity calls so far. */
   getCapacityCalls(): number
   start(options?: ProducerOptions): Promise<{ stop(): Promise<void>; readonly queue: WorkQueue }>
-  /** The error of a producer that ended without being stopped. */
+  /** Errors of producers that ended without being stopped. */
   readonly failures: unknown[]
   /** Waits until the producer is idle. */
   settle(): Promise<void>
   /** Advances the clock, then settles. */
-  pass(ms: number): Promise<void>
+  advance(ms: number): Promise<void>
   objects(): Promise<CSIStorageCapacity[]>
-  /** `class zone capacity`, sorted. */
+  /** Returns one line `class zone capacity` per object, sorted. */
   summary(): Promise<string[]>
-  aClass(name: string, parameters?: object, more?: object): Promise<unknown>
+  aClass(name: string, parameters?: object, fields?: object): Promise<unknown>
   aNode(name: string, labels: object, keys?: readonly string[]): Promise<unknown>
-  dropDriver(node: string): Promise<unknown>
+  removeDriver(node: string): Promise<unknown>
   deleteClass(name: string): Promise<unknown>
-  /** Creates a volume in the driver and its PV; without zone, without affinity. */
+  /** Creates a volume in the driver and its PV. Without a zone the PV has no node affinity. */
   aVolume(name: string, bytes: number, zone?: string, className?: string): Promise<unknown>
-  removeVolume(name: string): Promise<unknown>
+  deleteVolume(name: string): Promise<unknown>
 }
 
-export async function createCapacityFixture(given: CapacityFixtureOptions = {}): Promise<CapacityFixture> {
-  const server = await createServerFixture(given.server)
+export async function createCapacityFixture(options: CapacityFixtureOptions = {}): Promise<CapacityFixture> {
+  const server = await createServerFixture(options.server)
   const { clock } = server
-  const pools = given.pools ?? [
+  const pools = options.pools ?? [
     { name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } },
     { name: 'b', capacityBytes: 4 * GI, segments: { zone: 'b' } },
   ]
-  const fake = createFakeDriver({ clock, settings: fakeSettings({ name: DRIVER, pools, ...given.settings }) })
-  const driver = driverTo(fake)
+  const fake = createFakeDriver({ clock, settings: fakeSettings({ name: DRIVER, pools, ...options.settings }) })
+  const driver = createDriverClient(fake)
   const facts = await driverFacts(driver)
   const writes: string[] = []
-  const client = countingWrites(inProcessClient(server.server.objects, SYSTEM_USER), writes)
+  const client = recordWrites(inProcessClient(server.server.objects, SYSTEM_USER), writes)
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []
 
   const failures: unknown[] = []
@@ -88,10 +88,10 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
     client,
     writes,
     getCapacityCalls: () => fake.record.calls.filter(({ method }) => method === 'GetCapacity').length,
-    async start(given: ProducerOptions = {}) {
-      const { mode = { is: 'central' }, options, metrics, log = silentLog } = given
-      const seen = given.around?.(client) ?? client
-      const common = { clock, random: () => 0.5, log, client: seen }
+    async start(producerOptions: ProducerOptions = {}) {
+      const { mode = { is: 'central' }, options, metrics, log = silentLog } = producerOptions
+      const wrappedClient = producerOptions.wrapClient?.(client) ?? client
+      const common = { clock, random: () => 0.5, log, client: wrappedClient }
       const caches = createCacheSet(common)
       const controllers = createCapacityControllers({
         ...common,
@@ -103,28 +103,28 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
         ...(metrics ? { capacityMetrics: metrics } : {}),
       })
       const abort = new AbortController()
-      const over = controllers.run(abort.signal).catch((error) => void failures.push(error))
-      const one = {
+      const finished = controllers.run(abort.signal).catch((error) => void failures.push(error))
+      const producer = {
         queue: controllers.queues[0]!,
         async stop() {
           abort.abort()
-          await over
+          await finished
           await caches.stop()
-          if (running.includes(one)) running.splice(running.indexOf(one), 1)
+          if (running.includes(producer)) running.splice(running.indexOf(producer), 1)
         },
       }
-      running.push(one)
+      running.push(producer)
       await fixture.settle()
-      return one
+      return producer
     },
     async settle() {
       const isBusy = () => running.some(({ queue }) => queue.stats().depth + queue.stats().running > 0)
-      for (let turn = 0, still = 0; still < QUIET_TURNS && turn < TURNS_MAX; turn++) {
+      for (let turn = 0, idleTurns = 0; idleTurns < IDLE_TURNS && turn < TURNS_MAX; turn++) {
         await new Promise((resolve) => setImmediate(resolve))
-        still = isBusy() ? 0 : still + 1
+        idleTurns = isBusy() ? 0 : idleTurns + 1
       }
     },
-    async pass(ms) {
+    async advance(ms) {
       await clock.advance(ms)
       await fixture.settle()
     },
@@ -136,20 +136,20 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
             `${storageClassName} ${nodeTopology?.matchLabels?.zone ?? '*'} ${capacity}`,
         )
         .sort(),
-    aClass: (name, parameters = {}, more = {}) =>
+    aClass: (name, parameters = {}, fields = {}) =>
       server.post(CLASSES, {
         metadata: { name },
         provisioner: DRIVER,
         parameters,
         volumeBindingMode: 'WaitForFirstConsumer',
-        ...more,
+        ...fields,
       }),
     async aNode(name, labels, keys = ['zone']) {
       await server.post('/api/v1/nodes', { metadata: { name, labels } })
       const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: keys }]
       return server.post(CSI_NODES, { metadata: { name }, spec: { drivers } })
     },
-    dropDriver: (node) => server.patch(`${CSI_NODES}/${node}`, { spec: { drivers: [] } }, 'merge'),
+    removeDriver: (node) => server.patch(`${CSI_NODES}/${node}`, { spec: { drivers: [] } }, 'merge'),
     deleteClass: (name) => server.delete(`${CLASSES}/${name}`),
     async aVolume(name, bytes, zone, className = 'fast') {
       const requisite = zone ? [{ segments: { zone } }] : []
@@ -172,7 +172,7 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
         },
       })
     },
-    async removeVolume(name) {
+    async deleteVolume(name) {
       const { json } = await server.get(`/api/v1/persistentvolumes/${name}`)
       await driver.controller.deleteVolume({ volumeId: json.spec.csi.volumeHandle })
       await server.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
@@ -180,21 +180,21 @@ export async function createCapacityFixture(given: CapacityFixtureOptions = {}):
     },
   }
   onTestFinished(async () => {
-    for (const one of [...running]) await one.stop()
+    for (const producer of [...running]) await producer.stop()
     await server.store.close()
   })
   return fixture
 }
 
-const QUIET_TURNS = 30
+const IDLE_TURNS = 30
 const TURNS_MAX = 10_000
 const MOUNTED = {
   accessType: { case: 'mount' as const, value: {} },
   accessMode: { mode: 1 },
 }
 
-/** A capacity object with our labels, created by another writer. */
-export const aCapacity = (name: string, className: string, zone: string, more: object = {}, managedBy?: string) => ({
+/** Returns a capacity object with the producer's labels, as another writer would create it. */
+export const aCapacity = (name: string, className: string, zone: string, fields: object = {}, managedBy?: string) => ({
   metadata: {
     name,
     namespace: NAMESPACE,
@@ -203,11 +203,11 @@ export const aCapacity = (name: string, className: string, zone: string, more: o
   storageClassName: className,
   nodeTopology: { matchLabels: { zone } },
   capacity: '1',
-  ...more,
+  ...fields,
 })
 
-/** The fake as its callers see it; the node part is that of its first node. */
-function driverTo(fake: FakeDriver): CsiDriver {
+/** Returns a CSI client of the fake. Its node service is that of the first node. */
+function createDriverClient(fake: FakeDriver): CsiDriver {
   const node = fake.node(fake.settings.nodes[0]!.id)
   const services = { Identity: fake.identity, Controller: fake.controller, Node: node } as unknown as Record<
     string,
@@ -219,23 +219,23 @@ function driverTo(fake: FakeDriver): CsiDriver {
   })
 }
 
-function countingWrites(client: Client, writes: string[]): Client {
-  const count = (what: string, kind: Kind) => {
-    if (kind === capacityKind) writes.push(what)
+function recordWrites(client: Client, writes: string[]): Client {
+  const count = (verb: string, kind: Kind) => {
+    if (kind === capacityKind) writes.push(verb)
   }
   return {
     ...client,
-    create: (kind, ...rest) => {
+    create: (kind, ...args) => {
       count('create', kind)
-      return client.create(kind, ...rest)
+      return client.create(kind, ...args)
     },
-    patch: (kind, ...rest) => {
+    patch: (kind, ...args) => {
       count('patch', kind)
-      return client.patch(kind, ...rest)
+      return client.patch(kind, ...args)
     },
-    delete: (kind, ...rest) => {
+    delete: (kind, ...args) => {
       count('delete', kind)
-      return client.delete(kind, ...rest)
+      return client.delete(kind, ...args)
     },
   }
 }

@@ -6,12 +6,12 @@ import { aCapacity, CAPACITIES, createCapacityFixture, DRIVER } from './capacity
 import { createCapacityCleaner } from './cleaner.ts'
 import { managedBy } from './managed-by.ts'
 
-const GONE_FOR_MS = 60_000
-const LONG = `node-${'x'.repeat(60)}`
+const MISSING_FOR_MS = 60_000
+const LONG_NODE_NAME = `node-${'x'.repeat(60)}`
 
 interface CleanerOptions {
-  /** Wraps the client. */
-  readonly around?: (client: Client) => Client
+  /** Wraps the client of the cleaner. */
+  readonly wrapClient?: (client: Client) => Client
   readonly drivers?: readonly string[] | 'all'
 }
 
@@ -20,23 +20,28 @@ async function createCleanerFixture() {
   const names = async () => (await fixture.objects()).map(({ metadata }) => metadata.name)
   const anObject = (name: string, label: string) =>
     fixture.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
-  async function start({ around = (client) => client, drivers = [DRIVER] }: CleanerOptions = {}) {
-    const common = { client: around(fixture.client), clock: fixture.server.clock, random: () => 0.5, log: silentLog }
+  async function start({ wrapClient = (client) => client, drivers = [DRIVER] }: CleanerOptions = {}) {
+    const common = {
+      client: wrapClient(fixture.client),
+      clock: fixture.server.clock,
+      random: () => 0.5,
+      log: silentLog,
+    }
     const caches = createCacheSet(common)
     const cleaner = createCapacityCleaner({
       ...common,
       caches,
-      goneForMs: GONE_FOR_MS,
+      missingForMs: MISSING_FOR_MS,
       ...(drivers === 'all' ? {} : { drivers }),
     })
     const abort = new AbortController()
-    const over = cleaner.run(abort.signal)
+    const finished = cleaner.run(abort.signal)
     await fixture.settle()
     return {
       queue: cleaner.queues[0]!,
       async stop() {
         abort.abort()
-        await over
+        await finished
         await caches.stop()
       },
     }
@@ -45,20 +50,20 @@ async function createCleanerFixture() {
 }
 
 describe('the cleaner', () => {
-  it('CAP-9 deletes objects of deleted nodes and nodes without the driver after the set time', async () => {
+  it('CAP-9 deletes objects of deleted nodes and of nodes without the driver after the configured time', async () => {
     const fixture = await createCleanerFixture()
-    for (const node of ['n1', 'n2', LONG]) {
+    for (const node of ['n1', 'n2', LONG_NODE_NAME]) {
       await fixture.aNode(node, {})
       await fixture.anObject(`of-${node.slice(0, 6)}`, managedBy(node))
     }
     await fixture.anObject('of-gone', managedBy('gone'))
     const cleaner = await fixture.startCleaner()
-    await fixture.dropDriver('n2')
-    await fixture.dropDriver(LONG)
-    await fixture.pass(GONE_FOR_MS - 1)
+    await fixture.removeDriver('n2')
+    await fixture.removeDriver(LONG_NODE_NAME)
+    await fixture.advance(MISSING_FOR_MS - 1)
     expect(await fixture.names()).toHaveLength(4)
     expect(cleaner.queue.standing(`${DRIVER} ${managedBy('n2')}`)).toMatchObject({ is: 'waiting' })
-    await fixture.pass(1)
+    await fixture.advance(1)
     expect(await fixture.names()).toEqual(['of-n1'])
     await cleaner.stop()
   })
@@ -68,86 +73,89 @@ describe('the cleaner', () => {
     await fixture.aNode('n1', {})
     await fixture.anObject('of-n1', managedBy('n1'))
     const cleaner = await fixture.startCleaner()
-    await fixture.dropDriver('n1')
-    await fixture.pass(GONE_FOR_MS - 1_000)
+    await fixture.removeDriver('n1')
+    await fixture.advance(MISSING_FOR_MS - 1_000)
     const drivers = [{ name: DRIVER, nodeID: 'n1' }]
     await fixture.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
     await fixture.settle()
-    await fixture.dropDriver('n1')
-    await fixture.pass(GONE_FOR_MS - 1_000)
+    await fixture.removeDriver('n1')
+    await fixture.advance(MISSING_FOR_MS - 1_000)
     expect(await fixture.names()).toEqual(['of-n1'])
-    await fixture.pass(1_000)
+    await fixture.advance(1_000)
     expect(await fixture.names()).toEqual([])
     await cleaner.stop()
   })
 
-  it('CAP-9 restarts the timer when the cleaner restarts', async () => {
+  it('CAP-9 restarts its timers when it is restarted', async () => {
     const fixture = await createCleanerFixture()
     await fixture.anObject('of-gone', managedBy('gone'))
-    const first = await fixture.startCleaner()
-    await fixture.pass(GONE_FOR_MS - 1_000)
-    await first.stop()
-    const second = await fixture.startCleaner()
-    await fixture.pass(GONE_FOR_MS - 1_000)
+    const firstCleaner = await fixture.startCleaner()
+    await fixture.advance(MISSING_FOR_MS - 1_000)
+    await firstCleaner.stop()
+    const secondCleaner = await fixture.startCleaner()
+    await fixture.advance(MISSING_FOR_MS - 1_000)
     expect(await fixture.names()).toEqual(['of-gone'])
-    await fixture.pass(1_000)
+    await fixture.advance(1_000)
     expect(await fixture.names()).toEqual([])
-    await second.stop()
+    await secondCleaner.stop()
   })
 
-  it('CAP-9 leaves objects of a cluster-wide producer, of other drivers and manual ones alone', async () => {
+  it('CAP-9 keeps objects of a cluster-wide producer, of other drivers and of users', async () => {
     const fixture = await createCleanerFixture()
     await fixture.anObject('central', managedBy())
-    await fixture.anObject('by-hand', 'someone')
+    await fixture.anObject('user-created', 'user')
     await fixture.anObject('other-driver', managedBy('gone'))
     const labels = { 'csi.storage.k8s.io/drivername': 'other.example' }
     await fixture.server.patch(`${CAPACITIES}/other-driver`, { metadata: { labels } }, 'merge')
     const cleaner = await fixture.startCleaner()
-    await fixture.pass(10 * GONE_FOR_MS)
-    expect(await fixture.names()).toEqual(['by-hand', 'central', 'other-driver'])
+    await fixture.advance(10 * MISSING_FOR_MS)
+    expect(await fixture.names()).toEqual(['central', 'other-driver', 'user-created'])
     await cleaner.stop()
   })
 
-  it('CAP-9 handles every driver separately when none is named', async () => {
+  it('CAP-9 handles every driver separately if no driver is configured', async () => {
     const fixture = await createCleanerFixture()
     await fixture.aNode('n1', {})
-    const other = 'other.example'
-    const drivers = [DRIVER, other].map((name) => ({ name, nodeID: 'n1' }))
+    const otherDriver = 'other.example'
+    const drivers = [DRIVER, otherDriver].map((name) => ({ name, nodeID: 'n1' }))
     await fixture.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
-    await fixture.anObject('stays', managedBy('n1'))
-    await fixture.anObject('goes', managedBy('n1'))
-    const labels = { 'csi.storage.k8s.io/drivername': other }
-    await fixture.server.patch(`${CAPACITIES}/goes`, { metadata: { labels } }, 'merge')
-    await fixture.anObject('by-hand', 'someone')
+    await fixture.anObject('kept', managedBy('n1'))
+    await fixture.anObject('deleted', managedBy('n1'))
+    const labels = { 'csi.storage.k8s.io/drivername': otherDriver }
+    await fixture.server.patch(`${CAPACITIES}/deleted`, { metadata: { labels } }, 'merge')
+    await fixture.anObject('user-created', 'user')
     const cleaner = await fixture.startCleaner({ drivers: 'all' })
     await fixture.server.patch(
       '/apis/storage.k8s.io/v1/csinodes/n1',
       { spec: { drivers: drivers.slice(0, 1) } },
       'merge',
     )
-    await fixture.pass(GONE_FOR_MS - 1)
-    expect(await fixture.names()).toEqual(['by-hand', 'goes', 'stays'])
-    await fixture.pass(1)
-    expect(await fixture.names()).toEqual(['by-hand', 'stays'])
+    await fixture.advance(MISSING_FOR_MS - 1)
+    expect(await fixture.names()).toEqual(['deleted', 'kept', 'user-created'])
+    await fixture.advance(1)
+    expect(await fixture.names()).toEqual(['kept', 'user-created'])
     await cleaner.stop()
   })
 
-  it.each(['n1', LONG])('CAP-9 reads %s from the server before it deletes', async (node) => {
-    const fixture = await createCleanerFixture()
-    await fixture.aNode(node, {})
-    await fixture.anObject('of-it', managedBy(node))
-    // A client whose watch shows no CSINodes.
-    const blind = (client: Client): Client => ({
-      ...client,
-      async *watch(kind, request) {
-        if (kind.kind !== 'CSINode') return yield* client.watch(kind, request)
-        yield { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true }
-        await new Promise<void>((resolve) => request.signal.addEventListener('abort', () => resolve()))
-      },
-    })
-    const cleaner = await fixture.startCleaner({ around: blind })
-    await fixture.pass(2 * GONE_FOR_MS)
-    expect(await fixture.names()).toEqual(['of-it'])
-    await cleaner.stop()
-  })
+  it.each(['n1', LONG_NODE_NAME])(
+    'CAP-9 reads the CSINode %s from the server before it deletes objects',
+    async (node) => {
+      const fixture = await createCleanerFixture()
+      await fixture.aNode(node, {})
+      await fixture.anObject('of-node', managedBy(node))
+      // The watch of this client returns no CSINodes.
+      const hideCsiNodes = (client: Client): Client => ({
+        ...client,
+        async *watch(kind, request) {
+          if (kind.kind !== 'CSINode') return yield* client.watch(kind, request)
+          yield { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true }
+          await new Promise<void>((resolve) => request.signal.addEventListener('abort', () => resolve()))
+        },
+      })
+      const cleaner = await fixture.startCleaner({ wrapClient: hideCsiNodes })
+      await fixture.advance(2 * MISSING_FOR_MS)
+      expect(await fixture.names()).toEqual(['of-node'])
+      await cleaner.stop()
+    },
+  )
 })

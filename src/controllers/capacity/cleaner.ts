@@ -1,8 +1,6 @@
-// Deletes the capacity objects of nodes without a producer: nodes whose CSINode has not listed the driver for a set time.
-// Needs only the name of the driver; without a name, all drivers are cleaned.
-//
-// The time starts when this cleaner first sees the driver missing, and restarts with the process, so that nothing is
-// deleted too early.
+// Deletes the capacity objects of per-node producers that no longer run: those of nodes whose CSINode has not listed the
+// driver for a configured time. The time starts when this process first observes that the driver is missing, and starts
+// again after a restart, so that no object is deleted too early.
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
@@ -19,18 +17,18 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { capacityKind } from './items.ts'
-import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL, managedBy, nodeNamedBy } from './managed-by.ts'
+import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL, managedBy, parseManagedBy } from './managed-by.ts'
 import { createServerPause } from './server-pause.ts'
-import { whenServed } from './when-served.ts'
-import { deleteObject, type Writing } from './writing.ts'
+import { waitUntilServed } from './wait-until-served.ts'
+import { deleteObject, type WriteContext } from './write-object.ts'
 
 export interface CapacityCleanerDeps extends ControllerDeps {
-  /** Absent: all drivers. */
+  /** Names of the drivers to clean up. Default: all drivers. */
   readonly drivers?: readonly string[]
-  /** Absent: all namespaces. */
+  /** Namespace of the objects. Default: all namespaces. */
   readonly namespace?: string
-  /** How long the driver must be missing on a node. Default 10 min. */
-  readonly goneForMs?: number
+  /** Time for which the driver must be missing on a node before its objects are deleted. Default 10 min. */
+  readonly missingForMs?: number
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 
@@ -40,18 +38,29 @@ export interface CapacityCleaner {
 }
 
 const QUEUE = 'csistoragecapacity-cleaner'
-const GONE_FOR_MS = 600_000
+const MISSING_FOR_MS = 600_000
 const BY_PRODUCER = 'capacity: managed by'
 const LIVE_LIST_PAGE = 500
 
 export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleaner {
-  const { client, caches, clock, random, log, metrics, drivers, namespace, goneForMs = GONE_FOR_MS, election } = deps
+  const {
+    client,
+    caches,
+    clock,
+    random,
+    log,
+    metrics,
+    drivers,
+    namespace,
+    missingForMs = MISSING_FOR_MS,
+    election,
+  } = deps
   const observer = metrics ? { observer: metrics.queueObserver(QUEUE) } : {}
   const queue = createWorkQueue({ name: QUEUE, clock, random, log, workers: 1, ...observer })
   metrics?.queues.add(queue)
 
   async function run(signal: AbortSignal): Promise<void> {
-    if (!(await whenServed(capacityKind, { client, clock, random, log }, signal))) return
+    if (!(await waitUntilServed(capacityKind, { client, clock, random, log }, signal))) return
     const labelSelector = drivers ? `${DRIVER_NAME_LABEL} in (${drivers.join(',')})` : undefined
     const objects = caches.acquire(capacityKind, {
       ...(namespace ? { namespace } : {}),
@@ -61,19 +70,24 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
     const stops: (() => void)[] = []
     try {
       objects.cache.addIndex(BY_PRODUCER, producersOf)
-      const present = presentProducers(csiNodes.cache, queue.add)
-      stops.push(present.stop)
-      const wake = (object: Readonly<CSIStorageCapacity>) => producersOf(object).forEach(queue.add)
-      stops.push(objects.cache.subscribe({ added: wake, updated: wake }))
+      const presentProducers = createPresentProducers(csiNodes.cache, queue.add)
+      stops.push(presentProducers.stop)
+      const enqueue = (object: Readonly<CSIStorageCapacity>) => producersOf(object).forEach(queue.add)
+      stops.push(objects.cache.subscribe({ added: enqueue, updated: enqueue }))
       const synced = await Promise.all([objects.cache.whenSynced(signal), csiNodes.cache.whenSynced(signal)])
       if (!synced.every(Boolean)) return
       const pause = createServerPause({ clock, random, log })
-      const writing: Writing = { client, pause, published: { wrote() {} }, ...(election ? { election } : {}) }
-      /** By the monotonic clock; bounded by the producers that have objects. */
-      const goneSinceMs = new Map<string, number>()
-      await queue.run(async (producer, until) => {
-        await pause.over(until)
-        return clean(producer, { writing, objects: objects.cache, present, goneSinceMs }, until)
+      const writeContext: WriteContext = {
+        client,
+        pause,
+        published: { addWritten() {} },
+        ...(election ? { election } : {}),
+      }
+      /** Monotonic time by producer. Bounded by the number of producers that have objects. */
+      const missingSinceMs = new Map<string, number>()
+      await queue.run(async (producer, signal) => {
+        await pause.whenOver(signal)
+        return clean(producer, { writeContext, objects: objects.cache, presentProducers, missingSinceMs }, signal)
       }, signal)
     } finally {
       for (const stop of stops) stop()
@@ -82,35 +96,35 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
   }
 
   interface CleanContext {
-    readonly writing: Writing
+    readonly writeContext: WriteContext
     readonly objects: Cache<CSIStorageCapacity>
-    readonly present: Pick<PresentProducers, 'has'>
-    readonly goneSinceMs: Map<string, number>
+    readonly presentProducers: Pick<PresentProducers, 'has'>
+    readonly missingSinceMs: Map<string, number>
   }
 
   async function clean(producer: ProducerKey, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
-    const { writing, objects, present, goneSinceMs } = context
+    const { writeContext, objects, presentProducers, missingSinceMs } = context
     const orphans = objects.byIndex(BY_PRODUCER, producer)
-    if (orphans.length === 0 || present.has(producer)) {
-      goneSinceMs.delete(producer)
+    if (orphans.length === 0 || presentProducers.has(producer)) {
+      missingSinceMs.delete(producer)
       return done
     }
     const nowMs = clock.monotonicMs()
-    const sinceMs = goneSinceMs.get(producer) ?? nowMs
-    goneSinceMs.set(producer, sinceMs)
-    const leftMs = sinceMs + goneForMs - nowMs
-    const { driver, label } = partsOf(producer)
-    if (leftMs > 0) return retryAfter(leftMs, `the driver ${driver} is missing on the node of ${label}`)
+    const sinceMs = missingSinceMs.get(producer) ?? nowMs
+    missingSinceMs.set(producer, sinceMs)
+    const remainingMs = sinceMs + missingForMs - nowMs
+    const { driver, label } = parseProducerKey(producer)
+    if (remainingMs > 0) return retryAfter(remainingMs, `the driver ${driver} is missing on the node of ${label}`)
 
-    if (await isBack(client, producer, signal)) {
-      goneSinceMs.delete(producer)
-      return retryAfter(goneForMs, `the API server lists the driver ${driver} on the node of ${label}`)
+    if (await hasDriverReturned(client, producer, signal)) {
+      missingSinceMs.delete(producer)
+      return retryAfter(missingForMs, `the API server lists the driver ${driver} on the node of ${label}`)
     }
     for (const object of orphans) {
-      const outcome = await deleteObject(object, writing, signal)
+      const outcome = await deleteObject(object, writeContext, signal)
       if (outcome.is !== 'done') return outcome
     }
-    goneSinceMs.delete(producer) // if they are recreated, the time starts again
+    missingSinceMs.delete(producer) // the time starts again if the objects are recreated
     log.info(
       { driver, producer: label, objects: orphans.length },
       'deleted capacity objects of a node without the driver',
@@ -121,20 +135,20 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
   return { queues: [queue], run }
 }
 
-/** `hostpath.csi.k8s.io external-provisioner-n1` */
+/** Driver and managed-by label, for example `hostpath.csi.k8s.io external-provisioner-n1`. */
 type ProducerKey = string
 
 const keyOfProducer = (driver: string, label: string): ProducerKey => `${driver} ${label}`
 
-function partsOf(producer: ProducerKey): { readonly driver: string; readonly label: string } {
-  const at = producer.indexOf(' ') // neither part contains a space
-  return { driver: producer.slice(0, at), label: producer.slice(at + 1) }
+function parseProducerKey(producer: ProducerKey): { readonly driver: string; readonly label: string } {
+  const separator = producer.indexOf(' ') // neither part contains a space
+  return { driver: producer.slice(0, separator), label: producer.slice(separator + 1) }
 }
 
-/** Only per-node producers: nodes do not show whether a cluster-wide producer still runs. */
+/** Returns the per-node producer of the object; none for a cluster-wide producer, which is not bound to a node. */
 function producersOf({ metadata }: Readonly<CSIStorageCapacity>): ProducerKey[] {
   const { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: label = '' } = metadata.labels ?? {}
-  return driver && nodeNamedBy(label) ? [keyOfProducer(driver, label)] : []
+  return driver && parseManagedBy(label) ? [keyOfProducer(driver, label)] : []
 }
 
 interface PresentProducers {
@@ -142,47 +156,49 @@ interface PresentProducers {
   stop(): void
 }
 
-/** The producers of nodes that list their driver. */
-function presentProducers(csiNodes: Cache<CSINode>, changed: (producer: ProducerKey) => void): PresentProducers {
-  const present = new Set<ProducerKey>()
-  const set = (producer: ProducerKey, isPresent: boolean) => {
-    if (present.has(producer) === isPresent) return
-    if (isPresent) present.add(producer)
-    else present.delete(producer)
-    changed(producer)
+/** Tracks the producers of all nodes whose CSINode lists the driver. */
+function createPresentProducers(csiNodes: Cache<CSINode>, onChange: (producer: ProducerKey) => void): PresentProducers {
+  const producers = new Set<ProducerKey>()
+  const setPresent = (producer: ProducerKey, isPresent: boolean) => {
+    if (producers.has(producer) === isPresent) return
+    if (isPresent) producers.add(producer)
+    else producers.delete(producer)
+    onChange(producer)
   }
-  const put = (node: Readonly<CSINode>, before?: Readonly<CSINode>) => {
-    const now = producersOn(node)
-    for (const producer of before ? producersOn(before) : []) if (!now.includes(producer)) set(producer, false)
-    for (const producer of now) set(producer, true)
+  const update = (node: Readonly<CSINode>, previous?: Readonly<CSINode>) => {
+    const current = producersOn(node)
+    for (const producer of previous ? producersOn(previous) : []) {
+      if (!current.includes(producer)) setPresent(producer, false)
+    }
+    for (const producer of current) setPresent(producer, true)
   }
   const stop = csiNodes.subscribe({
-    added: (node) => put(node),
-    updated: put,
-    deleted: (node) => producersOn(node).forEach((producer) => void set(producer, false)),
+    added: (node) => update(node),
+    updated: update,
+    deleted: (node) => producersOn(node).forEach((producer) => void setPresent(producer, false)),
   })
-  return { has: (producer) => present.has(producer), stop }
+  return { has: (producer) => producers.has(producer), stop }
 }
 
 const producersOn = ({ metadata, spec }: Readonly<CSINode>): ProducerKey[] =>
   spec.drivers.map(({ name }) => keyOfProducer(name, managedBy(metadata.name)))
 
-/** Reads from the server before deleting, because the cache may be behind. */
-async function isBack(client: Client, producer: ProducerKey, signal: AbortSignal): Promise<boolean> {
-  const node = nodeNamedBy(partsOf(producer).label)
+/** Reads from the server whether a CSINode lists the driver, because the cache may be behind. */
+async function hasDriverReturned(client: Client, producer: ProducerKey, signal: AbortSignal): Promise<boolean> {
+  const node = parseManagedBy(parseProducerKey(producer).label)
   if (!node) return true
-  const known = await findNode(client, node.name, signal)
-  if (known && producersOn(known).includes(producer)) return true
+  const csiNode = await findCsiNode(client, node.name, signal)
+  if (csiNode && producersOn(csiNode).includes(producer)) return true
   if (!node.mayBeHash) return false
   for (let continueToken: string | undefined; ; ) {
     const page = await client.list(csiNodeKind, { limit: LIVE_LIST_PAGE, continueToken, signal })
-    if (page.items.some((one) => producersOn(one).includes(producer))) return true
+    if (page.items.some((csiNode) => producersOn(csiNode).includes(producer))) return true
     if (!page.continueToken) return false
     continueToken = page.continueToken
   }
 }
 
-async function findNode(client: Client, name: string, signal: AbortSignal) {
+async function findCsiNode(client: Client, name: string, signal: AbortSignal) {
   try {
     return await client.get(csiNodeKind, { name }, { signal })
   } catch (error) {

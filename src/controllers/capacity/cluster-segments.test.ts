@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { CacheHandlers } from '../../runtime/cache.ts'
-import { clusterSegments } from './cluster-segments.ts'
+import { createClusterSegments } from './cluster-segments.ts'
 
-/** A fake cache: objects by name, with notifications to subscribers. */
+/** Creates a fake cache that notifies its subscribers. */
 function aCache<T extends KubeObject>() {
   const objects = new Map<string, Stored<T>>()
   const subscribers = new Set<CacheHandlers<T>>()
@@ -17,17 +17,17 @@ function aCache<T extends KubeObject>() {
         return () => void subscribers.delete(handlers)
       },
     } as never,
-    put(put: T) {
-      const object = put as Stored<T>
+    put(newObject: T) {
+      const object = newObject as Stored<T>
       const { name } = object.metadata
       const old = objects.get(name)
       objects.set(name, object)
-      for (const one of subscribers) old ? one.updated?.(object, old) : one.added?.(object)
+      for (const subscriber of subscribers) old ? subscriber.updated?.(object, old) : subscriber.added?.(object)
     },
-    drop(name: string) {
+    delete(name: string) {
       const old = objects.get(name)
       if (!objects.delete(name)) return
-      for (const one of subscribers) one.deleted?.(old!)
+      for (const subscriber of subscribers) subscriber.deleted?.(old!)
     },
   }
 }
@@ -47,7 +47,7 @@ function aCluster() {
   const nodes = aCache<ReturnType<typeof aNode>>()
   const csiNodes = aCache<ReturnType<typeof aCsiNode>>()
   const start = () => {
-    const segments = clusterSegments({ driverName: 'd', nodes: nodes.cache, csiNodes: csiNodes.cache })
+    const segments = createClusterSegments({ driverName: 'd', nodes: nodes.cache, csiNodes: csiNodes.cache })
     const changes: string[] = []
     segments.follow(({ id }) => changes.push(`${segments.get(id) ? '+' : '-'}${id}`))
     return { segments, changes, ids: () => [...segments.all()].map(({ id }) => id).sort() }
@@ -55,7 +55,7 @@ function aCluster() {
   return { nodes, csiNodes, start }
 }
 
-describe('the segments of a cluster', () => {
+describe('createClusterSegments', () => {
   it('CAP-4 groups nodes with equal labels into one segment, in any order of keys', () => {
     const { nodes, csiNodes, start } = aCluster()
     for (const [name, keys] of [
@@ -68,7 +68,7 @@ describe('the segments of a cluster', () => {
     expect(start().ids()).toEqual(['[["rack","1"],["zone","a"]]'])
   })
 
-  it('CAP-4 includes a node once Node, CSINode and all labels exist, in any order', () => {
+  it('CAP-4 includes a node as soon as its Node, CSINode and all labels exist, in any order', () => {
     const { nodes, csiNodes, start } = aCluster()
     const { ids, changes, segments } = start()
     csiNodes.put(aCsiNode('n1', ['zone']))
@@ -83,7 +83,7 @@ describe('the segments of a cluster', () => {
     expect(changes).toEqual(['+[["zone","a"]]', '+[["zone","b"]]', '-[["zone","a"]]', '-[["zone","b"]]'])
   })
 
-  it('CAP-4 has one segment for a driver without topology keys', () => {
+  it('CAP-4 returns one segment for a driver without topology keys', () => {
     const { nodes, csiNodes, start } = aCluster()
     for (const name of ['n1', 'n2']) {
       nodes.put(aNode(name, { zone: name }))
@@ -92,43 +92,46 @@ describe('the segments of a cluster', () => {
     expect(start().ids()).toEqual(['[]'])
   })
 
-  it('CAP-4 reports every change and ends with the same segments as a fresh start', () => {
+  it('CAP-4 reports every change and ends with the same segments as after a restart', () => {
     const name = fc.constantFrom('n1', 'n2', 'n3')
     const value = fc.constantFrom('a', 'b')
     const step = fc.oneof(
-      fc.record({ do: fc.constant('node' as const), name, zone: fc.option(value), rack: fc.option(value) }),
+      fc.record({ do: fc.constant('putNode' as const), name, zone: fc.option(value), rack: fc.option(value) }),
       fc.record({
-        do: fc.constant('csi' as const),
+        do: fc.constant('putCsiNode' as const),
         name,
         keys: fc.constantFrom(undefined, ['zone'], ['rack', 'zone']),
       }),
-      fc.record({ do: fc.constantFrom('dropNode' as const, 'dropCsi' as const, 'dropDriver' as const), name }),
+      fc.record({
+        do: fc.constantFrom('deleteNode' as const, 'deleteCsiNode' as const, 'removeDriver' as const),
+        name,
+      }),
     )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
         const { nodes, csiNodes, start } = aCluster()
         const followed = start()
-        for (const one of steps) {
-          if (one.do === 'node') {
-            const labels = Object.entries({ zone: one.zone, rack: one.rack }).filter(([, is]) => is !== null)
-            nodes.put(aNode(one.name, Object.fromEntries(labels) as Record<string, string>))
-          } else if (one.do === 'csi') csiNodes.put(aCsiNode(one.name, one.keys))
-          else if (one.do === 'dropNode') nodes.drop(one.name)
-          else if (one.do === 'dropCsi') csiNodes.drop(one.name)
-          else csiNodes.put(aCsiNode(one.name, [], 'another driver'))
+        for (const step of steps) {
+          if (step.do === 'putNode') {
+            const labels = Object.entries({ zone: step.zone, rack: step.rack }).filter(([, label]) => label !== null)
+            nodes.put(aNode(step.name, Object.fromEntries(labels) as Record<string, string>))
+          } else if (step.do === 'putCsiNode') csiNodes.put(aCsiNode(step.name, step.keys))
+          else if (step.do === 'deleteNode') nodes.delete(step.name)
+          else if (step.do === 'deleteCsiNode') csiNodes.delete(step.name)
+          else csiNodes.put(aCsiNode(step.name, [], 'another driver'))
         }
-        const fresh = start()
-        expect(followed.ids()).toEqual(fresh.ids())
-        expect(followed.segments.size).toBe(fresh.ids().length)
+        const restarted = start()
+        expect(followed.ids()).toEqual(restarted.ids())
+        expect(followed.segments.size).toBe(restarted.ids().length)
         for (const node of ['n1', 'n2', 'n3']) {
-          expect(followed.segments.ofNode(node)?.id).toBe(fresh.segments.ofNode(node)?.id)
+          expect(followed.segments.ofNode(node)?.id).toBe(restarted.segments.ofNode(node)?.id)
         }
-        const known = new Set<string>()
+        const currentIds = new Set<string>()
         for (const change of followed.changes) {
-          if (change.startsWith('+')) known.add(change.slice(1))
-          else known.delete(change.slice(1))
+          if (change.startsWith('+')) currentIds.add(change.slice(1))
+          else currentIds.delete(change.slice(1))
         }
-        expect([...known].sort()).toEqual(fresh.ids())
+        expect([...currentIds].sort()).toEqual(restarted.ids())
       }),
     )
   })

@@ -1,9 +1,9 @@
-// The topology segments of a driver in a cluster: on every node that lists the driver in its CSINode, the values of the
-// driver's topology keys among the node's labels. A change of a node recomputes that node only.
+// Computes the topology segments of a driver in a cluster. The segment of a node consists of the node's labels for the
+// topology keys that the driver lists in the CSINode. A change of a node recomputes the segment of that node only.
 //
 //   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
-//   a label or the Node is missing                            →  n1 is in no segment until it appears
-//   the driver names no keys                                  →  the one segment that every node is in
+//   a label or the Node is missing                            →  no segment
+//   the driver has no keys                                    →  the segment without labels, which contains all nodes
 
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -20,38 +20,38 @@ export interface ClusterSegments extends Segments {
   stop(): void
 }
 
-export function clusterSegments({ driverName, nodes, csiNodes }: ClusterSegmentsOptions): ClusterSegments {
+export function createClusterSegments({ driverName, nodes, csiNodes }: ClusterSegmentsOptions): ClusterSegments {
   const byNode = new Map<string, Segment>()
   const segments = new Map<string, { readonly segment: Segment; nodes: number }>()
   const followers = new Set<(segment: Segment) => void>()
-  const changed = (segment: Segment) => {
+  const notify = (segment: Segment) => {
     for (const follower of followers) follower(segment)
   }
 
   function updateNode(name: string): void {
-    const before = byNode.get(name)
-    const now = segmentOn(csiNodes.get({ name }), nodes.get({ name }), driverName)
-    if (before?.id === now?.id) return
-    if (now) enter(name, now)
+    const previous = byNode.get(name)
+    const current = segmentOn(csiNodes.get({ name }), nodes.get({ name }), driverName)
+    if (previous?.id === current?.id) return
+    if (current) addNode(name, current)
     else byNode.delete(name)
-    if (before) leave(before)
+    if (previous) removeNode(previous)
   }
 
-  function enter(name: string, segment: Segment): void {
-    const known = segments.get(segment.id)
-    byNode.set(name, known?.segment ?? segment)
-    if (known) known.nodes++
+  function addNode(name: string, segment: Segment): void {
+    const existing = segments.get(segment.id)
+    byNode.set(name, existing?.segment ?? segment)
+    if (existing) existing.nodes++
     else {
       segments.set(segment.id, { segment, nodes: 1 })
-      changed(segment)
+      notify(segment)
     }
   }
 
-  function leave(segment: Segment): void {
-    const known = segments.get(segment.id)
-    if (!known || --known.nodes > 0) return
+  function removeNode(segment: Segment): void {
+    const existing = segments.get(segment.id)
+    if (!existing || --existing.nodes > 0) return
     segments.delete(segment.id)
-    changed(segment)
+    notify(segment)
   }
 
   const update = ({ metadata: { name = '' } }: Readonly<Node | CSINode>) => updateNode(name)

@@ -1,15 +1,15 @@
-// The desired items: every segment with every WaitForFirstConsumer class of the driver, or optionally every class. The
-// product is not kept in memory; a change of a segment or class reports the affected items.
+// Computes the desired items: each WaitForFirstConsumer class of the driver (optionally each class) in each segment. A
+// change of a segment or class reports the affected items. The items themselves are not kept in memory.
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
-import { type Item, type ItemKey, keyOfItem, partsOfKey } from './items.ts'
+import { type Item, type ItemKey, keyOfItem, parseItemKey } from './items.ts'
 import type { Segments } from './segments.ts'
 
 export interface DesiredItems {
   readonly size: number
   get(key: ItemKey): Item | undefined
   hasClass(name: string): boolean
-  /** Keys of a segment with all classes, also of a segment that no longer exists. */
+  /** Returns the keys of all classes in the segment, even if the segment no longer exists. */
   ofSegment(id: string): ItemKey[]
   ofClass(name: string): ItemKey[]
   all(): ItemKey[]
@@ -20,45 +20,45 @@ export interface DesiredItemsOptions {
   readonly driverName: string
   readonly classes: Cache<StorageClass>
   readonly segments: Segments
-  /** Include classes with immediate binding. */
+  /** Whether to include classes with immediate binding. */
   readonly immediateBinding: boolean
-  /** Called with the items affected when a class or segment appears, disappears or changes. */
-  readonly changed: (keys: readonly ItemKey[]) => void
+  /** Called with the affected items when a class or segment is added, removed or changed. */
+  readonly onChange: (keys: readonly ItemKey[]) => void
 }
 
-export function desiredItems(options: DesiredItemsOptions): DesiredItems {
-  const { driverName, segments, immediateBinding, changed } = options
+export function createDesiredItems(options: DesiredItemsOptions): DesiredItems {
+  const { driverName, segments, immediateBinding, onChange } = options
   const classes = new Map<string, Readonly<StorageClass>>()
   const isDesired = ({ provisioner, volumeBindingMode }: Readonly<StorageClass>) =>
     provisioner === driverName && (immediateBinding || volumeBindingMode !== 'Immediate')
 
-  function put(next: Readonly<StorageClass>): void {
-    const { name = '' } = next.metadata
-    const known = classes.get(name)
-    if (!isDesired(next)) {
-      drop(next)
+  function update(storageClass: Readonly<StorageClass>): void {
+    const { name = '' } = storageClass.metadata
+    const previous = classes.get(name)
+    if (!isDesired(storageClass)) {
+      remove(storageClass)
       return
     }
-    classes.set(name, next)
-    if (!known || !isSame(known.parameters, next.parameters)) changed(ofClass(name))
+    classes.set(name, storageClass)
+    if (!previous || !hasSameParameters(previous.parameters, storageClass.parameters)) onChange(ofClass(name))
   }
 
-  function drop({ metadata: { name = '' } }: Readonly<StorageClass>): void {
-    if (classes.delete(name)) changed(ofClass(name))
+  function remove({ metadata: { name = '' } }: Readonly<StorageClass>): void {
+    if (classes.delete(name)) onChange(ofClass(name))
   }
 
   const ofSegment = (id: string) => [...classes.keys()].map((name) => keyOfItem(name, id))
   const ofClass = (name: string) => [...segments.all()].map(({ id }) => keyOfItem(name, id))
   const stops = [
-    options.classes.subscribe({ added: put, updated: put, deleted: drop }),
-    segments.follow(({ id }) => changed(ofSegment(id))),
+    options.classes.subscribe({ added: update, updated: update, deleted: remove }),
+    segments.follow(({ id }) => onChange(ofSegment(id))),
   ]
   return {
     get size() {
       return classes.size * segments.size
     },
     get(key) {
-      const { className, segmentId } = partsOfKey(key)
+      const { className, segmentId } = parseItemKey(key)
       const storageClass = classes.get(className)
       const segment = segments.get(segmentId)
       return storageClass && segment && { key, storageClass, segment }
@@ -73,4 +73,4 @@ export function desiredItems(options: DesiredItemsOptions): DesiredItems {
   }
 }
 
-const isSame = (a: object = {}, b: object = {}): boolean => JSON.stringify(a) === JSON.stringify(b)
+const hasSameParameters = (a: object = {}, b: object = {}): boolean => JSON.stringify(a) === JSON.stringify(b)

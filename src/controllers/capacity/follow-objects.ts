@@ -1,29 +1,29 @@
-// Queues an item when another writer changed its object: deleted it, changed its capacity, labels or owner, or created a
-// second one. The producer's own writes equal the last report and queue nothing.
+// Queues an item when another writer deletes its object, changes its capacity, labels or owner, or creates a second object.
+// The producer's own writes equal the last report and queue no item.
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import type { DesiredItems } from './desired-items.ts'
 import { type ItemKey, itemKeyOf } from './items.ts'
-import { isAsReported, type Marks } from './plan-object.ts'
-import type { Published } from './published.ts'
-import type { Reports } from './reports.ts'
+import type { LastReports } from './last-reports.ts'
+import { isUpToDate, type ObjectTemplate } from './plan-object.ts'
+import type { PublishedObjects } from './published-objects.ts'
 
 export interface FollowObjectsOptions {
   readonly objects: Cache<CSIStorageCapacity>
   readonly desired: Pick<DesiredItems, 'get'>
-  readonly published: Pick<Published, 'of'>
-  readonly reports: Pick<Reports, 'get'>
-  readonly marks: Marks
-  readonly changed: (key: ItemKey) => void
+  readonly published: Pick<PublishedObjects, 'of'>
+  readonly reports: Pick<LastReports, 'get'>
+  readonly template: ObjectTemplate
+  readonly onChange: (key: ItemKey) => void
 }
 
 export function followObjects(options: FollowObjectsOptions): () => void {
-  const { objects, desired, published, reports, marks, changed } = options
+  const { objects, desired, published, reports, template, onChange } = options
   const check = (object: Readonly<CSIStorageCapacity>) => {
     const key = itemKeyOf(object)
     const report = reports.get(key)
-    const isOurs = desired.get(key) && report && isAsReported(object, report, marks)
-    if (!isOurs || published.of(key).length > 1) changed(key)
+    const isUnchanged = desired.get(key) && report && isUpToDate(object, report, template)
+    if (!isUnchanged || published.of(key).length > 1) onChange(key)
   }
-  return objects.subscribe({ added: check, updated: check, deleted: (object) => changed(itemKeyOf(object)) })
+  return objects.subscribe({ added: check, updated: check, deleted: (object) => onChange(itemKeyOf(object)) })
 }

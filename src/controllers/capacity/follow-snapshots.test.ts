@@ -3,25 +3,28 @@ import type { Client, WatchEvent } from '../../client/index.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshotContent } from '../provisioning/csi/snapshot-kinds.ts'
 import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
 
-/** Adds a watch of VolumeSnapshotContents to a client. */
+/** Returns a client wrapper that serves a watch of VolumeSnapshotContents, and a function that sends watch events. */
 function withSnapshots() {
   const waiting: ((event: WatchEvent<VolumeSnapshotContent>) => void)[] = []
-  const before = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
+  const existing = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
   const events: WatchEvent<VolumeSnapshotContent>[] = [
-    { type: 'added', object: before },
+    { type: 'added', object: existing },
     { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true },
   ]
   const emit = (event: WatchEvent<VolumeSnapshotContent>) => {
-    const next = waiting.shift()
-    if (next) next(event)
+    const resolveNext = waiting.shift()
+    if (resolveNext) resolveNext(event)
     else events.push(event)
   }
   async function* watch(signal: AbortSignal): AsyncGenerator<WatchEvent<VolumeSnapshotContent>> {
-    const over = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
+    const aborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
     while (!signal.aborted) {
       const event =
         events.shift() ??
-        (await Promise.race([over, new Promise<WatchEvent<VolumeSnapshotContent>>((one) => waiting.push(one))]))
+        (await Promise.race([
+          aborted,
+          new Promise<WatchEvent<VolumeSnapshotContent>>((resolve) => waiting.push(resolve)),
+        ]))
       if (event) yield event
     }
   }
@@ -41,32 +44,32 @@ function withSnapshots() {
   }
 }
 
-describe('snapshots, where they are served', () => {
-  it('CAP-8 refresh only the segment of their volume when created, ready or deleted', async () => {
+describe('followSnapshots', () => {
+  it('CAP-8 refreshes only the segment of the volume when a snapshot is created, becomes ready or is deleted', async () => {
     const fixture = await createCapacityFixture()
     await fixture.aNode('n1', { zone: 'a' })
     await fixture.aNode('n2', { zone: 'b' })
     await fixture.aClass('fast')
     const snapshots = withSnapshots()
-    await fixture.start({ around: snapshots.around })
-    await fixture.pass(1_000)
-    expect(fixture.getCapacityCalls()).toBe(2) // an existing snapshot is no change
+    await fixture.start({ wrapClient: snapshots.around })
+    await fixture.advance(1_000)
+    expect(fixture.getCapacityCalls()).toBe(2) // an existing snapshot does not cause a call
     await fixture.aVolume('v', GI, 'a')
-    await fixture.pass(100)
+    await fixture.advance(100)
     const [handle] = Object.keys(fixture.fake.state.volumes) as [string]
-    const callsAfter = async (change: () => void) => {
-      const before = fixture.getCapacityCalls()
+    const countCallsAfter = async (change: () => void) => {
+      const existing = fixture.getCapacityCalls()
       change()
       await fixture.settle()
-      await fixture.pass(100)
-      return fixture.getCapacityCalls() - before
+      await fixture.advance(100)
+      return fixture.getCapacityCalls() - existing
     }
-    expect(await callsAfter(() => snapshots.send('added', handle))).toBe(1)
-    expect(await callsAfter(() => snapshots.send('modified', handle))).toBe(0)
-    expect(await callsAfter(() => snapshots.send('modified', handle, DRIVER, { readyToUse: true }))).toBe(1)
-    expect(await callsAfter(() => snapshots.send('deleted', handle))).toBe(1)
-    expect(await callsAfter(() => snapshots.send('added', 'theirs', 'other.example'))).toBe(0)
+    expect(await countCallsAfter(() => snapshots.send('added', handle))).toBe(1)
+    expect(await countCallsAfter(() => snapshots.send('modified', handle))).toBe(0)
+    expect(await countCallsAfter(() => snapshots.send('modified', handle, DRIVER, { readyToUse: true }))).toBe(1)
+    expect(await countCallsAfter(() => snapshots.send('deleted', handle))).toBe(1)
+    expect(await countCallsAfter(() => snapshots.send('added', 'foreign', 'other.example'))).toBe(0)
     // The segment of a deleted volume is unknown, so all items are refreshed.
-    expect(await callsAfter(() => snapshots.send('added', 'volume-that-is-gone'))).toBe(2)
+    expect(await countCallsAfter(() => snapshots.send('added', 'deleted-volume'))).toBe(2)
   })
 })

@@ -1,5 +1,5 @@
-// Reports the segments affected when a snapshot of the driver is created or deleted, if the server serves snapshots.
-// Watches VolumeSnapshotContents, because they name the driver and exist as long as the snapshot occupies storage.
+// Reports the affected items when a snapshot of the driver is created or deleted, if the server serves snapshots. Watches
+// VolumeSnapshotContents, because they contain the driver's name and exist as long as the snapshot occupies storage.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -8,7 +8,7 @@ import type { Backoff } from '../../runtime/backoff.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
 import { type AffectedItems, ALL_ITEMS, affectedItemsOf } from './affected-items.ts'
-import { whenServed } from './when-served.ts'
+import { waitUntilServed } from './wait-until-served.ts'
 
 export interface FollowSnapshotsOptions {
   readonly driverName: string
@@ -16,7 +16,7 @@ export interface FollowSnapshotsOptions {
   readonly volumes: Cache<PersistentVolume>
   readonly clock: Clock
   readonly random: Random
-  readonly changed: (affected: AffectedItems) => void
+  readonly onChange: (affected: AffectedItems) => void
 }
 
 type Content = Readonly<VolumeSnapshotContent> & {
@@ -24,23 +24,23 @@ type Content = Readonly<VolumeSnapshotContent> & {
   readonly status?: { readonly readyToUse?: boolean; readonly restoreSize?: number }
 }
 
-/** Rare, because many clusters never have snapshots and a producer may run on each node. */
+/** Long intervals, because many clusters never serve snapshots and a producer may run on each node. */
 const RETRY: Backoff = { baseMs: 60_000, maxMs: 600_000 }
 const BY_HANDLE = 'capacity: volume handle'
 
-/** Settles once the signal has fired. */
+/** Settles after the signal has fired. */
 export async function followSnapshots(options: FollowSnapshotsOptions, signal: AbortSignal): Promise<void> {
-  const { driverName, client, volumes, clock, random, changed } = options
+  const { driverName, client, volumes, clock, random, onChange } = options
   volumes.addIndex(BY_HANDLE, handlesOf)
-  // Not logged: the role may not allow watching snapshots; polling then finds the changes.
+  // Not logged, because the role may not allow watching snapshots. Polling then finds the changes.
   const deps = { client, clock, random, log: silentLog }
-  if (!(await whenServed(volumeSnapshotContentKind, deps, signal, RETRY))) return
+  if (!(await waitUntilServed(volumeSnapshotContentKind, deps, signal, RETRY))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
 
   function reportContent(content: Content): void {
     if (!contents.synced || content.spec?.driver !== driverName) return
     const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
-    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) changed(affected)
+    for (const affected of volume ? affectedItemsOf(volume) : [ALL_ITEMS]) onChange(affected)
   }
 
   const stop = contents.subscribe({

@@ -1,5 +1,5 @@
-// Reports the segments affected when a volume of the driver is created, deleted, expanded or modified, and when the
-// selected node of a claim is cleared for lack of capacity.
+// Reports the affected items when a volume of the driver is created, deleted, expanded or modified, and when the selected
+// node of a claim is cleared for lack of capacity.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -16,25 +16,25 @@ export interface FollowVolumesOptions {
   readonly claims: Cache<PersistentVolumeClaim>
   readonly segments: Pick<Segments, 'ofNode'>
   readonly desired: Pick<DesiredItems, 'hasClass'>
-  readonly changed: (affected: AffectedItems) => void
+  readonly onChange: (affected: AffectedItems) => void
 }
 
 type Volume = Readonly<PersistentVolume>
 type Claim = Readonly<PersistentVolumeClaim>
 
-/** Reports changes from now on; the caches must be synced. */
+/** Requires synced caches. Existing objects are not reported. Returns a function that stops the reports. */
 export function followVolumes(options: FollowVolumesOptions): () => void {
-  const { driverName, volumes, claims, segments, desired, changed } = options
+  const { driverName, volumes, claims, segments, desired, onChange } = options
   let isReplay = true // a new subscriber receives existing objects as added
 
   function reportVolume(...versions: readonly (Volume | undefined)[]): void {
     if (isReplay) return
     for (const volume of versions) {
-      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) changed(affected)
+      if (volume?.spec?.csi?.driver === driverName) for (const affected of affectedItemsOf(volume)) onChange(affected)
     }
   }
 
-  function claimChanged(next: Claim, old: Claim): void {
+  function reportClaim(next: Claim, old: Claim): void {
     const { volumeName } = next.spec ?? {}
     if (volumeName) {
       if (allocationOf(next) !== allocationOf(old)) reportVolume(volumes.get({ name: volumeName }))
@@ -43,18 +43,18 @@ export function followVolumes(options: FollowVolumesOptions): () => void {
     const node = annotationOf(old, SELECTED_NODE)
     if (!node || annotationOf(next, SELECTED_NODE) !== undefined) return
     const segment = desired.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
-    if (segment) changed(itemsOfSegment(segment))
+    if (segment) onChange(itemsOfSegment(segment))
   }
 
   const stops = [
     volumes.subscribe({
       added: (volume) => reportVolume(volume),
       updated: (next, old) => {
-        if (sizeOf(next) !== sizeOf(old)) reportVolume(next, old)
+        if (capacityFieldsOf(next) !== capacityFieldsOf(old)) reportVolume(next, old)
       },
       deleted: (volume) => reportVolume(volume),
     }),
-    claims.subscribe({ updated: claimChanged }),
+    claims.subscribe({ updated: reportClaim }),
   ]
   isReplay = false
   return () => {
@@ -62,10 +62,10 @@ export function followVolumes(options: FollowVolumesOptions): () => void {
   }
 }
 
-/** The fields that affect capacity. */
-const sizeOf = ({ spec }: Volume): string =>
+/** Returns the fields that affect capacity, for comparison. */
+const capacityFieldsOf = ({ spec }: Volume): string =>
   JSON.stringify([spec?.capacity, spec?.volumeAttributesClassName, spec?.nodeAffinity])
 
-/** The status fields that change when an expansion or modification completes. */
+/** Returns the status fields that change when an expansion or modification completes, for comparison. */
 const allocationOf = ({ status }: Claim): string =>
   JSON.stringify([status?.capacity, status?.currentVolumeAttributesClassName])

@@ -1,4 +1,5 @@
-// Storage capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner of orphaned ones.
+// Public exports of storage capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner that deletes
+// orphaned objects.
 export {
   type CapacityControllers,
   type CapacityDeps,

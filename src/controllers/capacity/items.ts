@@ -1,5 +1,5 @@
-// The subject of one capacity object: a class in a segment. The key consists of their values, so that the queue holds each
-// item once, and an object yields the key of its item.
+// An item is a storage class in a topology segment; one capacity object describes one item. Its key is computed from both,
+// so that the queue contains each item once and the key of an object's item can be computed.
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -14,17 +14,20 @@ export interface Item {
   readonly storageClass: Readonly<StorageClass>
 }
 
-/** `fast [["zone","a"]]` */
+/** Class name and segment ID, for example `fast [["zone","a"]]`. */
 export type ItemKey = string
 
 export const keyOfItem = (className: string, segmentId: string): ItemKey => `${className} ${segmentId}`
 
-export function partsOfKey(key: ItemKey): { readonly className: string; readonly segmentId: string } {
-  const at = key.indexOf(' ') // class names contain no space
-  return { className: key.slice(0, at), segmentId: key.slice(at + 1) }
+export function parseItemKey(key: ItemKey): { readonly className: string; readonly segmentId: string } {
+  const separator = key.indexOf(' ') // class names contain no space
+  return { className: key.slice(0, separator), segmentId: key.slice(separator + 1) }
 }
 
-/** An object whose nodeTopology is not matchLabels only belongs to no segment: its key is unique and never desired. */
+/**
+ * Returns the key of the object's item. An object whose nodeTopology has matchExpressions belongs to no segment, so its
+ * key is unique and never desired.
+ */
 export function itemKeyOf(object: Readonly<CSIStorageCapacity>): ItemKey {
   const { nodeTopology, storageClassName } = object
   const isSegment = nodeTopology !== undefined && (nodeTopology.matchExpressions ?? []).length === 0

@@ -1,5 +1,5 @@
-// The labels that mark the owner of a capacity object: the driver and the producer instance. Only objects with both are
-// changed or deleted. The values are those of external-provisioner, so that either can replace the other.
+// The labels of capacity objects: the driver and the producer that manages the object. A producer changes and deletes only
+// objects with its labels. The values are those of external-provisioner, so that one can replace the other.
 
 export const DRIVER_NAME_LABEL = 'csi.storage.k8s.io/drivername'
 export const MANAGED_BY_LABEL = 'csi.storage.k8s.io/managed-by'
@@ -9,24 +9,28 @@ const LABEL_CHARACTERS_MAX = 63
 const HASH_CHARACTERS = 8
 
 /**
- * One producer for the whole cluster, or the one of a node. A name that does not fit is shortened with a hash:
- *   node of up to 42 characters   external-provisioner-<node>
- *   43 to 52                      external-p-53f40b57-<node>, with as much of the base as fits
- *   more                          external-provisioner-<hash of the whole>
+ * Returns the label value of the producer of a node, or without a node that of the cluster-wide producer. A long node name
+ * requires a hash:
+ *   up to 42 characters   external-provisioner-<node>
+ *   43 to 52 characters   external-p-53f40b57-<node>, with the base shortened
+ *   more characters       external-provisioner-<hash of base and node>
  */
 export function managedBy(node?: string): string {
   if (node === undefined) return BASE
-  const whole = `${BASE}-${node}`
-  if (whole.length <= LABEL_CHARACTERS_MAX) return whole
+  const label = `${BASE}-${node}`
+  if (label.length <= LABEL_CHARACTERS_MAX) return label
   const baseCharacters = LABEL_CHARACTERS_MAX - HASH_CHARACTERS - 2 - node.length
-  if (baseCharacters <= 0) return `${BASE}-${fnv1a(whole)}`
+  if (baseCharacters <= 0) return `${BASE}-${fnv1a(label)}`
   return `${BASE.slice(0, baseCharacters)}-${fnv1a(BASE)}-${node}`
 }
 
-/** The node of a per-node producer. Undefined for other labels. `mayBeHash`: the name may be a hash of a longer one. */
-export function nodeNamedBy(label: string): { readonly name: string; readonly mayBeHash: boolean } | undefined {
-  const plain = label.startsWith(`${BASE}-`) ? label.slice(BASE.length + 1) : ''
-  if (plain) return { name: plain, mayBeHash: /^[0-9a-f]{8}$/.test(plain) }
+/**
+ * Returns the node of a per-node producer, or undefined for other labels. `mayBeHash` means that the name may be a hash
+ * of a longer name.
+ */
+export function parseManagedBy(label: string): { readonly name: string; readonly mayBeHash: boolean } | undefined {
+  const suffix = label.startsWith(`${BASE}-`) ? label.slice(BASE.length + 1) : ''
+  if (suffix) return { name: suffix, mayBeHash: /^[0-9a-f]{8}$/.test(suffix) }
   const name = label
     .split(`-${fnv1a(BASE)}-`)
     .slice(1)
@@ -34,14 +38,14 @@ export function nodeNamedBy(label: string): { readonly name: string; readonly ma
   return name && managedBy(name) === label ? { name, mayBeHash: false } : undefined
 }
 
-/** As a label selector. */
-export const managedObjects = (driverName: string, label: string): string =>
+/** Returns the label selector of a producer's objects. */
+export const selectorOf = (driverName: string, label: string): string =>
   `${DRIVER_NAME_LABEL}=${driverName},${MANAGED_BY_LABEL}=${label}`
 
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
-/** 32-bit FNV-1a as 8 hexadecimal digits. */
+/** Returns the 32-bit FNV-1a hash as 8 hexadecimal digits. */
 function fnv1a(text: string): string {
   let hash = FNV_OFFSET
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, FNV_PRIME) >>> 0

@@ -1,16 +1,16 @@
-// Gauges of desired, current and obsolete capacity objects, under the names of external-provisioner.
+// Gauges of desired, current and obsolete capacity objects, with the metric names of external-provisioner.
 import { Gauge, type Registry } from 'prom-client'
 
 export interface CapacityCounts {
-  /** Objects that should exist. */
+  /** Number of objects that should exist. */
   readonly goal: number
-  /** Those of them that exist. */
+  /** Number of these objects that exist. */
   readonly current: number
-  /** Objects that exist and will be deleted. */
+  /** Number of objects that exist and will be deleted. */
   readonly obsolete: number
 }
 
-export interface CountedProducer {
+export interface ObservedProducer {
   readonly driverName: string
   /** Absent for a cluster-wide producer. */
   readonly node?: string
@@ -19,15 +19,15 @@ export interface CountedProducer {
 
 /** One per process, shared by its producers. */
 export interface CapacityMetrics {
-  /** Read when metrics are scraped. */
-  readonly producers: Set<CountedProducer>
+  /** The producers whose counts are read when metrics are scraped. */
+  readonly producers: Set<ObservedProducer>
 }
 
 export function createCapacityMetrics(registry: Registry): CapacityMetrics {
-  const producers = new Set<CountedProducer>()
-  const gauge = (what: string, help: string, value: (counts: CapacityCounts) => number) =>
+  const producers = new Set<ObservedProducer>()
+  const addGauge = (suffix: string, help: string, value: (counts: CapacityCounts) => number) =>
     new Gauge({
-      name: `csistoragecapacities_${what}`,
+      name: `csistoragecapacities_${suffix}`,
       help,
       labelNames: ['driver_name', 'node'],
       registers: [registry],
@@ -38,8 +38,8 @@ export function createCapacityMetrics(registry: Registry): CapacityMetrics {
         }
       },
     })
-  gauge('desired_goal', 'CSIStorageCapacity objects that should exist.', ({ goal }) => goal)
-  gauge('desired_current', 'CSIStorageCapacity objects that exist and should.', ({ current }) => current)
-  gauge('obsolete', 'CSIStorageCapacity objects that exist and will be deleted.', ({ obsolete }) => obsolete)
+  addGauge('desired_goal', 'CSIStorageCapacity objects that should exist.', ({ goal }) => goal)
+  addGauge('desired_current', 'CSIStorageCapacity objects that exist and should.', ({ current }) => current)
+  addGauge('obsolete', 'CSIStorageCapacity objects that exist and will be deleted.', ({ obsolete }) => obsolete)
   return { producers }
 }

@@ -10,11 +10,11 @@ describe('--enable-capacity', () => {
     ['True', false, 'central'],
     ['central', true, 'central'],
     ['local', false, 'local'],
-  ])('CAP-20 parses %s (per node: %s) as %s', (text, nodeDeployment, mode) => {
+  ])('CAP-20 with the value %s and node deployment %s selects the mode %s', (text, nodeDeployment, mode) => {
     expect(parseEnableCapacity(text, { nodeDeployment })).toBe(mode)
   })
 
-  it('CAP-20 rejects any other value by name', () => {
+  it('CAP-20 rejects any other value', () => {
     expect(() => parseEnableCapacity('yes', { nodeDeployment: false })).toThrow(
       'expected false, true, central or local, not "yes"',
     )

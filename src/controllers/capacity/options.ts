@@ -4,34 +4,36 @@
 import type { RateLimit } from '../../client/index.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 
-/** One producer for all nodes of the cluster, or one on each node for that node. */
+/** Either one producer for all nodes of the cluster, or one producer on each node. */
 export type CapacityMode =
   | { readonly is: 'central' }
-  /** `segments`: the topology of the node. Absent: from NodeGetInfo. */
+  /** `segments` is the topology of the node. By default it is read with NodeGetInfo. */
   | { readonly is: 'local'; readonly node: string; readonly segments?: Readonly<Record<string, string>> }
 
 export interface CapacityOptions {
-  /** The namespace of the objects; other namespaces are ignored. */
+  /** Namespace of the objects. Other namespaces are ignored. */
   readonly namespace: string
-  /** Interval of GetCapacity per item without another cause. Default 1 min. */
+  /** Interval between two GetCapacity calls for an item without changes. Default 1 min. */
   readonly pollIntervalMs?: number
   /** Items reconciled at once. Default 1. */
   readonly workers?: number
-  /** Per call to the driver. Default 10 s. */
+  /** Timeout of one driver call. Default 10 s. */
   readonly timeoutMs?: number
-  /** Produce objects for classes with immediate binding too. Default false. */
+  /** Whether to produce objects for classes with immediate binding. Default false. */
   readonly immediateBinding?: boolean
-  /** Backoff between tries for one item. Default 1 s, doubling up to 5 min. */
+  /** Initial delay between two attempts for an item, doubled after each failure. Default 1 s. */
   readonly retryIntervalStartMs?: number
+  /** Maximum delay between two attempts for an item. Default 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** The pod of this process, and how many controllers above it own the objects. Absent: no owner. */
+  /** The pod of this process, and the number of controllers from the pod up to the owner. By default there is no owner. */
   readonly owner?: { readonly podName: string; readonly level: number }
-  /** Limit of writes of capacity objects. Absent: none. */
+  /** Rate limit of writes of capacity objects. By default there is no limit. */
   readonly writes?: RateLimit
-  /** Changes of volumes are batched until a pause of this length, and for at most that long. Default 100 ms and 1 s. */
+  /** Pause after which a batch of volume changes is processed. Default 100 ms. */
   readonly batchQuietMs?: number
+  /** Maximum duration of a batch of volume changes. Default 1 s. */
   readonly batchMs?: number
-  /** Several producers run in this process: the queue name contains the driver. Default false. */
+  /** Whether the process runs producers of several drivers. If true, queue names include the driver's name. Default false. */
   readonly isOneOfSeveral?: boolean
 }
 
@@ -57,13 +59,13 @@ export function settingsOf(options: CapacityOptions): CapacitySettings {
   const settings = { ...DEFAULTS, ...options }
   if (settings.namespace === '') {
     throw new Error(
-      'Cannot publish capacity: no namespace is given for its objects. Set $NAMESPACE to that of the pod.',
+      'Cannot publish capacity: the namespace of the objects is empty. Set $NAMESPACE to the namespace of the pod.',
     )
   }
   return { ...settings, backoff: { baseMs: settings.retryIntervalStartMs, maxMs: settings.retryIntervalMaxMs } }
 }
 
-/** Parses `--enable-capacity`; `true` follows the deployment. Undefined: no capacity is published. */
+/** Parses `--enable-capacity`; `true` selects the mode by the deployment. Returns undefined if capacity is disabled. */
 export function parseEnableCapacity(
   text: string,
   { nodeDeployment }: { readonly nodeDeployment: boolean },

@@ -1,7 +1,7 @@
-// Finds the owner of the capacity objects, so that they are deleted with the driver's deployment: a number of levels up
-// from the pod of this process, each to its controller.
+// Finds the owner of the capacity objects, with which they are garbage collected. Starting at the pod of this process, each
+// level is the controller of the previous one.
 //
-//   0 the pod itself     1 its DaemonSet or StatefulSet, or ReplicaSet     2 the ReplicaSet's Deployment
+//   0 the pod     1 its DaemonSet, StatefulSet or ReplicaSet     2 the Deployment of the ReplicaSet
 import { defineForeignKind } from '../../api/foreign-kind.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -34,7 +34,7 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
       )
     }
     owner = referenceTo(next)
-    // The last owner is not read, so the role need not allow it.
+    // The last owner is not read, so the role need not grant access to it.
     if (step < level) current = await client.get(kindOf(next), { namespace, name: next.name }, options)
   }
   return owner
@@ -56,7 +56,7 @@ const referenceTo = ({ apiVersion, kind, name, uid }: OwnerReference): OwnerRefe
 
 const uidOf = ({ metadata: { uid = '' } }: Readonly<KubeObject>): string => uid
 
-/** Enough to read a controller of pods: namespaced, with a regular plural. */
+/** Returns a kind that is sufficient to read a controller: namespaced, with a regular plural. */
 function kindOf({ apiVersion, kind }: OwnerReference): Kind {
   const [version = '', group = ''] = apiVersion.split('/').reverse()
   const plural = pluralOf(kind.toLowerCase())

@@ -1,14 +1,14 @@
-// Plans the write for an item's object after GetCapacity. Pure: existing object and reported capacity in, write out.
+// Plans the write of an item's object from the existing object and the capacity that the driver reports. Pure.
 
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { formatQuantity, isQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
+import type { Report } from './get-capacity.ts'
 import type { Item } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'
-import type { Report } from './report.ts'
 
-/** Namespace, labels and owner of a producer's objects. */
-export interface Marks {
+/** Namespace, labels and owner that all objects of a producer have. */
+export interface ObjectTemplate {
   readonly namespace: string
   readonly driverName: string
   readonly managedBy: string
@@ -18,26 +18,26 @@ export interface Marks {
 export type ObjectAction =
   | { readonly do: 'create'; readonly object: CSIStorageCapacity }
   | { readonly do: 'update'; readonly object: Readonly<CSIStorageCapacity>; readonly body: object }
-  /** The driver has no capacity there, and no object exists. */
-  | { readonly do: 'leaveOut' }
+  /** The driver reports no capacity and no object exists, so none is created. */
+  | { readonly do: 'omit' }
   | { readonly do: 'keep' }
 
 export function planObject(
   item: Item,
-  present: Readonly<CSIStorageCapacity> | undefined,
+  existing: Readonly<CSIStorageCapacity> | undefined,
   report: Report,
-  marks: Marks,
+  template: ObjectTemplate,
 ): ObjectAction {
-  if (present) {
-    if (isAsReported(present, report, marks)) return { do: 'keep' }
-    return { do: 'update', object: present, body: changesTo(present, report, marks) }
+  if (existing) {
+    if (isUpToDate(existing, report, template)) return { do: 'keep' }
+    return { do: 'update', object: existing, body: buildPatch(existing, report, template) }
   }
-  if (report.availableBytes === 0n) return { do: 'leaveOut' } // the scheduler treats a missing object as no capacity
-  return { do: 'create', object: newObject(item, report, marks) }
+  if (report.availableBytes === 0n) return { do: 'omit' } // the scheduler treats a missing object as no capacity
+  return { do: 'create', object: buildObject(item, report, template) }
 }
 
 /** Whether capacity, labels and owner of the object are up to date. */
-export function isAsReported(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): boolean {
+export function isUpToDate(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: ObjectTemplate): boolean {
   return (
     bytesOf(object.capacity) === report.availableBytes &&
     bytesOf(object.maximumVolumeSize) === report.maximumBytes &&
@@ -45,8 +45,8 @@ export function isAsReported(object: Readonly<CSIStorageCapacity>, report: Repor
   )
 }
 
-function newObject({ segment, storageClass }: Item, report: Report, marks: Marks): CSIStorageCapacity {
-  const { namespace, driverName, managedBy, owner } = marks
+function buildObject({ segment, storageClass }: Item, report: Report, template: ObjectTemplate): CSIStorageCapacity {
+  const { namespace, driverName, managedBy, owner } = template
   const isEverywhere = Object.keys(segment.labels).length === 0
   return {
     metadata: {
@@ -62,26 +62,26 @@ function newObject({ segment, storageClass }: Item, report: Report, marks: Marks
   }
 }
 
-/** A merge patch, conditional on uid and resourceVersion. */
-function changesTo({ metadata }: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): object {
+/** Returns a merge patch with uid and resourceVersion as preconditions. */
+function buildPatch({ metadata }: Readonly<CSIStorageCapacity>, report: Report, { owner }: ObjectTemplate): object {
   const { uid, resourceVersion, ownerReferences = [] } = metadata
-  const isMissing = owner && !ownerReferences.some((one) => one.uid === owner.uid)
+  const isMissing = owner && !ownerReferences.some((reference) => reference.uid === owner.uid)
   return {
     metadata: {
       uid,
       resourceVersion,
-      ...(isMissing ? { ownerReferences: [...ownerReferences, besides(owner, ownerReferences)] } : {}),
+      ...(isMissing ? { ownerReferences: [...ownerReferences, withoutSecondController(owner, ownerReferences)] } : {}),
     },
     capacity: quantityOf(report.availableBytes),
     maximumVolumeSize: report.maximumBytes === undefined ? null : quantityOf(report.maximumBytes),
   }
 }
 
-/** Only one owner may be the controller; an existing one is kept. */
-function besides(owner: OwnerReference, others: readonly OwnerReference[]): OwnerReference {
-  if (!others.some(({ controller }) => controller)) return owner
-  const { controller: _, ...plain } = owner
-  return plain
+/** Returns the owner without `controller` if another owner is the controller, because only one may be. */
+function withoutSecondController(owner: OwnerReference, existingOwners: readonly OwnerReference[]): OwnerReference {
+  if (!existingOwners.some(({ controller }) => controller)) return owner
+  const { controller: _, ...reference } = owner
+  return reference
 }
 
 const isOwned = ({ metadata }: Readonly<CSIStorageCapacity>, owner: OwnerReference): boolean =>

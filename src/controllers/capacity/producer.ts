@@ -1,6 +1,5 @@
-// Keeps the capacity objects of one driver up to date: desired items (desired-items.ts), existing objects (published.ts), and
-// a queue of items triggered by nodes, classes, volumes, snapshots, the objects themselves, and a poll interval.
-// Read: desired-items.ts, published.ts, report.ts. Plan: plan-object.ts. Apply: reconcile-item.ts, writing.ts.
+// Produces the capacity objects of one driver. Changes of nodes, classes, volumes, snapshots and capacity objects, and a
+// poll interval, queue items, which reconcile-item.ts reconciles.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -12,17 +11,17 @@ import type { CsiDriver } from '../../csi/index.ts'
 import type { Cache, LeaderElection, WorkQueue } from '../../runtime/index.ts'
 import type { AffectedItems } from './affected-items.ts'
 import { createBatches } from './batches.ts'
-import { type DesiredItems, desiredItems } from './desired-items.ts'
+import { createDesiredItems, type DesiredItems } from './desired-items.ts'
 import { followObjects } from './follow-objects.ts'
 import { followSnapshots } from './follow-snapshots.ts'
 import { followVolumes } from './follow-volumes.ts'
 import type { ItemKey } from './items.ts'
+import { createLastReports } from './last-reports.ts'
 import type { CapacityMetrics } from './metrics.ts'
 import type { CapacityMode, CapacitySettings } from './options.ts'
-import type { Marks } from './plan-object.ts'
-import { publishedObjects } from './published.ts'
+import type { ObjectTemplate } from './plan-object.ts'
+import { createPublishedObjects } from './published-objects.ts'
 import { type ItemContext, reconcileItem } from './reconcile-item.ts'
-import { createReports } from './reports.ts'
 import type { Segments } from './segments.ts'
 import { createServerPause } from './server-pause.ts'
 
@@ -34,10 +33,10 @@ export interface ProducerDeps {
   readonly driver: CsiDriver
   readonly mode: CapacityMode
   readonly settings: CapacitySettings
-  readonly marks: Marks
+  readonly template: ObjectTemplate
   readonly queue: WorkQueue
   readonly segments: Segments
-  /** All of them synced. */
+  // All caches are synced.
   readonly objects: Cache<CSIStorageCapacity>
   readonly classes: Cache<StorageClass>
   readonly volumes: Cache<PersistentVolume>
@@ -46,44 +45,44 @@ export interface ProducerDeps {
   readonly election?: Pick<LeaderElection, 'assertStillLeader'>
 }
 
-/** Settles once the signal has fired and the last reconcile has ended. */
+/** Settles after the signal has fired and the last reconcile has finished. */
 export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<void> {
-  const { client, clock, random, log, driver, mode, settings, marks, queue, segments, election } = deps
+  const { client, clock, random, log, driver, mode, settings, template, queue, segments, election } = deps
   const { objects, classes, volumes, claims, capacityMetrics } = deps
-  const { driverName } = marks
+  const { driverName } = template
   const addAll = (keys: readonly ItemKey[]) => {
     for (const key of keys) queue.add(key)
   }
 
-  const desired = desiredItems({
+  const desired = createDesiredItems({
     driverName,
     classes,
     segments,
     immediateBinding: settings.immediateBinding,
-    changed: addAll,
+    onChange: addAll,
   })
-  const published = publishedObjects(objects)
-  const reports = createReports()
+  const published = createPublishedObjects(objects)
+  const reports = createLastReports()
   const batches = createBatches({
     clock,
     quietMs: settings.batchQuietMs,
-    atMostMs: settings.batchMs,
+    maxDelayMs: settings.batchMs,
     flush: (affected) => addAll(keysOf(affected, desired)),
   })
-  const changed = (affected: AffectedItems) => {
+  const onChange = (affected: AffectedItems) => {
     if (isAnyDesired(affected, desired, segments)) batches.add(affected)
   }
-  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, changed })
-  const unfollowObjects = followObjects({ objects, desired, published, reports, marks, changed: queue.add })
-  const counted = {
+  const unfollowVolumes = followVolumes({ driverName, volumes, claims, segments, desired, onChange })
+  const unfollowObjects = followObjects({ objects, desired, published, reports, template, onChange: queue.add })
+  const observed = {
     driverName,
     ...(mode.is === 'local' ? { node: mode.node } : {}),
     counts: () => ({
-      goal: desired.size - reports.leftOut,
+      goal: desired.size - reports.omitted,
       ...published.count((key) => desired.get(key) !== undefined),
     }),
   }
-  capacityMetrics?.producers.add(counted)
+  capacityMetrics?.producers.add(observed)
 
   const context: ItemContext = {
     client: settings.writes ? rateLimited(client, settings.writes, clock) : client,
@@ -93,22 +92,22 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     desired,
     published,
     reports,
-    marks,
+    template,
     pause: createServerPause({ clock, random, log }),
     ...(election ? { election } : {}),
   }
-  const reconcile = (key: ItemKey, until: AbortSignal) => {
-    // The next poll is scheduled from here regardless of the result, so that polls spread over time.
+  const reconcile = (key: ItemKey, signal: AbortSignal) => {
+    // Schedule the next poll at the start of the reconcile, so that polls are spread over time.
     if (desired.get(key)) queue.addAfter(key, settings.pollIntervalMs)
-    return reconcileItem(key, context, until)
+    return reconcileItem(key, context, signal)
   }
   try {
     await Promise.all([
-      followSnapshots({ driverName, client, volumes, clock, random, changed }, signal),
+      followSnapshots({ driverName, client, volumes, clock, random, onChange }, signal),
       queue.run(reconcile, signal),
     ])
   } finally {
-    capacityMetrics?.producers.delete(counted)
+    capacityMetrics?.producers.delete(observed)
     unfollowObjects()
     unfollowVolumes()
     batches.stop()

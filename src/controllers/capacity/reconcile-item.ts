@@ -1,49 +1,49 @@
-// Reconciles one item: one object if the item is desired and the driver reports capacity, none otherwise. Calls GetCapacity
-// every time.
+// Reconciles one item: calls GetCapacity and creates or updates the object of a desired item, and deletes the objects of
+// other items. An item for which the driver never reported capacity has no object.
 import type { Logger } from '../../base/log.ts'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
 import type { DesiredItems } from './desired-items.ts'
+import { getCapacity, type Report } from './get-capacity.ts'
 import type { Item, ItemKey } from './items.ts'
-import { type Marks, planObject } from './plan-object.ts'
-import type { Published } from './published.ts'
-import { getCapacity, type Report } from './report.ts'
-import type { Reports } from './reports.ts'
+import type { LastReports } from './last-reports.ts'
+import { type ObjectTemplate, planObject } from './plan-object.ts'
+import type { PublishedObjects } from './published-objects.ts'
 import type { ServerPause } from './server-pause.ts'
-import { applyObject, deleteObject, type Writing } from './writing.ts'
+import { applyObject, deleteObject, type WriteContext } from './write-object.ts'
 
-export interface ItemContext extends Writing {
+export interface ItemContext extends WriteContext {
   readonly driver: CsiDriver
   readonly timeoutMs: number
   readonly log: Logger
   readonly desired: Pick<DesiredItems, 'get'>
-  readonly published: Published
-  readonly reports: Reports
+  readonly published: PublishedObjects
+  readonly reports: LastReports
   readonly pause: ServerPause
-  readonly marks: Marks
+  readonly template: ObjectTemplate
 }
 
 export async function reconcileItem(key: ItemKey, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
-  const { desired, published, reports, pause, marks } = context
-  await pause.over(signal)
+  const { desired, published, reports, pause, template } = context
+  await pause.whenOver(signal)
   const item = desired.get(key)
   if (!item) {
-    reports.forget(key)
-    return deleteAll(key, 0, context, signal)
+    reports.delete(key)
+    return deleteObjects(key, 0, context, signal)
   }
-  const tidied = await deleteAll(key, 1, context, signal) // duplicates, regardless of their capacity
-  if (tidied.is !== 'done') return tidied
+  const deletion = await deleteObjects(key, 1, context, signal) // duplicates
+  if (deletion.is !== 'done') return deletion
 
-  const report = await requestReport(item, context, signal)
+  const report = await callGetCapacity(item, context, signal)
   if ('is' in report) return report
-  if (!desired.get(key)) return done // no longer desired since the call began; that change has queued it again
-  const action = planObject(item, published.of(key)[0], report, marks)
-  reports.set(key, report, action.do === 'leaveOut')
+  if (!desired.get(key)) return done // the change that removed the item has queued it again
+  const action = planObject(item, published.of(key)[0], report, template)
+  reports.set(key, report, action.do === 'omit')
   return applyObject(action, context, signal)
 }
 
-/** An error says nothing about the capacity: the published object stays. */
-async function requestReport(item: Item, context: ItemContext, signal: AbortSignal): Promise<Report | Outcome> {
+/** Returns the report, or an outcome after an error. The published object does not change after an error. */
+async function callGetCapacity(item: Item, context: ItemContext, signal: AbortSignal): Promise<Report | Outcome> {
   const { driver, timeoutMs, log } = context
   try {
     return await getCapacity(driver, item, { timeoutMs, signal })
@@ -56,9 +56,14 @@ async function requestReport(item: Item, context: ItemContext, signal: AbortSign
   }
 }
 
-/** Deletes all but the first `kept` objects. */
-async function deleteAll(key: ItemKey, kept: number, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
-  for (const object of context.published.of(key).slice(kept)) {
+/** Deletes all objects of the item except the first `keptCount`. */
+async function deleteObjects(
+  key: ItemKey,
+  keptCount: number,
+  context: ItemContext,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  for (const object of context.published.of(key).slice(keptCount)) {
     const outcome = await deleteObject(object, context, signal)
     if (outcome.is !== 'done') return outcome
   }

@@ -1,5 +1,4 @@
-// Retries a request that is required at the start until it succeeds. Errors that a retry cannot change (the pod does not
-// exist, forbidden) are thrown.
+// Retries a request with backoff until it succeeds. Permanent errors, such as NotFound or Forbidden, are thrown.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -8,25 +7,25 @@ import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 const RETRY: Backoff = { baseMs: 1_000, maxMs: 30_000 }
 
-/** Undefined if the signal fired first. */
+/** Returns undefined if the signal fires first. */
 export async function retryUntilSuccess<T>(
   request: () => Promise<T>,
   { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
   signal: AbortSignal,
 ): Promise<T | undefined> {
-  for (let tries = 0; !signal.aborted; tries++) {
+  for (let attempt = 0; !signal.aborted; attempt++) {
     try {
       return await request()
     } catch (error) {
       if (signal.aborted) return undefined
-      if (!mayPass(error)) throw error
+      if (!isRetryable(error)) throw error
       log.warn({ err: error }, 'cannot publish capacity yet; retrying')
-      await clock.sleep(backoffMs(RETRY, tries, random), signal).catch(() => {})
+      await clock.sleep(backoffMs(RETRY, attempt, random), signal).catch(() => {})
     }
   }
   return undefined
 }
 
-const mayPass = (error: unknown): boolean =>
+const isRetryable = (error: unknown): boolean =>
   (error instanceof CsiError && !isUnimplemented(error)) ||
   (error instanceof ApiError && (error.code >= 500 || error.code === 429))

@@ -1,8 +1,8 @@
-// A topology segment: the nodes that reach the same storage, described by labels; and the interface to the set of all
-// segments. cluster-segments.ts implements it for a cluster; a per-node producer has one segment.
+// A topology segment is a set of nodes that can access the same storage, described by labels. Segments is the set of all
+// segments of a driver: cluster-segments.ts implements it for a cluster, singleSegment for a per-node producer.
 
 export interface Segment {
-  /** Independent of the order of labels: `[["rack","1"],["zone","a"]]`. */
+  /** The sorted labels as JSON, for example `[["rack","1"],["zone","a"]]`. */
   readonly id: string
   readonly labels: Readonly<Record<string, string>>
 }
@@ -11,9 +11,9 @@ export interface Segments {
   readonly size: number
   get(id: string): Segment | undefined
   all(): Iterable<Segment>
-  /** The segment of a node; undefined if unknown. */
+  /** Returns the segment of a node, or undefined if the node is in no segment. */
   ofNode(node: string): Segment | undefined
-  /** Called when a segment appears or disappears, until the returned function is called. */
+  /** Calls `changed` when a segment is added or removed, until the returned function is called. */
   follow(changed: (segment: Segment) => void): () => void
 }
 
@@ -22,11 +22,11 @@ export function segmentOf(labels: Readonly<Record<string, string>>): Segment {
   return { id: JSON.stringify(entries), labels: Object.fromEntries(entries) }
 }
 
-/** Storage of a driver without topology is reachable from every node. */
-export const EVERYWHERE: Segment = segmentOf({})
+/** The segment of a driver without topology, which contains all nodes. */
+export const ALL_NODES: Segment = segmentOf({})
 
-/** The segment of a per-node producer. */
-export function oneSegment(segment: Segment, node: string): Segments {
+/** Returns the segments of a per-node producer. */
+export function singleSegment(segment: Segment, node: string): Segments {
   return {
     size: 1,
     get: (id) => (id === segment.id ? segment : undefined),

@@ -7,45 +7,45 @@ function aPause() {
   const clock = manualClock()
   const pause = createServerPause({ clock, random: () => 1, log: silentLog })
   const signal = new AbortController().signal
-  /** How long a write that starts now waits. */
+  /** Returns the time that a write which starts now has to wait. */
   async function waitMs(): Promise<number> {
-    const fromMs = clock.monotonicMs()
-    let overMs: number | undefined
-    void pause.over(signal).then(() => {
-      overMs = clock.monotonicMs()
+    const startMs = clock.monotonicMs()
+    let endMs: number | undefined
+    void pause.whenOver(signal).then(() => {
+      endMs = clock.monotonicMs()
     })
-    for (let turn = 0; overMs === undefined && turn < 100; turn++) await clock.advance(turn === 0 ? 0 : 500)
-    return overMs! - fromMs
+    for (let turn = 0; endMs === undefined && turn < 100; turn++) await clock.advance(turn === 0 ? 0 : 500)
+    return endMs! - startMs
   }
   return { pause, waitMs }
 }
 
-describe('a pause', () => {
-  it('CAP-17 doubles with every failure up to half a minute, and ends with the first success', async () => {
+describe('a server pause', () => {
+  it('CAP-17 doubles with every failure up to 30 seconds, and ends with the first success', async () => {
     const { pause, waitMs } = aPause()
     const waits: number[] = []
     for (let i = 0; i < 7; i++) {
-      pause.failed('down')
+      pause.recordFailure('down')
       waits.push(await waitMs())
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
-    pause.succeeded()
-    pause.failed('down again')
+    pause.recordSuccess()
+    pause.recordFailure('down again')
     expect(await waitMs()).toBe(1_000)
   })
 
   it('CAP-17 counts concurrent failures once', async () => {
     const { pause, waitMs } = aPause()
-    for (let i = 0; i < 10; i++) pause.failed('down')
+    for (let i = 0; i < 10; i++) pause.recordFailure('down')
     expect(await waitMs()).toBe(1_000)
   })
 
-  it('CAP-17 does not occur without failures, and ends when the signal fires', async () => {
+  it('CAP-17 does not occur without failures, and its wait is rejected when the signal fires', async () => {
     const { pause, waitMs } = aPause()
     expect(await waitMs()).toBe(0)
-    pause.failed('down')
+    pause.recordFailure('down')
     const abort = new AbortController()
-    const waiting = pause.over(abort.signal)
+    const waiting = pause.whenOver(abort.signal)
     abort.abort(new Error('stopping'))
     await expect(waiting).rejects.toThrow('stopping')
   })

@@ -1,14 +1,13 @@
-// Pauses all writes while the API server fails: the first failure pauses for a while, each further one for twice as long,
-// and the first success ends it. Waiting work then continues; only failed writes are retried.
+// Pauses all writes while the API server fails. Each further failure doubles the pause, and the first success ends it.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 export interface ServerPause {
   /** Settles when the pause is over; rejects if the signal fires first. */
-  over(signal: AbortSignal): Promise<void>
-  failed(because: string): void
-  succeeded(): void
+  whenOver(signal: AbortSignal): Promise<void>
+  recordFailure(because: string): void
+  recordSuccess(): void
 }
 
 const PAUSE: Backoff = { baseMs: 1_000, maxMs: 30_000 }
@@ -17,21 +16,21 @@ export function createServerPause({ clock, random, log }: { clock: Clock; random
   let failures = 0
   let untilMs = 0
   return {
-    async over(signal) {
+    async whenOver(signal) {
       for (;;) {
-        const leftMs = untilMs - clock.monotonicMs()
-        if (leftMs <= 0) return
-        await clock.sleep(leftMs, signal)
+        const remainingMs = untilMs - clock.monotonicMs()
+        if (remainingMs <= 0) return
+        await clock.sleep(remainingMs, signal)
       }
     },
-    failed(because) {
+    recordFailure(because) {
       const nowMs = clock.monotonicMs()
-      if (nowMs < untilMs) return // sent before the pause began: the same failure
+      if (nowMs < untilMs) return // the request was sent before the pause started, so it is part of the same failure
       const waitMs = backoffMs(PAUSE, failures++, random)
       untilMs = nowMs + waitMs
       log.warn({ because, waitMs }, 'cannot write capacity objects; pausing')
     },
-    succeeded() {
+    recordSuccess() {
       if (failures > 0) log.info({ failures }, 'capacity objects can be written again')
       failures = 0
       untilMs = 0

@@ -1,5 +1,5 @@
-// The existing objects of this producer by item. An object that was just created is included before its watch event
-// arrives; otherwise the next reconcile would create a second one.
+// Indexes the existing objects of this producer by item. It includes objects whose watch event has not arrived yet, so that
+// the next reconcile does not create a second object.
 import type { Stored } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -9,29 +9,29 @@ import { type ItemKey, itemKeyOf } from './items.ts'
 
 type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
-export interface Published {
-  /** Oldest first; of several, the oldest is kept. */
+export interface PublishedObjects {
+  /** Returns the objects of the item, oldest first. The oldest is kept if there are several. */
   of(key: ItemKey): readonly Capacity[]
-  /** How many of the given items have an object, and how many further objects exist. */
+  /** Counts the desired items that have an object (current) and all other objects (obsolete). */
   count(isDesired: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
-  /** Adds the result of our own write. */
-  wrote(object: Capacity): void
+  /** Adds the object that a write of this producer returned. */
+  addWritten(object: Capacity): void
 }
 
 const BY_ITEM = 'capacity: item'
 
-export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
+export function createPublishedObjects(cache: Cache<CSIStorageCapacity>): PublishedObjects {
   cache.addIndex(BY_ITEM, itemKeysOf)
-  /** Bounded by the objects created while the watch is behind. */
+  /** Bounded by the number of objects whose watch event has not arrived yet. */
   const created = new Map<ItemKey, Capacity>()
   return {
     of(key) {
-      const seen = cache.byIndex(BY_ITEM, key)
-      const own = created.get(key)
-      if (!own) return seen.length > 1 ? [...seen].sort(byAge) : seen
-      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion)) created.delete(key)
-      const isUnseen = created.has(key) && !seen.some(({ metadata }) => metadata.uid === own.metadata.uid)
-      return (isUnseen ? [...seen, own] : [...seen]).sort(byAge)
+      const cached = cache.byIndex(BY_ITEM, key)
+      const createdObject = created.get(key)
+      if (!createdObject) return cached.length > 1 ? [...cached].sort(byAge) : cached
+      if (!isOlder(cache.resourceVersion, createdObject.metadata.resourceVersion)) created.delete(key)
+      const isMissing = created.has(key) && !cached.some(({ metadata }) => metadata.uid === createdObject.metadata.uid)
+      return (isMissing ? [...cached, createdObject] : [...cached]).sort(byAge)
     },
     count(isDesired) {
       const items = new Set<ItemKey>()
@@ -41,7 +41,7 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
       }
       return { current: items.size, obsolete: cache.size - items.size }
     },
-    wrote(object) {
+    addWritten(object) {
       cache.learn(object)
       if (!cache.get(keyOfObject(object))) created.set(itemKeyOf(object), object)
     },
@@ -50,7 +50,7 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
 
 const itemKeysOf = (object: Readonly<CSIStorageCapacity>): ItemKey[] => [itemKeyOf(object)]
 
-/** A total order, so that every process keeps the same object. */
+/** A total order, so that all processes keep the same object. */
 function byAge({ metadata: a }: Capacity, { metadata: b }: Capacity): number {
   const [left, right] = [a, b].map(({ creationTimestamp = '', name }) => `${creationTimestamp} ${name}`)
   return left! < right! ? -1 : 1

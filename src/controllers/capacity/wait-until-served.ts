@@ -1,11 +1,11 @@
-// Waits until the API server serves a kind, which may be disabled or installed later. Waiting is logged once.
+// Waits until the API server serves a kind, which may be disabled or installed later. Logs once that it is waiting.
 import type { Kind } from '../../api/kind.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
-export interface WhenServedDeps {
+export interface WaitUntilServedDeps {
   readonly client: Client
   readonly clock: Clock
   readonly random: Random
@@ -14,23 +14,23 @@ export interface WhenServedDeps {
 
 const RETRY: Backoff = { baseMs: 5_000, maxMs: 60_000 }
 
-/** False if the signal fired first. */
-export async function whenServed(
+/** Returns false if the signal fires first. */
+export async function waitUntilServed(
   kind: Kind,
-  deps: WhenServedDeps,
+  deps: WaitUntilServedDeps,
   signal: AbortSignal,
   retry: Backoff = RETRY,
 ): Promise<boolean> {
   const { client, clock, random, log } = deps
-  for (let tries = 0; !signal.aborted; tries++) {
+  for (let attempt = 0; !signal.aborted; attempt++) {
     let because = `it does not serve ${kind.plural}`
     try {
       if (await client.serves(kind)) return true
     } catch (error) {
       because = (error as Error).message
     }
-    if (tries === 0) log.info({ kind: kind.kind, because }, 'waiting for the API server to serve the kind')
-    await clock.sleep(backoffMs(retry, tries, random), signal).catch(() => {})
+    if (attempt === 0) log.info({ kind: kind.kind, because }, 'waiting for the API server to serve the kind')
+    await clock.sleep(backoffMs(retry, attempt, random), signal).catch(() => {})
   }
   return false
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { createCapacityFixture, DRIVER, GI } from './capacity.fixture.ts'
 import { createCapacityMetrics } from './metrics.ts'
 
-const OWNED = { 'csi.storage.k8s.io/drivername': DRIVER }
+const DRIVER_LABEL = { 'csi.storage.k8s.io/drivername': DRIVER }
 
-async function twoZones() {
+async function createFixtureWithTwoZones() {
   const fixture = await createCapacityFixture()
   await fixture.aNode('n1', { zone: 'a' })
   await fixture.aNode('n2', { zone: 'b' })
@@ -27,7 +27,7 @@ describe('the capacity producer', () => {
   })
 
   it('CAP-4 publishes one object per segment and class', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aNode('n3', { zone: 'b', rack: '7' })
     await fixture.aClass('striped')
     await fixture.aClass('mirrored', { copies: '2' })
@@ -37,18 +37,18 @@ describe('the capacity producer', () => {
   })
 
   it('CAP-7 sets both labels, a generated name, the maximum volume size and the labels of the segment', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     const object = (await fixture.objects()).find(({ nodeTopology }) => nodeTopology?.matchLabels?.zone === 'a')!
     expect(object.metadata.name).toMatch(/^csisc-[bcdfghjklmnpqrstvwxz2456789]{5}$/)
-    expect(object.metadata.labels).toEqual({ ...OWNED, 'csi.storage.k8s.io/managed-by': 'external-provisioner' })
+    expect(object.metadata.labels).toEqual({ ...DRIVER_LABEL, 'csi.storage.k8s.io/managed-by': 'external-provisioner' })
     expect(object.metadata.ownerReferences).toBeUndefined()
     expect(object).toMatchObject({ nodeTopology: { matchLabels: { zone: 'a' } }, maximumVolumeSize: '10Gi' })
   })
 
   it('CAP-6 calls GetCapacity with all parameters and the segment, without capabilities', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     const parameters = { copies: '2', 'csi.storage.k8s.io/fstype': 'xfs' }
     await fixture.aClass('fast', parameters)
     await fixture.start()
@@ -59,7 +59,7 @@ describe('the capacity producer', () => {
     ])
   })
 
-  it('CAP-4 publishes one object for all nodes for a driver without topology', async () => {
+  it('CAP-4 publishes a single object for all nodes if the driver has no topology', async () => {
     const fixture = await createCapacityFixture({ pools: [{ name: 'p', capacityBytes: 7 * GI }] })
     await fixture.aNode('n1', {}, [])
     await fixture.aNode('n2', {}, [])
@@ -71,7 +71,7 @@ describe('the capacity producer', () => {
   })
 
   it('CAP-4 skips classes with immediate binding unless the option is set', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('at-once', {}, { volumeBindingMode: 'Immediate' })
     await fixture.aClass('delayed')
     const first = await fixture.start()
@@ -81,7 +81,7 @@ describe('the capacity producer', () => {
     expect(await fixture.summary()).toHaveLength(4)
   })
 
-  it('CAP-5 publishes only its own node, with its own label, as a per-node producer', async () => {
+  it('CAP-5 as a per-node producer, publishes only the capacity of its node, with its own label', async () => {
     const fixture = await createCapacityFixture()
     await fixture.aClass('fast')
     await fixture.start({ mode: { is: 'local', node: 'n1' } })
@@ -90,17 +90,17 @@ describe('the capacity producer', () => {
     expect(objects[0]!.metadata.labels).toMatchObject({ 'csi.storage.k8s.io/managed-by': 'external-provisioner-n1' })
   })
 
-  it('CAP-6 publishes no object without capacity, and zero for an existing object', async () => {
-    const fixture = await twoZones()
+  it('CAP-6 creates no object without capacity, but updates an existing object to zero', async () => {
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('only-a', { pool: 'a' })
     await fixture.start()
     expect(await fixture.summary()).toEqual(['only-a a 10Gi'])
     await fixture.aVolume('big', 10 * GI, 'a')
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['only-a a 0'])
   })
 
-  it('CAP-10 rejects a driver without GET_CAPACITY and names the fix', async () => {
+  it('CAP-10 rejects a driver without GET_CAPACITY, with a message that explains how to disable capacity', async () => {
     const fixture = await createCapacityFixture({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     await expect(fixture.start()).rejects.toThrow(
       /does not report the controller capability GET_CAPACITY. Run it without/,
@@ -108,7 +108,7 @@ describe('the capacity producer', () => {
   })
 
   it('CAP-10 counts goal, current and obsolete objects per driver, and per node for a per-node producer', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.aClass('only-a', { pool: 'a' })
     const registry = new Registry()
@@ -133,13 +133,13 @@ describe('the capacity producer', () => {
 })
 
 describe('the capacity producer, on changes', () => {
-  it('CAP-8 creates and deletes objects with classes and segments', async () => {
-    const fixture = await twoZones()
+  it('CAP-8 creates and deletes objects when classes and segments are created and deleted', async () => {
+    const fixture = await createFixtureWithTwoZones()
     await fixture.start()
     await fixture.aClass('fast')
     await fixture.settle()
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
-    await fixture.dropDriver('n2')
+    await fixture.removeDriver('n2')
     await fixture.settle()
     expect(await fixture.summary()).toEqual(['fast a 10Gi'])
     await fixture.deleteClass('fast')
@@ -163,31 +163,31 @@ describe('the capacity producer, on changes', () => {
   })
 
   it('CAP-8 polls without writing when nothing changed', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     const before = await fixture.objects()
     const callsBefore = fixture.getCapacityCalls()
-    await fixture.pass(60_000)
+    await fixture.advance(60_000)
     expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
     expect(fixture.writes).toEqual(['create', 'create'])
     expect(await fixture.objects()).toEqual(before)
   })
 
   it('CAP-8 updates the same object once when a poll finds a change', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     const uids = (await fixture.objects()).map(({ metadata }) => metadata.uid)
     fixture.fake.state.frozenUsedBytes = { a: 1 * GI, b: 0 }
-    await fixture.pass(60_000)
+    await fixture.advance(60_000)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
     expect((await fixture.objects()).map(({ metadata }) => metadata.uid)).toEqual(uids)
     expect(fixture.writes).toEqual(['create', 'create', 'patch'])
   })
 
-  it('CAP-8 SYS-16 calls and writes once per affected object for a batch of volumes', async () => {
-    const fixture = await twoZones()
+  it('CAP-8 SYS-16 calls GetCapacity and writes once per affected object for a batch of volumes', async () => {
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.aClass('mirrored', { copies: '2' })
     await fixture.start()
@@ -195,56 +195,56 @@ describe('the capacity producer, on changes', () => {
     fixture.writes.length = 0
     for (let i = 0; i < 20; i++) {
       await fixture.aVolume(`v${i}`, GI / 4, 'a')
-      await fixture.pass(20)
+      await fixture.advance(20)
     }
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 5Gi', 'fast b 4Gi', 'mirrored a 2560Mi', 'mirrored b 2Gi'])
     expect(fixture.writes).toEqual(['patch', 'patch'])
     expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
   })
 
   it('CAP-8 ignores volumes that existed before the start', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.aVolume('v', GI, 'a')
     await fixture.start()
-    await fixture.pass(2_000)
+    await fixture.advance(2_000)
     expect(fixture.getCapacityCalls()).toBe(2)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 writes every second during uninterrupted changes', async () => {
-    const fixture = await twoZones()
+  it('CAP-8 writes every second during continuous changes', async () => {
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     fixture.writes.length = 0
     for (let i = 0; i < 40; i++) {
       await fixture.aVolume(`v${i}`, GI / 8, 'a')
-      await fixture.pass(50)
+      await fixture.advance(50)
     }
     expect(fixture.writes).toEqual(['patch', 'patch'])
   })
 
   it('CAP-8 publishes the capacity freed by a deleted volume', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     await fixture.aVolume('v', GI, 'b')
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 3Gi'])
-    await fixture.removeVolume('v')
-    await fixture.pass(100)
+    await fixture.deleteVolume('v')
+    await fixture.advance(100)
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
   })
 
   it('CAP-8 refreshes the class in all segments for a volume without affinity', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.aClass('other')
     await fixture.start()
     const callsBefore = fixture.getCapacityCalls()
     await fixture.aVolume('v', GI)
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(fixture.getCapacityCalls()).toBe(callsBefore + 2)
     expect(await fixture.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi', 'other a 10Gi', 'other b 4Gi'])
   })
@@ -252,24 +252,24 @@ describe('the capacity producer, on changes', () => {
   it.each([
     ['expanded', { capacity: { storage: String(2 * GI) } }],
     ['modified', { volumeAttributesClassName: 'gold' }],
-  ])('CAP-8 refreshes the segment of a volume that is %s, but not for a label', async (_, spec) => {
-    const fixture = await twoZones()
+  ])('CAP-8 refreshes the segment of a volume that is %s, but not of one whose labels change', async (_, spec) => {
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     await fixture.aVolume('v', GI, 'a')
-    await fixture.pass(100)
+    await fixture.advance(100)
     const callsBefore = fixture.getCapacityCalls()
     await fixture.server.patch('/api/v1/persistentvolumes/v', { metadata: { labels: { a: 'b' } } }, 'merge')
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(fixture.getCapacityCalls()).toBe(callsBefore)
     const { status } = await fixture.server.patch('/api/v1/persistentvolumes/v', { spec }, 'merge')
     expect(status).toBe(200)
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect(fixture.getCapacityCalls()).toBe(callsBefore + 1)
   })
 
   it('CAP-8 refreshes the segment when a claim is expanded or its selected node is cleared', async () => {
-    const fixture = await twoZones()
+    const fixture = await createFixtureWithTwoZones()
     await fixture.aClass('fast')
     await fixture.start()
     await fixture.aVolume('v', GI, 'a')
@@ -282,7 +282,7 @@ describe('the capacity producer, on changes', () => {
     await fixture.server.post(claims, { metadata: { name: 'bound' }, spec: { ...spec, volumeName: 'v' } })
     const annotations = { 'volume.kubernetes.io/selected-node': 'n2' }
     await fixture.server.post(claims, { metadata: { name: 'waiting', annotations }, spec })
-    await fixture.pass(100)
+    await fixture.advance(100)
     const callsIn = (zone: string) =>
       fixture.fake.record.calls.filter(({ method, request }) => {
         const { accessibleTopology } = request as { accessibleTopology?: { segments: Record<string, string> } }
@@ -294,11 +294,11 @@ describe('the capacity producer, on changes', () => {
       { status: { phase: 'Bound', capacity: { storage: '2Gi' } } },
       'merge',
     )
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect([callsIn('a'), callsIn('b')]).toEqual([before[0]! + 1, before[1]])
     const cleared = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': null } } }
     await fixture.server.patch(`${claims}/waiting`, cleared, 'merge')
-    await fixture.pass(100)
+    await fixture.advance(100)
     expect([callsIn('a'), callsIn('b')]).toEqual([before[0]! + 1, before[1]! + 1])
   })
 })

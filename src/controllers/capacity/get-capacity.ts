@@ -1,11 +1,11 @@
-// Calls GetCapacity for one item, with all parameters of the class, reserved ones included. A negative reply counts as an
+// Calls GetCapacity for one item, with all parameters of the class, including reserved ones. A negative capacity is an
 // error.
 import type { CsiDriver } from '../../csi/index.ts'
 import type { Item } from './items.ts'
 
 export interface Report {
   readonly availableBytes: bigint
-  /** The largest possible volume; undefined if the driver does not report it. */
+  /** Size of the largest possible volume; undefined if the driver does not report it. */
   readonly maximumBytes: bigint | undefined
 }
 
@@ -16,7 +16,7 @@ export interface GetCapacityOptions {
 
 export async function getCapacity(driver: CsiDriver, item: Item, options: GetCapacityOptions): Promise<Report> {
   const { labels } = item.segment
-  const isEverywhere = Object.keys(labels).length === 0 // a driver without topology must receive none
+  const isEverywhere = Object.keys(labels).length === 0 // requests to a driver without topology must have no topology
   const request = {
     parameters: { ...item.storageClass.parameters },
     ...(isEverywhere ? {} : { accessibleTopology: { segments: { ...labels } } }),

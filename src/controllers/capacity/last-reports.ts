@@ -1,0 +1,34 @@
+// Stores the last report of the driver per item. follow-objects.ts compares objects with it to detect changes by other
+// writers; the metrics need the number of items without capacity.
+
+import type { Report } from './get-capacity.ts'
+import type { ItemKey } from './items.ts'
+
+export interface LastReports {
+  get(key: ItemKey): Report | undefined
+  set(key: ItemKey, report: Report, isOmitted: boolean): void
+  /** Must be called for an item that is no longer desired, so that memory is bounded by the desired items. */
+  delete(key: ItemKey): void
+  /** Number of items that have no object because the driver reports no capacity. */
+  readonly omitted: number
+}
+
+export function createLastReports(): LastReports {
+  const reports = new Map<ItemKey, Report>()
+  const omitted = new Set<ItemKey>()
+  return {
+    get: (key) => reports.get(key),
+    set(key, report, isOmitted) {
+      reports.set(key, report)
+      if (isOmitted) omitted.add(key)
+      else omitted.delete(key)
+    },
+    delete(key) {
+      reports.delete(key)
+      omitted.delete(key)
+    },
+    get omitted() {
+      return omitted.size
+    },
+  }
+}
