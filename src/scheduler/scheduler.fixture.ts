@@ -287,7 +287,7 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
         if (!volumes.has(volumeName)) {
           if (left < 0n) {
             refused.push(`${claim.metadata.name} on ${place}`)
-            return { is: 'failed', how: 'reschedule', because: 'rpc error: code = ResourceExhausted desc = full' }
+            return { is: 'failed', failure: 'reschedule', because: 'rpc error: code = ResourceExhausted desc = full' }
           }
           free.set(place, left)
           volumes.set(volumeName, { place, bytes })

@@ -7,10 +7,10 @@ import type {
   ProvisionedVolume,
   VolumeSources,
 } from '../controllers/provisioning/plugin/contract.ts'
-import { type Meaning, meaningOf } from '../controllers/provisioning/plugin/failures.ts'
+import { type FailureKind, failureKindOf } from '../controllers/provisioning/plugin/failures.ts'
 import type { ParameterDeclarations } from '../controllers/provisioning/plugin/parameter.ts'
 import { readParameters } from '../controllers/provisioning/plugin/read-parameters.ts'
-import { thrownText } from '../controllers/provisioning/plugin/wording.ts'
+import { errorMessageOf } from '../controllers/provisioning/plugin/wording.ts'
 import { startTestCluster, type TestClaim } from './test-cluster.ts'
 
 export interface ConformanceOptions {
@@ -120,11 +120,11 @@ async function readSource(provisioning: Promise<ProvisionedVolume>): Promise<unk
     return (await provisioning)?.source
   } catch (error) {
     // All other errors declare that no volume exists, which is false because an earlier request created it.
-    return MAY_EXIST.has(meaningOf(error)) ? UNKNOWN_OUTCOME : thrownText(error)
+    return MAY_EXIST.has(failureKindOf(error)) ? UNKNOWN_OUTCOME : errorMessageOf(error)
   }
 }
 
-const MAY_EXIST: ReadonlySet<Meaning> = new Set(['unfinished', 'noChange'])
+const MAY_EXIST: ReadonlySet<FailureKind> = new Set(['unfinished', 'noChange'])
 
 /** Returns the plugin with its functions bound to it. */
 function bindMethods(plugin: AnyProvisionerPlugin): AnyProvisionerPlugin {

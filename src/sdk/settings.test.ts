@@ -21,13 +21,13 @@ describe('readSettings', () => {
     [['--worker-threads=0'], '--worker-threads "0": expected a positive integer'],
     [['--timeout=soon'], '--timeout "soon": expected a positive duration'],
     [['--leader-election=maybe'], 'expected true or false'],
-    [['--log-level=loud'], 'expected debug, info'],
+    [['--log-level=loud'], 'expected one of debug, info'],
     [['--kubeconfig='], 'expected a non-empty string'],
     [['--speed=1'], "Unknown option '--speed'. --help lists the flags."],
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of INVALID_ARGS) {
-    it(`PROV-17 rejects ${args.join(' ')} with a message that helps`, () => {
+    it(`PROV-17 rejects ${args.join(' ')} and names the expected value`, () => {
       expect(() => readSettings({}, args)).toThrow(message)
     })
   }

@@ -20,7 +20,7 @@ import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { find } from '../client/find.ts'
 import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
-import { existingVolume } from '../controllers/provisioning/plugin/check-result.ts'
+import { toExistingVolume } from '../controllers/provisioning/plugin/check-result.ts'
 import type {
   AccessMode,
   AnyProvisionerPlugin,
@@ -139,7 +139,7 @@ export async function startTestCluster(
     const uid = claim.metadata.uid!
     const volume = await pollUntil(`a volume for the claim "${name}"`, uid, () => findVolume(`pvc-${uid}`))
     const { mountOptions: options = [] } = volume.spec ?? {}
-    return { ...existingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
+    return { ...toExistingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
   }
 
   async function release({ name, claim }: TestVolume): Promise<void> {

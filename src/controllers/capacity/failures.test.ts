@@ -3,7 +3,7 @@ import { ApiError } from '../../api/status-error.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { flakyClient } from '../../runtime/flaky-client.fixture.ts'
-import { stubDriver } from '../provisioning/csi/stub-driver.fixture.ts'
+import { createStubDriver } from '../provisioning/csi/stub-driver.fixture.ts'
 import { createCapacityFixture, GI } from './capacity.fixture.ts'
 import { getCapacity } from './get-capacity.ts'
 import { capacityKind } from './items.ts'
@@ -106,12 +106,12 @@ describe('a failing driver', () => {
   it('CAP-6 causes an error if it reports a negative capacity', async () => {
     const item = { key: 'fast []', segment: ALL_NODES, storageClass: { metadata: { name: 'fast' }, provisioner: 'd' } }
     const options = { timeoutMs: 1, signal: new AbortController().signal }
-    const aDriverThatReturns = (reply: object) => stubDriver({ getCapacity: async () => reply })
+    const aDriverThatReturns = (reply: object) => createStubDriver({ getCapacity: async () => reply })
     await expect(getCapacity(aDriverThatReturns({ availableCapacity: -1n }), item, options)).rejects.toThrow(/-1 bytes/)
     await expect(getCapacity(aDriverThatReturns({ maximumVolumeSize: -2n }), item, options)).rejects.toThrow(/-2 bytes/)
     const driver = aDriverThatReturns({ availableCapacity: 5n })
     expect(await getCapacity(driver, item, options)).toEqual({ availableBytes: 5n, maximumBytes: undefined })
-    expect(driver.capacityAsked[0]?.accessibleTopology).toBeUndefined()
+    expect(driver.capacityRequests[0]?.accessibleTopology).toBeUndefined()
   })
 })
 

@@ -2,7 +2,7 @@
 // its storage class, or from controllerExpandSecretRef, in this order. Values are read for each call and never kept.
 import type { Client } from '../../client/index.ts'
 import { type Credentials, readCredentials, type SecretRef } from '../../volumes/credentials.ts'
-import { secretRefFor } from '../provisioning/csi/secret-reference.ts'
+import { resolveSecretRef } from '../provisioning/csi/secret-reference.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { StorageClassReader } from './storage-class-reader.ts'
 
@@ -35,7 +35,7 @@ async function fromStorageClass({ claim, volume }: Subject, storageClass: Storag
   const className = volume.spec?.storageClassName
   const found = className ? await storageClass(className, signal) : undefined
   const volumeName = volume.metadata.name
-  return found && secretRefFor('controller-modify-secret', found.parameters, { volumeName, claim })
+  return found && resolveSecretRef('controller-modify-secret', found.parameters, { volumeName, claim })
 }
 
 function fromExpandSecret({ volume }: Subject): SecretRef | undefined {

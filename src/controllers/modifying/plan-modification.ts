@@ -7,8 +7,8 @@
 //   delay     the driver rejected this call recently
 //   wait      the class cache is not synced
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
-import { composed } from '../provisioning/csi/attributes.ts'
-import { Refusal } from '../provisioning/csi/refusal.ts'
+import { composeParameters } from '../provisioning/csi/attributes.ts'
+import { PreparationError } from '../provisioning/csi/refusal.ts'
 import { isUncertain, type Situation } from './situation.ts'
 import { type Attributes, type IoName, ioText, sameAmount, sameTarget, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'
@@ -172,10 +172,10 @@ function contradicts(ofClass: Attributes, name: IoName, own: string | undefined)
   if (own === undefined || !Object.hasOwn(ofClass, name)) return false
   const alone = { className: undefined, iops: undefined, throughput: undefined, [name]: own }
   try {
-    composed({ [name]: ofClass[name]! }, alone)
+    composeParameters({ [name]: ofClass[name]! }, alone)
     return false
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof PreparationError)) throw error
     return true
   }
 }
@@ -201,9 +201,9 @@ function attributesOf(situation: Situation, target: Target): Found {
     const replaced = IO_RESOURCES.filter(
       (name) => target[name] === undefined && inEffect[name] !== undefined && Object.hasOwn(ofClass, name),
     )
-    return { is: 'composed', attributes: composed(ofClass, target), replaced }
+    return { is: 'composed', attributes: composeParameters(ofClass, target), replaced }
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof PreparationError)) throw error
     return { is: 'impossible', because: error.message }
   }
 }
@@ -217,7 +217,7 @@ export function knownAttributes({ inEffect, confirmed, classOf, driverName }: Si
 
 function ioAttributes(target: Target): Attributes {
   try {
-    return composed({}, target)
+    return composeParameters({}, target)
   } catch {
     return {} // amounts in the status that cannot be sent to a driver
   }

@@ -4,7 +4,7 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { keyOfObject } from '../../client/index.ts'
-import { wantedAttributes } from '../provisioning/csi/attributes.ts'
+import { requestedAttributes } from '../provisioning/csi/attributes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import type { LastResponses } from './last-responses.ts'
@@ -85,7 +85,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
   const withClass = gates.enabled('VolumeAttributesClass')
   const changesIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
   const { status = {} } = claim
-  const wanted = wantedAttributes(claim, gates)
+  const wanted = requestedAttributes(claim, gates)
   const current = status.currentVolumeAttributesClassName || undefined
   const { modifyVolumeStatus } = withClass ? status : {}
   const had = (name: IoName) => (deps.withIo ? amountOf(status.capacity as Record<string, string>, name) : undefined)

@@ -2,9 +2,9 @@
 // Throughput is bytes/s here; its form in CSI parameters is ../provisioning/csi/attributes.ts.
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity } from '../../api/quantity.ts'
-import type { WantedAttributes } from '../provisioning/csi/attributes.ts'
+import type { RequestedAttributes } from '../provisioning/csi/attributes.ts'
 
-export type Target = WantedAttributes
+export type Target = RequestedAttributes
 export type IoName = (typeof IO_RESOURCES)[number]
 
 /** Mutable parameters in the driver's keys and values. */

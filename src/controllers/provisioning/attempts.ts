@@ -61,11 +61,11 @@ export class Attempts {
   }
 
   /** Whether there is an attempt for a claim of that name, existing or deleted. */
-  knows(key: ObjectKey): boolean {
+  has(key: ObjectKey): boolean {
     return this.#byKey.has(key)
   }
 
-  begin(claim: Claim, stage: Stage): Attempt {
+  getOrCreate(claim: Claim, stage: Stage): Attempt {
     const known = this.of(claim)
     if (known) {
       known.claim = claim
@@ -86,7 +86,7 @@ export class Attempts {
   }
 
   /** Attempts for earlier claims of this name. */
-  lost(key: ObjectKey, presentUid: string | undefined): Attempt[] {
+  ofEarlierClaims(key: ObjectKey, presentUid: string | undefined): Attempt[] {
     const sameName = this.#byKey.get(key)
     return sameName ? [...sameName.values()].filter(({ claim }) => claim.metadata.uid !== presentUid) : []
   }

@@ -10,10 +10,10 @@ import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { DELETION_REQUESTED_ANNOTATION, isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import type { ProvisioningContext } from './context.ts'
-import { deletingFailed } from './events.ts'
+import { deleteFailedEvent } from './events.ts'
 import { isMissingOrReplaced } from './intent.ts'
 import { inUseReason, planVolume } from './plan-volume.ts'
-import type { Deleted } from './provisioner.ts'
+import type { DeleteResult } from './provisioner.ts'
 
 export const BY_VOLUME = 'provisioning: volume'
 
@@ -34,7 +34,7 @@ export async function reconcileVolume(
       return patchFinalizers(volume, { uid, resourceVersion, finalizers: [settings.volumeFinalizer] }, context)
     }
     case 'removeFinalizer':
-      return patchFinalizers(volume, withoutFinalizer(volume, settings.volumeFinalizer), context)
+      return patchFinalizers(volume, removeFinalizerPatch(volume, settings.volumeFinalizer), context)
     case 'delete':
       return deleteVolume(volume, context, signal)
   }
@@ -46,16 +46,16 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   const [attachment] = attachments.byIndex(BY_VOLUME, name)
   if (attachment) {
     const because = `persistentvolume ${name} is still attached to node ${attachment.spec?.nodeName}`
-    context.events.record(persistentVolumeKind, cached, deletingFailed(because))
+    context.events.record(persistentVolumeKind, cached, deleteFailedEvent(because))
     return stuck(because)
   }
   // Deletion cannot be undone and the cache may be behind, so read volume and claim from the server. Update the cache:
   // a later event is then a change from this state and triggers another reconcile.
-  const volume = await read(persistentVolumeKind, { name }, context)
+  const volume = await findLive(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done
   context.volumes.learn(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
-  const inUse = inUseReason(volume, await claimOf(volume, context))
+  const inUse = inUseReason(volume, await findClaim(volume, context))
   if (inUse !== undefined) return stuck(inUse)
 
   if (!isDeletionRequested(volume) && !(await markDeletionRequested(volume, context)))
@@ -67,13 +67,13 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
     case 'ignored':
       return done
     case 'failed':
-      metrics?.deletingFailed(volume)
-      context.events.record(persistentVolumeKind, volume, deletingFailed(deleted.because))
+      metrics?.recordDeleteFailure(volume)
+      context.events.record(persistentVolumeKind, volume, deleteFailedEvent(deleted.because))
       return deleted.isForeign ? releaseForeign(volume, deleted.because, context) : backOff(deleted.because)
     case 'deleted':
   }
-  const removed = await removeObject(volume, context)
-  if (removed.is === 'done') metrics?.deleted(volume, (clock.monotonicMs() - startedMs) / 1_000)
+  const removed = await deleteVolumeObject(volume, context)
+  if (removed.is === 'done') metrics?.recordDelete(volume, (clock.monotonicMs() - startedMs) / 1_000)
   return removed
 }
 
@@ -98,22 +98,22 @@ async function releaseForeign(volume: Volume, because: string, context: Provisio
   const { volumeFinalizer } = context.settings
   const { deletionTimestamp, finalizers } = volume.metadata
   if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(because)
-  return patchFinalizers(volume, withoutFinalizer(volume, volumeFinalizer), context)
+  return patchFinalizers(volume, removeFinalizerPatch(volume, volumeFinalizer), context)
 }
 
 async function callProvisioner(
   volume: Volume,
   { provisioner, events, metrics, log }: ProvisioningContext,
   signal: AbortSignal,
-): Promise<Deleted> {
+): Promise<DeleteResult> {
   let overdue = 0
   const onOverdue = (because: string) => {
     log.warn(
       { volume: volume.metadata.name, because },
       'deleting a volume exceeds its time limit; waiting for the call to end',
     )
-    if (overdue++ === 0) metrics?.deletingFailed(volume)
-    events.record(persistentVolumeKind, volume, deletingFailed(because))
+    if (overdue++ === 0) metrics?.recordDeleteFailure(volume)
+    events.record(persistentVolumeKind, volume, deleteFailedEvent(because))
   }
   try {
     return await provisioner.delete(volume, signal, onOverdue)
@@ -123,7 +123,7 @@ async function callProvisioner(
 }
 
 /** The delete comes first: after a crash past removing the finalizer, the PV would remain without storage. */
-async function removeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
+async function deleteVolumeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
   const { name, uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer
   const remove: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
@@ -131,7 +131,7 @@ async function removeObject(volume: Volume, context: ProvisioningContext): Promi
     do: 'patch',
     kind: persistentVolumeKind,
     ref: { name },
-    patch: { type: 'strategic', body: { metadata: withoutFinalizer(volume, finalizer) } },
+    patch: { type: 'strategic', body: { metadata: removeFinalizerPatch(volume, finalizer) } },
   }
   const result = await context.trySave(finalizers?.includes(finalizer) ? [remove, drop] : [remove])
   if (result.is === 'saved' || isMissingOrReplaced(result.error)) return done
@@ -139,7 +139,7 @@ async function removeObject(volume: Volume, context: ProvisioningContext): Promi
 }
 
 /** Without resourceVersion: other controllers remove their finalizers at the same time. */
-const withoutFinalizer = ({ metadata: { uid } }: Volume, finalizer: string) => ({
+const removeFinalizerPatch = ({ metadata: { uid } }: Volume, finalizer: string) => ({
   uid,
   '$deleteFromPrimitiveList/finalizers': [finalizer],
 })
@@ -161,15 +161,15 @@ async function patchFinalizers(
   }
 }
 
-async function claimOf({ spec }: Volume, context: ProvisioningContext): Promise<Claim | undefined> {
+async function findClaim({ spec }: Volume, context: ProvisioningContext): Promise<Claim | undefined> {
   if (!spec?.claimRef) return undefined
   const { namespace, name = '' } = spec.claimRef
-  const claim = await read(persistentVolumeClaimKind, { namespace, name }, context)
+  const claim = await findLive(persistentVolumeClaimKind, { namespace, name }, context)
   if (claim) context.claims.learn(claim)
   return claim
 }
 
-async function read<T extends KubeObject>(
+async function findLive<T extends KubeObject>(
   kind: Kind<T>,
   ref: ObjectRef,
   { client }: ProvisioningContext,

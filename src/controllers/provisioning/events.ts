@@ -6,29 +6,29 @@ import type { Failure } from './provisioner.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
-export const provisioning = (claim: Claim): EventDetails => ({
+export const provisioningEvent = (claim: Claim): EventDetails => ({
   type: 'Normal',
   reason: 'Provisioning',
   message: `External provisioner is provisioning volume for claim "${keyOfObject(claim)}"`,
 })
 
-export const provisioned = (volumeName: string, plugin: string | undefined): EventDetails => ({
+export const provisionedEvent = (volumeName: string, plugin: string | undefined): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisioningSucceeded',
   message: `Successfully provisioned volume ${volumeName}${plugin === undefined ? '' : ` using ${plugin}`}`,
 })
 
-export const cannotProvision = (because: string): EventDetails => failed(because)
+export const cannotProvisionEvent = (because: string): EventDetails => failedEvent(because)
 
-export const provisioningFailed = (how: Failure, because: string): EventDetails =>
-  failed(
-    how === 'infeasible'
+export const provisionFailedEvent = (failure: Failure, because: string): EventDetails =>
+  failedEvent(
+    failure === 'infeasible'
       ? `Volume provisioning failed with infeasible error. Retries will be delayed. ${because}`
       : because,
   )
 
 /** For a claim that is being deleted and waits: for what, and how an operator can end it. */
-export function explainHeldClaim(because: string, { volumeName, intent }: Held): string {
+export function explainHeldClaim(because: string, { volumeName, intent }: HeldClaim): string {
   const why = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
   return (
     `${why.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
@@ -37,10 +37,10 @@ export function explainHeldClaim(because: string, { volumeName, intent }: Held):
 }
 
 /** For a volume whose state cannot be determined. */
-export const manualCleanup = ({ volumeName, intent }: Held): string =>
+export const manualCleanup = ({ volumeName, intent }: HeldClaim): string =>
   `look for "${volumeName}" in the storage, delete it there, and remove the finalizer "${intent}" from the claim.`
 
-interface Held {
+interface HeldClaim {
   readonly volumeName: string
   readonly intent: string
 }
@@ -49,19 +49,19 @@ interface Held {
 const REASON_CHARACTERS_MAX = 500
 
 /** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */
-export const notNeeded = (volumeName: string, why: string, isDeleted: boolean): EventDetails => ({
+export const notNeededEvent = (volumeName: string, why: string, isDeleted: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
   message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${why}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
-export const savingFailed = (claim: Claim, because: string, isLast: boolean): EventDetails =>
-  failed(
+export const saveFailedEvent = (claim: Claim, because: string, isLast: boolean): EventDetails =>
+  failedEvent(
     `Error creating provisioned PV object for claim ${keyOfObject(claim)}: ${because}. ` +
       (isLast ? 'Deleting the volume.' : 'Retrying.'),
   )
 
-export const cleanupFailed = (claim: Claim, volumeName: string, because: string): EventDetails => ({
+export const cleanupFailedEvent = (claim: Claim, volumeName: string, because: string): EventDetails => ({
   type: 'Warning',
   reason: 'ProvisioningCleanupFailed',
   message:
@@ -69,10 +69,10 @@ export const cleanupFailed = (claim: Claim, volumeName: string, because: string)
     `Retrying; until then volume "${volumeName}" occupies storage.`,
 })
 
-export const deletingFailed = (because: string): EventDetails => ({
+export const deleteFailedEvent = (because: string): EventDetails => ({
   type: 'Warning',
   reason: 'VolumeFailedDelete',
   message: because,
 })
 
-const failed = (message: string): EventDetails => ({ type: 'Warning', reason: 'ProvisioningFailed', message })
+const failedEvent = (message: string): EventDetails => ({ type: 'Warning', reason: 'ProvisioningFailed', message })

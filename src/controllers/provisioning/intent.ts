@@ -21,7 +21,7 @@ export function intentOf(provisionerName: string, instance?: string): string {
   return `${INTENT_PREFIX}${name.slice(0, NAME_CHARACTERS_MAX - HASH_CHARACTERS - 1)}.${hash}`
 }
 
-export const holdsIntent = ({ metadata }: Claim, intent: string): boolean =>
+export const hasIntent = ({ metadata }: Claim, intent: string): boolean =>
   metadata.finalizers?.includes(intent) ?? false
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
@@ -44,7 +44,7 @@ export async function confirmIntent(claim: Claim, { client, claims, intent }: Pr
   const { name, uid } = claim.metadata
   if (live.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
   claims.learn(live)
-  if (!holdsIntent(live, intent))
+  if (!hasIntent(live, intent))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
@@ -53,13 +53,13 @@ export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => 
   do: 'patch',
   kind: persistentVolumeClaimKind,
   ref: refOf(claim),
-  patch: withoutIntent(claim, intent),
+  patch: removeIntentPatch(claim, intent),
 })
 
 export async function removeIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
-  if (!holdsIntent(claim, intent)) return
+  if (!hasIntent(claim, intent)) return
   try {
-    const left = await client.patch(persistentVolumeClaimKind, refOf(claim), withoutIntent(claim, intent))
+    const left = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
     if (left) claims.learn(left) // undefined if the claim was waiting for this to be removed
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
@@ -103,7 +103,7 @@ export const refOf = ({ metadata: { namespace, name } }: Claim): ObjectRef => ({
   name,
 })
 
-const withoutIntent = ({ metadata: { uid } }: Claim, intent: string): Patch => ({
+const removeIntentPatch = ({ metadata: { uid } }: Claim, intent: string): Patch => ({
   type: 'strategic',
   body: { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [intent] } },
 })

@@ -6,10 +6,10 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 
 /** One per process, shared by its provisioners. */
 export interface ProvisioningMetrics {
-  provisioned(claim: Readonly<PersistentVolumeClaim>, seconds: number): void
-  provisioningFailed(claim: Readonly<PersistentVolumeClaim>): void
-  deleted(volume: Readonly<PersistentVolume>, seconds: number): void
-  deletingFailed(volume: Readonly<PersistentVolume>): void
+  recordProvision(claim: Readonly<PersistentVolumeClaim>, seconds: number): void
+  recordProvisionFailure(claim: Readonly<PersistentVolumeClaim>): void
+  recordDelete(volume: Readonly<PersistentVolume>, seconds: number): void
+  recordDeleteFailure(volume: Readonly<PersistentVolume>): void
 }
 
 export function createProvisioningMetrics(registry: Registry): ProvisioningMetrics {
@@ -40,16 +40,16 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
     ...perVolume,
   })
   return {
-    provisioned(claim, took) {
+    recordProvision(claim, took) {
       provisions.inc(labelsOf(claim))
       seconds.observe(labelsOf(claim), took)
     },
-    provisioningFailed: (claim) => failures.inc(labelsOf(claim)),
-    deleted(volume, took) {
+    recordProvisionFailure: (claim) => failures.inc(labelsOf(claim)),
+    recordDelete(volume, took) {
       deletes.inc({ class: volumeClassName(volume) })
       deleteSeconds.observe({ class: volumeClassName(volume) }, took)
     },
-    deletingFailed: (volume) => deleteFailures.inc({ class: volumeClassName(volume) }),
+    recordDeleteFailure: (volume) => deleteFailures.inc({ class: volumeClassName(volume) }),
   }
 }
 

@@ -55,7 +55,7 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
     case 'unknown':
       return planUnknown(situation, stage)
     case 'nothing':
-      return planFresh(situation)
+      return planNothing(situation)
   }
 }
 
@@ -85,7 +85,7 @@ function classProblem({ claim, storageClass }: ClaimSituation): string {
 }
 
 /** No volume exists. */
-function planFresh(situation: ClaimSituation): ClaimAction {
+function planNothing(situation: ClaimSituation): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName, volume, infeasible, nowMs } = situation
   if (isBeingDeleted(claim) || isVolumeOf(volume, claim)) return finish(situation, NOTHING)
   const selection = selectClaim(claim, storageClass, provisionerName)
@@ -104,7 +104,7 @@ function planFresh(situation: ClaimSituation): ClaimAction {
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'
     const because = `volume "${volumeName}" already exists and belongs to ${owner}: delete it, or recreate the claim`
-    return finish(situation, { do: 'wait', because, recordsEvent: true, afterMs: NAME_TAKEN_MS })
+    return finish(situation, { do: 'wait', because, recordsEvent: true, afterMs: NAME_CONFLICT_RETRY_MS })
   }
   if (infeasible && infeasible.classUid === selection.storageClass.metadata.uid) {
     const waiting = waitUntil(infeasible.untilMs, nowMs, infeasible.because)
@@ -114,7 +114,7 @@ function planFresh(situation: ClaimSituation): ClaimAction {
 }
 
 /** Deletion of that volume does not wake the claim, because the case is rare. */
-const NAME_TAKEN_MS = 60_000
+const NAME_CONFLICT_RETRY_MS = 60_000
 
 export const requestOf = (
   claim: Claim,

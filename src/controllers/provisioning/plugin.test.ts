@@ -126,15 +126,15 @@ describe('provisionerOf', () => {
     it(`PROV-8 describes an error without message: ${said}`, async () => {
       const answer = await aPlugin(throws(thrown)).provision()
       const because = expect.stringMatching(/^it failed without a message \(/)
-      expect(answer).toEqual({ is: 'failed', how: 'unfinished', because })
+      expect(answer).toEqual({ is: 'failed', failure: 'unfinished', because })
       expect(answer).toMatchObject({ because: expect.stringContaining(said) })
     })
   }
 
-  for (const [what, error, how] of MEANINGS) {
-    it(`PROV-8 returns the failure ${how} when provision throws ${what}`, async () => {
+  for (const [what, error, failure] of MEANINGS) {
+    it(`PROV-8 returns the failure ${failure} when provision throws ${what}`, async () => {
       const { provision } = aPlugin(throws(error))
-      expect(await provision()).toEqual({ is: 'failed', how, because: 'boom' })
+      expect(await provision()).toEqual({ is: 'failed', failure, because: 'boom' })
     })
   }
 
@@ -219,7 +219,7 @@ describe('provisionerOf', () => {
       const { requests, provision } = aPlugin(overrides)
       const answer = await provision(parts)
       const message = expect.stringMatching(because)
-      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: message, isNotCalled: true })
+      expect(answer).toEqual({ is: 'failed', failure: 'infeasible', because: message, isNotCalled: true })
       expect(requests).toEqual([])
     })
   }
@@ -250,7 +250,7 @@ describe('provisionerOf', () => {
   it('PROV-12 returns noChange if the plugin cannot find it', async () => {
     const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
     const answer = await provision({ parameters: { unknown: '1' } })
-    expect(answer).toMatchObject({ is: 'failed', how: 'noChange', because: expect.stringContaining('filer is down') })
+    expect(answer).toMatchObject({ is: 'failed', failure: 'noChange', because: expect.stringContaining('filer is down') })
   })
 
   const WRONG: [string, Partial<ProvisionedVolume>, RequestParts, RegExp][] = [
@@ -308,7 +308,7 @@ describe('provisionerOf', () => {
       })
       const answer = await provision(parts)
       expect(answer).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
-      expect(answer).toMatchObject({ how: 'final' })
+      expect(answer).toMatchObject({ failure: 'final' })
       expect(deleted).toHaveLength(1)
     })
   }
@@ -319,7 +319,7 @@ describe('provisionerOf', () => {
       delete: () => Promise.reject(new Error('busy')),
     })
     const answer = await provision()
-    expect(answer).toMatchObject({ is: 'failed', how: 'unfinished', because: expect.stringContaining('busy') })
+    expect(answer).toMatchObject({ is: 'failed', failure: 'unfinished', because: expect.stringContaining('busy') })
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
@@ -327,7 +327,7 @@ describe('provisionerOf', () => {
       const { deleted, provision } = aPlugin({ provision: async () => returned as never })
       const because =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
-      expect(await provision()).toEqual({ is: 'failed', how: 'unfinished', because })
+      expect(await provision()).toEqual({ is: 'failed', failure: 'unfinished', because })
       expect(deleted).toEqual([])
     })
   }
@@ -346,7 +346,7 @@ describe('provisionerOf', () => {
       const { provision } = aPlugin({ parameters })
       const answer = await provision({ parameters: { key: 'hunter2' } })
       expect(JSON.stringify(answer)).not.toContain('hunter2')
-      expect(answer).toMatchObject({ how: 'infeasible', because: expect.stringContaining('"key"') })
+      expect(answer).toMatchObject({ failure: 'infeasible', because: expect.stringContaining('"key"') })
     })
 
     it('PROV-16 rejects a volume that contains its value', async () => {
@@ -355,7 +355,7 @@ describe('provisionerOf', () => {
         ...returns({ annotations: { 'example.com/login': secret } }),
       })
       const answer = await provision({ parameters: { key: secret } })
-      expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('sensitive') })
+      expect(answer).toMatchObject({ failure: 'final', because: expect.stringContaining('sensitive') })
       expect(JSON.stringify(answer)).not.toContain(secret)
       expect(deleted).toHaveLength(1)
     })
@@ -425,7 +425,7 @@ describe('provisionerOf', () => {
         await clock.advance(599_999)
         expect(isAborted).toBe(false)
         await clock.advance(1)
-        expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because })
+        expect(await answer).toEqual({ is: 'failed', failure: 'unfinished', because })
         await clock.advance(3_600_000)
         expect(overdue).toEqual([])
       }
@@ -434,7 +434,7 @@ describe('provisionerOf', () => {
     it('PROV-8 may report that it ended without effect', async () => {
       const { clock, answer } = await begun((_reason, end) => end.reject(new NotCreatedError('undone')))
       await clock.advance(600_000)
-      expect(await answer).toMatchObject({ how: 'final', because: expect.stringContaining('600 s: undone') })
+      expect(await answer).toMatchObject({ failure: 'final', because: expect.stringContaining('600 s: undone') })
     })
 
     it('PROV-8 is reported repeatedly and awaited until it ends', async () => {
@@ -474,9 +474,9 @@ describe('provisionerOf', () => {
     const answer = provisioner.provision(aRequest(), stop.signal)
     await clock.nextTurn()
     stop.abort(new Error('stopped by SIGTERM'))
-    expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'stopped by SIGTERM' })
+    expect(await answer).toEqual({ is: 'failed', failure: 'unfinished', because: 'stopped by SIGTERM' })
     const late = await provisioner.provision(aRequest(), stop.signal)
-    expect(late).toMatchObject({ how: 'noChange', because: 'example.com/tiers was not called: stopped by SIGTERM.' })
+    expect(late).toMatchObject({ failure: 'noChange', because: 'example.com/tiers was not called: stopped by SIGTERM.' })
     expect(calls).toBe(1)
   })
 })

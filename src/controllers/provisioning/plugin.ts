@@ -5,13 +5,13 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
-import { checkResult, existingVolume, namesItsSource, readableParts, type Wanted } from './plugin/check-result.ts'
+import { checkResult, toExistingVolume, hasSource, toDeletableVolume, type ResultExpectations } from './plugin/check-result.ts'
 import type { AnyProvisionerPlugin, ProvisionedVolume } from './plugin/contract.ts'
-import type { Meaning } from './plugin/failures.ts'
+import type { FailureKind } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
-import { CallFailed, timedCalls, type Wait } from './plugin/timed-call.ts'
-import { thrownText, withoutSecrets } from './plugin/wording.ts'
-import type { Deleted, Overdue, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
+import { CallError, createTimedCaller, type CallOptions } from './plugin/timed-call.ts'
+import { errorMessageOf, redactSecrets } from './plugin/wording.ts'
+import type { DeleteResult, OverdueCallback, ProvisionResult, Provisioner, ProvisionRequest } from './provisioner.ts'
 
 export interface PluginOptions {
   readonly clock: Clock
@@ -24,14 +24,14 @@ const CALL_TIMEOUT_MS = 600_000
 export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptions): Provisioner {
   checkPlugin(plugin)
   const { clock, callTimeoutMs = CALL_TIMEOUT_MS } = options
-  const timed = timedCalls({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
+  const timed = createTimedCaller({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
 
   async function provision(
     given: ProvisionRequest,
     signal: AbortSignal,
     beforeCreate: () => Promise<void> = async () => {},
-    onOverdue?: Overdue,
-  ): Promise<Provisioned> {
+    onOverdue?: OverdueCallback,
+  ): Promise<ProvisionResult> {
     const read = readRequest(plugin, given)
     if (read.is === 'ignored') return read
     const wait = { signal, onOverdue }
@@ -43,7 +43,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       const result = await timed(wait, (call) => plugin.provision(request, call))
       return await accept(result, wanted, given.volumeName, wait)
     } catch (error) {
-      return resultOf(error, secrets)
+      return failureResult(error, secrets)
     }
   }
 
@@ -54,11 +54,11 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   async function reject(
     given: ProvisionRequest,
     because: string,
-    wait: Wait,
+    wait: CallOptions,
     beforeCreate: () => Promise<void>,
-  ): Promise<Provisioned> {
+  ): Promise<ProvisionResult> {
     const { claim, volumeName } = given
-    if (!plugin.find) return { is: 'failed', how: 'infeasible', because, isNotCalled: true }
+    if (!plugin.find) return { is: 'failed', failure: 'infeasible', because, isNotCalled: true }
     let found: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
@@ -66,41 +66,41 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     } catch (error) {
       return {
         is: 'failed',
-        how: 'noChange',
-        because: `${because} (Finding the volume of an earlier try: ${thrownText(error)})`,
+        failure: 'noChange',
+        because: `${because} (Finding the volume of an earlier try: ${errorMessageOf(error)})`,
       }
     }
-    if (!found) return { is: 'failed', how: 'infeasible', because }
+    if (!found) return { is: 'failed', failure: 'infeasible', because }
     await beforeCreate()
-    return accept(found, ANYTHING, volumeName, wait)
+    return accept(found, NO_EXPECTATIONS, volumeName, wait)
   }
 
   /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
   async function accept(
     result: ProvisionedVolume,
-    wanted: Wanted,
+    wanted: ResultExpectations,
     volumeName: string,
-    wait: Wait,
-  ): Promise<Provisioned> {
-    if (!namesItsSource(result)) {
+    wait: CallOptions,
+  ): Promise<ProvisionResult> {
+    if (!hasSource(result)) {
       // The result does not identify a volume, so only the same request can determine what exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
-      return { is: 'failed', how: 'unfinished', because }
+      return { is: 'failed', failure: 'unfinished', because }
     }
     const checked = checkResult(result, wanted)
     if (checked.is === 'valid') return { is: 'provisioned', volume: checked.volume }
     const because = `${plugin.name} created a volume that cannot be used: ${checked.because}. This is a bug in the provisioner.`
     try {
-      await timed(wait, (call) => plugin.delete(readableParts(result, volumeName), call))
-      return { is: 'failed', how: 'final', because: withoutSecrets(because, wanted.secrets) }
+      await timed(wait, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
+      return { is: 'failed', failure: 'final', because: redactSecrets(because, wanted.secrets) }
     } catch (error) {
-      const both = `${because} Deleting it failed: ${thrownText(error)}`
-      return { is: 'failed', how: 'unfinished', because: withoutSecrets(both, wanted.secrets) }
+      const both = `${because} Deleting it failed: ${errorMessageOf(error)}`
+      return { is: 'failed', failure: 'unfinished', because: redactSecrets(both, wanted.secrets) }
     }
   }
 
-  async function remove(given: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: Overdue): Promise<Deleted> {
-    const volume = existingVolume(given)
+  async function remove(given: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: OverdueCallback): Promise<DeleteResult> {
+    const volume = toExistingVolume(given)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
         const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage by hand, then the volume.`
@@ -109,8 +109,8 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       await timed({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
     } catch (error) {
-      const because = thrownText(error)
-      return meaning(error) === 'ignored' ? { is: 'ignored', because } : { is: 'failed', because }
+      const because = errorMessageOf(error)
+      return kindOf(error) === 'ignored' ? { is: 'ignored', because } : { is: 'failed', because }
     }
   }
 
@@ -120,7 +120,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     delete: remove,
     owns(volume) {
       try {
-        return plugin.owns?.(existingVolume(volume)) ?? false
+        return plugin.owns?.(toExistingVolume(volume)) ?? false
       } catch {
         return false // a volume that the plugin cannot read is not its own
       }
@@ -128,16 +128,16 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   }
 }
 
-const ANYTHING: Wanted = {
+const NO_EXPECTATIONS: ResultExpectations = {
   request: { sizeLimitBytes: undefined, allowedTopologies: [], mountOptions: [] },
   selector: undefined,
   secrets: [],
 }
 
-function resultOf(error: unknown, secrets: readonly string[]): Provisioned {
-  const how = meaning(error)
-  const because = withoutSecrets(thrownText(error), secrets)
-  return how === 'ignored' ? { is: 'ignored', because } : { is: 'failed', how, because }
+function failureResult(error: unknown, secrets: readonly string[]): ProvisionResult {
+  const failure = kindOf(error)
+  const because = redactSecrets(errorMessageOf(error), secrets)
+  return failure === 'ignored' ? { is: 'ignored', because } : { is: 'failed', failure, because }
 }
 
-const meaning = (error: unknown): Meaning => (error instanceof CallFailed ? error.meaning : 'unfinished')
+const kindOf = (error: unknown): FailureKind => (error instanceof CallError ? error.meaning : 'unfinished')

@@ -10,20 +10,20 @@ import type { Attempt, Stage } from './attempts.ts'
 import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
-import { explainHeldClaim, provisioning, provisioningFailed } from './events.ts'
+import { explainHeldClaim, provisioningEvent, provisionFailedEvent } from './events.ts'
 import {
   addIntent,
   clearSelectedNode,
   confirmIntent,
-  holdsIntent,
+  hasIntent,
   isBeingDeleted,
   refOf,
   removeIntent,
 } from './intent.ts'
-import type { Failure, Overdue, Provisioned, ProvisionRequest } from './provisioner.ts'
+import type { Failure, OverdueCallback, ProvisionResult, ProvisionRequest } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
 
-export interface ProvisionStep {
+export interface ProvisionAction {
   readonly claim: Claim
   readonly request: ProvisionRequest
   /** False: only to determine the result of an earlier try. */
@@ -31,12 +31,12 @@ export interface ProvisionStep {
   readonly stage: Stage
 }
 
-const INFEASIBLE_MS = 300_000
+const INFEASIBLE_RETRY_MS = 300_000
 /** Other controllers write to new claims too, often twice in a row. */
-const CHANGED_MS = 100
+const CONFLICT_RETRY_MS = 100
 
 export async function provisionClaim(
-  { claim, request, isWanted, stage }: ProvisionStep,
+  { claim, request, isWanted, stage }: ProvisionAction,
   context: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Step> {
@@ -46,13 +46,13 @@ export async function provisionClaim(
   /** This process sent the request and does not know its result: repeat it, even without the claim or its intent. */
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const sent = (stage.is === 'unknown' && stage.request) || request
-  const attempt = attempts.begin(claim, stage)
-  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioning(claim))
+  const attempt = attempts.getOrCreate(claim, stage)
+  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
   attempt.startedMs = clock.monotonicMs()
 
   async function beforeCreate(): Promise<void> {
     if (!repeatsOwnCall) {
-      if (holdsIntent(claim, context.intent)) await confirmIntent(claim, context)
+      if (hasIntent(claim, context.intent)) await confirmIntent(claim, context)
       else if (isWanted) attempt.claim = await addIntent(claim, context)
     }
     election?.assertStillLeader()
@@ -64,25 +64,25 @@ export async function provisionClaim(
       { claim: keyOfObject(claim), volume: sent.volumeName, because },
       'provisioning a volume exceeds its time limit; waiting for the call to end',
     )
-    if (overdue++ === 0) metrics?.provisioningFailed(claim)
-    recordFailure(attempt, sent, { how: 'unfinished', because, isOpen: true }, context)
+    if (overdue++ === 0) metrics?.recordProvisionFailure(claim)
+    recordFailure(attempt, sent, { failure: 'unfinished', because, isOpen: true }, context)
   }
   const answer = await callProvisioner(sent, { beforeCreate, onOverdue }, context, signal)
   if (answer.is === 'notStarted') {
     if (!repeatsOwnCall) attempts.forget(claim) // another process may start meanwhile
-    return afterIntentFailed(answer.error, claim, context)
+    return retryAfterConflict(answer.error, claim, context)
   }
-  return applyResult(answer, { attempt, sent, before: stage }, context)
+  return applyResult(answer, { attempt, request, previousStage: stage }, context)
 }
 
 type NotStarted = { readonly is: 'notStarted'; readonly error: unknown }
 
 async function callProvisioner(
   request: ProvisionRequest,
-  { beforeCreate, onOverdue }: { beforeCreate(): Promise<void>; readonly onOverdue: Overdue },
+  { beforeCreate, onOverdue }: { beforeCreate(): Promise<void>; readonly onOverdue: OverdueCallback },
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
-): Promise<Provisioned | NotStarted> {
+): Promise<ProvisionResult | NotStarted> {
   let isBegun = false
   let notBegun: NotStarted | undefined
   const begin = async () => {
@@ -102,12 +102,12 @@ async function callProvisioner(
   } catch (error) {
     if (notBegun) return notBegun
     // provision() must not throw; if it does, the result is unknown.
-    return { is: 'failed', how: 'unfinished', because: error instanceof Error ? error.message : String(error) }
+    return { is: 'failed', failure: 'unfinished', because: error instanceof Error ? error.message : String(error) }
   }
 }
 
 /** Reads the claim: with a cache that is behind, the next try would fail the same way. */
-async function afterIntentFailed(error: unknown, claim: Claim, { client, claims }: ProvisioningContext): Promise<Step> {
+async function retryAfterConflict(error: unknown, claim: Claim, { client, claims }: ProvisioningContext): Promise<Step> {
   if (isNotFound(error)) return done
   if (!isConflict(error)) throw error
   try {
@@ -116,30 +116,30 @@ async function afterIntentFailed(error: unknown, claim: Claim, { client, claims 
     if (isNotFound(unread)) return done
     throw unread
   }
-  return retryAfter(CHANGED_MS, 'the claim changed during the reconcile')
+  return retryAfter(CONFLICT_RETRY_MS, 'the claim changed during the reconcile')
 }
 
-interface SentCall {
+interface ProvisionCall {
   readonly attempt: Attempt
-  readonly sent: ProvisionRequest
-  readonly before: Stage
+  readonly request: ProvisionRequest
+  readonly previousStage: Stage
 }
 
-async function applyResult(answer: Provisioned, call: SentCall, context: ProvisioningContext): Promise<Step> {
-  const { attempt, sent } = call
+async function applyResult(answer: ProvisionResult, call: ProvisionCall, context: ProvisioningContext): Promise<Step> {
+  const { attempt, request } = call
   const { provisioner, settings } = context
   switch (answer.is) {
     case 'provisioned': {
       const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
-      const volume = buildVolume(sent, answer.volume, by)
-      const mismatch = answer.volume.unwanted ?? mismatchOf(volume, sent.claim)
+      const volume = buildVolume(request, answer.volume, by)
+      const mismatch = answer.volume.unusableReason ?? mismatchOf(volume, request.claim)
       if (mismatch === undefined) {
         attempt.stage = { is: 'unsaved', volume, tries: 0, rejections: 0, notBeforeMs: 0 }
         return changed('its volume is provisioned')
       }
-      const because = `Volume "${sent.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
+      const because = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
       attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
-      fail(attempt, sent, { how: 'unfinished', because, isOpen: false }, context)
+      countAndRecordFailure(attempt, request, { failure: 'unfinished', because, isOpen: false }, context)
       return changed(because)
     }
     case 'ignored':
@@ -151,62 +151,62 @@ async function applyResult(answer: Provisioned, call: SentCall, context: Provisi
 }
 
 async function applyFailure(
-  { how, because, isNotCalled }: Extract<Provisioned, { is: 'failed' }>,
-  { attempt, sent, before }: SentCall,
+  { failure, because, isNotCalled }: Extract<ProvisionResult, { is: 'failed' }>,
+  { attempt, request, previousStage }: ProvisionCall,
   context: ProvisioningContext,
 ): Promise<Step> {
-  const mayExist = isNotCalled === true && before.is === 'unknown'
-  const isOpen = mayExist || how === 'unfinished' || (how === 'noChange' && before.is === 'unknown')
-  fail(attempt, sent, { how, because, isOpen }, context)
-  switch (how) {
+  const mayExist = isNotCalled === true && previousStage.is === 'unknown'
+  const isOpen = mayExist || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
+  countAndRecordFailure(attempt, request, { failure, because, isOpen }, context)
+  switch (failure) {
     case 'unfinished':
       return changed(because)
     case 'noChange':
-      attempt.stage = before
+      attempt.stage = previousStage
       return changed(because)
     case 'final':
       break
     case 'infeasible':
       attempt.infeasible = {
-        untilMs: context.clock.monotonicMs() + INFEASIBLE_MS,
-        classUid: sent.storageClass.metadata.uid ?? '',
+        untilMs: context.clock.monotonicMs() + INFEASIBLE_RETRY_MS,
+        classUid: request.storageClass.metadata.uid ?? '',
         because,
       }
       break
     case 'reschedule':
       attempt.stage = mayExist ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
-      if (sent.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
-      if (!(await clearSelectedNode(attempt.claim, { node: sent.selectedNode, mayExist }, context))) break
+      if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
+      if (!(await clearSelectedNode(attempt.claim, { node: request.selectedNode, mayExist }, context))) break
       if (!mayExist) await releaseClaim(attempt, context)
-      return stuck(`node "${sent.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
+      return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
   }
-  attempt.stage = mayExist ? before : { is: 'nothing' }
+  attempt.stage = mayExist ? previousStage : { is: 'nothing' }
   return changed(because)
 }
 
-interface Failed {
-  readonly how: Failure
+interface FailedCall {
+  readonly failure: Failure
   readonly because: string
   /** A volume may exist nevertheless. */
   readonly isOpen: boolean
 }
 
-function fail(attempt: Attempt, sent: ProvisionRequest, failed: Failed, context: ProvisioningContext): void {
-  context.metrics?.provisioningFailed(attempt.claim)
+function countAndRecordFailure(attempt: Attempt, sent: ProvisionRequest, failed: FailedCall, context: ProvisioningContext): void {
+  context.metrics?.recordProvisionFailure(attempt.claim)
   recordFailure(attempt, sent, failed, context)
 }
 
 function recordFailure(
   { claim }: Attempt,
   { volumeName }: ProvisionRequest,
-  { how, because, isOpen }: Failed,
+  { failure, because, isOpen }: FailedCall,
   { claims, events, intent }: ProvisioningContext,
 ): void {
   const present = claims.get(keyOfObject(claim))
   const isHeld =
     isOpen && present !== undefined && present.metadata.uid === claim.metadata.uid && isBeingDeleted(present)
   const message = isHeld ? explainHeldClaim(because, { volumeName, intent }) : because
-  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, message))
+  events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }
 
 async function releaseClaim({ claim }: Attempt, context: ProvisioningContext): Promise<void> {

@@ -20,13 +20,13 @@ export interface Provisioner {
     request: ProvisionRequest,
     signal: AbortSignal,
     beforeCreate?: () => Promise<void>,
-    onOverdue?: Overdue,
-  ): Promise<Provisioned>
+    onOverdue?: OverdueCallback,
+  ): Promise<ProvisionResult>
   /**
    * Deletes the storage of a volume; succeeds if it does not exist. Also called for volumes without a PV. Returns failures
    * and does not throw.
    */
-  delete(volume: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: Overdue): Promise<Deleted>
+  delete(volume: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: OverdueCallback): Promise<DeleteResult>
   /** Whether a volume without the provisioned-by annotation belongs to this provisioner, by its source. */
   owns(volume: Readonly<PersistentVolume>): boolean
   /** Whether this instance provisions for the claim; an instance per node accepts claims of its node. Default: all. */
@@ -36,7 +36,7 @@ export interface Provisioner {
 }
 
 /** Called when a call exceeds its time limit; the call is still awaited. */
-export type Overdue = (because: string) => void
+export type OverdueCallback = (because: string) => void
 
 export interface ProvisionRequest {
   readonly claim: Claim
@@ -47,10 +47,10 @@ export interface ProvisionRequest {
   readonly selectedNode: string | undefined
 }
 
-export type Provisioned =
+export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
   /** `isNotCalled`: the storage was not called in this try; the result of earlier tries is unchanged. */
-  | { readonly is: 'failed'; readonly how: Failure; readonly because: string; readonly isNotCalled?: true }
+  | { readonly is: 'failed'; readonly failure: Failure; readonly because: string; readonly isNotCalled?: true }
   /** Not for this provisioner after all; no event is recorded. */
   | { readonly is: 'ignored'; readonly because: string }
 
@@ -66,14 +66,14 @@ export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'no
 /** The parts of a PersistentVolume that the storage determines. build-volume.ts adds name, claim, class and policy. */
 export interface NewVolume {
   /** Why it cannot be bound to the claim: it is deleted again, and the claim starts over. */
-  readonly unwanted?: string
+  readonly unusableReason?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
   /** Source, capacity, and everything that differs from claim and class. */
   readonly spec: Partial<PersistentVolumeSpec> & Pick<PersistentVolumeSpec, 'capacity'>
 }
 
-export type Deleted =
+export type DeleteResult =
   | { readonly is: 'deleted' }
   /** `isForeign`: another provisioner created it. Nothing was changed, and no retry will change anything. */
   | { readonly is: 'failed'; readonly because: string; readonly isForeign?: true }

@@ -27,7 +27,7 @@ import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/name
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { BY_VOLUME, reconcileVolume } from './delete-volume.ts'
-import { holdsIntent, INTENT_PREFIX, intentOf } from './intent.ts'
+import { hasIntent, INTENT_PREFIX, intentOf } from './intent.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import { type ProvisioningOptions, settingsOf } from './options.ts'
 import { planVolume } from './plan-volume.ts'
@@ -86,11 +86,11 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
 
   const { attempts, intent } = context
   const mayConcern = (claim: Claim): boolean =>
-    isAssigned(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
+    isAssigned(claim, provisioner.name) || hasIntent(claim, intent) || attempts.has(keyOfObject(claim))
   const mayBelongToOurClaim = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)
-      return claim ? mayConcern(claim) : attempts.knows(key)
+      return claim ? mayConcern(claim) : attempts.has(key)
     })
   const needsWork = (volume: Volume): boolean =>
     planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'

@@ -17,7 +17,7 @@ import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } 
 import type { ProvisioningOptions } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
 import { createProvisioningControllers, type ProvisioningDeps } from './provisioning-controllers.ts'
-import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.fixture.ts'
+import { type ScriptedStorage, createScriptedStorage } from './scripted-provisioner.fixture.ts'
 
 export const DISKS = 'disks.example.com'
 
@@ -75,7 +75,7 @@ export interface ClaimOptions {
 export async function createProvisioningFixture(): Promise<ProvisioningFixture> {
   const apiServer = await createServerFixture()
   const client = inProcessClient(apiServer.server.objects, SYSTEM_USER)
-  const storage = scriptedStorage()
+  const storage = createScriptedStorage()
   const events: RecordedEvent[] = []
   const stops: (() => Promise<void>)[] = []
 

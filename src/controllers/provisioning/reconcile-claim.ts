@@ -9,13 +9,13 @@ import { isOlder } from '../../runtime/reflector.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import { mayExist } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-import { cannotProvision } from './events.ts'
-import { holdsIntent, removeIntent } from './intent.ts'
+import { cannotProvisionEvent } from './events.ts'
+import { hasIntent, removeIntent } from './intent.ts'
 import { volumeNameOf } from './options.ts'
 import { type ClaimAction, type ClaimSituation, planClaim } from './plan-claim.ts'
 import { provisionClaim } from './provision-claim.ts'
 import type { Step } from './step.ts'
-import { cleanUp, saveProvisioned } from './unsaved-volume.ts'
+import { cleanUpVolume, saveProvisioned } from './unsaved-volume.ts'
 
 /**
  * Keys are `namespace/name`, and `namespace/name#uid` for a claim that was deleted, its intent removed by a user, while a
@@ -33,7 +33,7 @@ export async function reconcileClaim(
     return attempt ? advance(attempt.claim, context, signal) : done
   }
   const claim = context.claims.get(name)
-  for (const lost of context.attempts.lost(name, claim?.metadata.uid)) {
+  for (const lost of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
     if (mayExist(lost.stage)) wake(`${name}#${lost.claim.metadata.uid}`)
     else forget(lost.claim, context)
   }
@@ -60,7 +60,7 @@ function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation 
     attempts.forget(claim) // the cache shows the volume, or its deletion
     attempt = undefined
   }
-  const holds = holdsIntent(claim, context.intent)
+  const holds = hasIntent(claim, context.intent)
   const volumeName = volumeNameOf(claim.metadata.uid, settings)
   return {
     provisionerName: provisioner.name,
@@ -95,7 +95,7 @@ async function apply(
       if (stage.is === 'nothing' && context.attempts.of(claim)) forget(claim, context)
       return done
     case 'wait':
-      if (action.recordsEvent) context.events.record(persistentVolumeClaimKind, claim, cannotProvision(action.because))
+      if (action.recordsEvent) context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.because))
       return action.afterMs === undefined ? stuck(action.because) : retryAfter(action.afterMs, action.because)
     case 'releaseIntent':
       await removeIntent(claim, context)
@@ -106,7 +106,7 @@ async function apply(
     case 'save':
       return saveProvisioned(claim, action.stage, context)
     case 'cleanUp':
-      return cleanUp(claim, action.stage, context, signal)
+      return cleanUpVolume(claim, action.stage, context, signal)
   }
 }
 

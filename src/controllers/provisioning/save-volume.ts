@@ -10,9 +10,9 @@ import type { Claim, Volume } from '../../volumes/matching.ts'
 import { planBindingOfNewVolume } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
-import { holdsIntent, removeIntentWrite } from './intent.ts'
+import { hasIntent, removeIntentWrite } from './intent.ts'
 
-export type Saved =
+export type SaveResult =
   | { readonly is: 'saved'; readonly resourceVersion: string }
   /** Another volume has the name: ours is superfluous. */
   | { readonly is: 'superseded'; readonly because: string }
@@ -22,25 +22,25 @@ export type Saved =
   | { readonly is: 'unknown'; readonly because: string }
   | { readonly is: 'rejected'; readonly because: string }
 
-export async function saveVolume(volume: PersistentVolume, claim: Claim, context: ProvisioningContext): Promise<Saved> {
+export async function saveVolume(volume: PersistentVolume, claim: Claim, context: ProvisioningContext): Promise<SaveResult> {
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
-  const binding = await bindingIn(volume, claim, context)
+  const binding = await planBindingWrites(volume, claim, context)
   if (binding) {
     const bound = await context.trySave([create, ...binding])
-    if (bound.is === 'saved') return savedAt(bound.objects)
+    if (bound.is === 'saved') return savedResult(bound.objects)
     // If a write to the claim failed (changed, or forbidden for us), the binder will bind it.
-    if (!bound.write) return resultOfFailure(bound.error, volume, context)
+    if (!bound.write) return classifyFailure(bound.error, volume, context)
   }
-  const release = holdsIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
+  const release = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
   let result = await context.trySave([create, ...release])
   // The claim is deleted or rejects the change. The PV matters more; the claim is reconciled again anyway.
   if (result.is === 'failed' && result.write === 1) result = await context.trySave([create])
-  if (result.is === 'failed') return resultOfFailure(result.error, volume, context)
-  return savedAt(result.objects)
+  if (result.is === 'failed') return classifyFailure(result.error, volume, context)
+  return savedResult(result.objects)
 }
 
 /** The writes that bind them, if enabled and if the server commits them in one transaction with the create. */
-async function bindingIn(
+async function planBindingWrites(
   volume: PersistentVolume,
   claim: Claim,
   { settings, client, intent }: ProvisioningContext,
@@ -51,23 +51,23 @@ async function bindingIn(
 }
 
 /** The volume's create is always the first write. */
-const savedAt = ([volume]: SavedObjects): Saved => ({
+const savedResult = ([volume]: SavedObjects): SaveResult => ({
   is: 'saved',
   resourceVersion: volume?.metadata.resourceVersion ?? '0',
 })
 
-async function resultOfFailure(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<Saved> {
+async function classifyFailure(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<SaveResult> {
   if (!(error instanceof ApiError)) throw error
   if (isAlreadyExists(error)) {
     return (
-      (await findSaved(volume, context)) ?? { is: 'unknown', because: 'a volume of that name existed a moment ago' }
+      (await findExistingVolume(volume, context)) ?? { is: 'unknown', because: 'a volume of that name existed a moment ago' }
     )
   }
   return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
 }
 
 /** The PV of that name; undefined if it does not exist. */
-export async function findSaved(volume: PersistentVolume, { client }: ProvisioningContext): Promise<Saved | undefined> {
+export async function findExistingVolume(volume: PersistentVolume, { client }: ProvisioningContext): Promise<SaveResult | undefined> {
   const { name = '' } = volume.metadata
   let found: Volume
   try {
@@ -90,6 +90,6 @@ export async function findSaved(volume: PersistentVolume, { client }: Provisioni
 }
 
 /** The server rejected the request. After any other error it may be saved, or succeed next time. */
-const isRejection = ({ code }: ApiError): boolean => code >= 400 && code < 500 && !TRANSIENT.has(code)
+const isRejection = ({ code }: ApiError): boolean => code >= 400 && code < 500 && !TRANSIENT_CODES.has(code)
 /** Unauthorized (expired credentials), timeout, conflict, too many requests. */
-const TRANSIENT = new Set([401, 408, 409, 429])
+const TRANSIENT_CODES = new Set([401, 408, 409, 429])

@@ -1,9 +1,9 @@
 // A fake storage in memory with a provisioner that returns scripted results, then succeeds. Like real storage, it
 // survives the processes that call it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
+import type { DeleteResult, Failure, ProvisionResult, Provisioner, ProvisionRequest } from './provisioner.ts'
 
-export interface ScriptedAnswer {
+export interface ScriptedResult {
   /** Default: success. */
   readonly fails?: Failure
   readonly ignores?: true
@@ -29,26 +29,26 @@ export interface ScriptedStorage {
   readonly deletes: Readonly<PersistentVolume>[]
   readonly forgotten: string[]
   /** Answers of the next calls, in order. */
-  readonly script: ScriptedAnswer[]
-  readonly deleteScript: Deleted[]
+  readonly script: ScriptedResult[]
+  readonly deleteScript: DeleteResult[]
   provisioner(name?: string, more?: Partial<Provisioner>): Provisioner
 }
 
-const SAYS_NOTHING_EXISTS: ReadonlySet<Failure> = new Set(['final', 'infeasible', 'reschedule'])
+const NO_VOLUME_FAILURES: ReadonlySet<Failure> = new Set(['final', 'infeasible', 'reschedule'])
 
-export function scriptedStorage(): ScriptedStorage {
+export function createScriptedStorage(): ScriptedStorage {
   const assets = new Map<string, string>()
   const provisions: ProvisionRequest[] = []
   const deletes: Readonly<PersistentVolume>[] = []
   const forgotten: string[] = []
-  const script: ScriptedAnswer[] = []
-  const deleteScript: Deleted[] = []
+  const script: ScriptedResult[] = []
+  const deleteScript: DeleteResult[] = []
 
   async function provision(
     name: string,
     request: ProvisionRequest,
     beforeCreate: () => Promise<void> = async () => {},
-  ): Promise<Provisioned> {
+  ): Promise<ProvisionResult> {
     if (!script[0]?.isNotCalled) await beforeCreate()
     provisions.push(request)
     const {
@@ -66,9 +66,9 @@ export function scriptedStorage(): ScriptedStorage {
     const requested = String(resources?.requests?.storage)
     if (answer.creates ?? !(fails || ignores || throws))
       assets.set(handle, assets.get(handle) ?? answer.size ?? requested)
-    if (fails && !isNotCalled && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // consistent with what it reports
+    if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with what it reports
     if (throws) throw throws
-    if (fails) return { is: 'failed', how: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
+    if (fails) return { is: 'failed', failure: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
     if (ignores) return { is: 'ignored', because }
     return {
       is: 'provisioned',
@@ -83,7 +83,7 @@ export function scriptedStorage(): ScriptedStorage {
     }
   }
 
-  async function remove(volume: Readonly<PersistentVolume>): Promise<Deleted> {
+  async function remove(volume: Readonly<PersistentVolume>): Promise<DeleteResult> {
     deletes.push(volume)
     const answer = deleteScript.shift() ?? { is: 'deleted' }
     if (answer.is === 'deleted') assets.delete(volume.spec?.csi?.volumeHandle ?? '')

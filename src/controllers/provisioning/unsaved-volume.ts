@@ -7,10 +7,10 @@ import { backoffMs } from '../../runtime/backoff.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-import { cannotProvision, cleanupFailed, notNeeded, provisioned, savingFailed } from './events.ts'
+import { cannotProvisionEvent, cleanupFailedEvent, notNeededEvent, provisionedEvent, saveFailedEvent } from './events.ts'
 import { isBeingDeleted } from './intent.ts'
-import type { Deleted, Overdue } from './provisioner.ts'
-import { findSaved, saveVolume } from './save-volume.ts'
+import type { DeleteResult, OverdueCallback } from './provisioner.ts'
+import { findExistingVolume, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
 
 /** After this many rejections the volume is deleted, and a claim that still exists starts over. */
@@ -24,10 +24,10 @@ type Unwanted = Extract<Stage, { is: 'unwanted' }>
 export async function saveProvisioned(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
   const { volume, tries, rejections } = stage
   const { events, metrics, clock, random } = context
-  const attempt = context.attempts.begin(claim, stage)
-  const recordFailure = (event: ReturnType<typeof cannotProvision>) => {
+  const attempt = context.attempts.getOrCreate(claim, stage)
+  const recordFailure = (event: ReturnType<typeof cannotProvisionEvent>) => {
     events.record(persistentVolumeClaimKind, claim, event)
-    metrics?.provisioningFailed(claim)
+    metrics?.recordProvisionFailure(claim)
   }
   const later = (because: string, rejected: 0 | 1): Step => {
     const notBeforeMs = clock.monotonicMs() + backoffMs(SAVE_BACKOFF, tries, random)
@@ -37,25 +37,25 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
   const saved = await saveVolume(volume, claim, context)
   switch (saved.is) {
     case 'saved':
-      return completed(attempt, volume, saved.resourceVersion, context)
+      return completeAttempt(attempt, volume, saved.resourceVersion, context)
     case 'superseded':
-      recordFailure(cannotProvision(saved.because))
-      return discard(attempt, stage, saved.because)
+      recordFailure(cannotProvisionEvent(saved.because))
+      return discardVolume(attempt, stage, saved.because)
     case 'notOurs':
-      recordFailure(cannotProvision(saved.because))
+      recordFailure(cannotProvisionEvent(saved.because))
       attempt.stage = { is: 'nothing' }
       return changed(saved.because)
     case 'unknown':
       return later(saved.because, 0)
     case 'rejected': {
       const isLast = rejections + 1 >= SAVE_REJECTIONS_MAX
-      recordFailure(savingFailed(claim, saved.because, isLast))
-      return isLast ? discard(attempt, stage, saved.because) : later(saved.because, 1)
+      recordFailure(saveFailedEvent(claim, saved.because, isLast))
+      return isLast ? discardVolume(attempt, stage, saved.because) : later(saved.because, 1)
     }
   }
 }
 
-export async function cleanUp(
+export async function cleanUpVolume(
   claim: Claim,
   stage: Unwanted,
   context: ProvisioningContext,
@@ -63,21 +63,21 @@ export async function cleanUp(
 ): Promise<Step> {
   const { events, election, clock, random } = context
   const { volume, tries } = stage
-  const attempt = context.attempts.begin(claim, stage)
+  const attempt = context.attempts.getOrCreate(claim, stage)
   const later = (because: string): Step => {
     const notBeforeMs = clock.monotonicMs() + backoffMs(CLEANUP_BACKOFF, tries, random)
     attempt.stage = { ...stage, because, tries: tries + 1, notBeforeMs }
     return changed(because)
   }
   // The PV may exist because the reply to its create was lost; then it must not be deleted here.
-  const found = await findSaved(volume, context)
-  if (found?.is === 'saved') return completed(attempt, volume, found.resourceVersion, context)
+  const found = await findExistingVolume(volume, context)
+  if (found?.is === 'saved') return completeAttempt(attempt, volume, found.resourceVersion, context)
   if (found?.is === 'unknown') return later(found.because)
   if (found?.is !== 'notOurs') {
     election?.assertStillLeader()
     const recordFailure = (because: string) =>
-      events.record(persistentVolumeClaimKind, claim, cleanupFailed(claim, volume.metadata.name ?? '', because))
-    const deleted = await remove(volume, recordFailure, context, signal)
+      events.record(persistentVolumeClaimKind, claim, cleanupFailedEvent(claim, volume.metadata.name ?? '', because))
+    const deleted = await deleteFromStorage(volume, recordFailure, context, signal)
     if (deleted.is !== 'deleted') {
       recordFailure(deleted.because)
       return later(deleted.because)
@@ -87,7 +87,7 @@ export async function cleanUp(
   return changed(stage.because)
 }
 
-function completed(
+function completeAttempt(
   attempt: Attempt,
   volume: Unsaved['volume'],
   resourceVersion: string,
@@ -97,11 +97,11 @@ function completed(
   const { claim, startedMs } = attempt
   const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
-  metrics?.provisioned(claim, (clock.monotonicMs() - startedMs) / 1_000)
+  metrics?.recordProvision(claim, (clock.monotonicMs() - startedMs) / 1_000)
   const why = notNeededReason(claim, name, context)
   const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  const event = why === undefined ? provisioned(name, plugin) : notNeeded(name, why, isDeleted)
+  const event = why === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, why, isDeleted)
   events.record(persistentVolumeClaimKind, claim, event)
   provisioner.forget?.(claim.metadata.uid)
   return changed('its PV is created')
@@ -114,17 +114,17 @@ function notNeededReason({ metadata }: Claim, name: string, { claims }: Provisio
   return volumeName && volumeName !== name ? `the claim is bound to volume ${volumeName}` : undefined
 }
 
-function discard(attempt: Attempt, { volume }: Unsaved, because: string): Step {
+function discardVolume(attempt: Attempt, { volume }: Unsaved, because: string): Step {
   attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
   return changed(because)
 }
 
-async function remove(
+async function deleteFromStorage(
   volume: Unsaved['volume'],
-  onOverdue: Overdue,
+  onOverdue: OverdueCallback,
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
-): Promise<Deleted> {
+): Promise<DeleteResult> {
   try {
     return await provisioner.delete(volume, signal, onOverdue)
   } catch (error) {

@@ -3,27 +3,27 @@ import { describe, expect, it } from 'vitest'
 import { allGatesOn, parseFeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { notFound } from '../../../api/status-error.ts'
-import { composed, mutableParameters, type WatchedClasses, wantedAttributes, withoutOverridden } from './attributes.ts'
+import { composeParameters, readMutableParameters, type AttributesClassCache, requestedAttributes, omitOverridden } from './attributes.ts'
 
-const none = { iops: undefined, throughput: undefined }
+const NO_REQUESTS = { iops: undefined, throughput: undefined }
 const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
   ({ metadata: {}, spec: { resources: { requests }, volumeAttributesClassName } }) as never
 
 describe('requested attributes', () => {
   it('VAC-3 are the attributes class and the requests of the claim, throughput in bytes/s', () => {
-    expect(wantedAttributes(aClaim({ storage: '1Gi', iops: '3k', throughput: '100' }, 'gold'), allGatesOn)).toEqual({
+    expect(requestedAttributes(aClaim({ storage: '1Gi', iops: '3k', throughput: '100' }, 'gold'), allGatesOn)).toEqual({
       className: 'gold',
       iops: '3k',
       throughput: '100Mi',
     })
-    expect(wantedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({ className: undefined, ...none })
+    expect(requestedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({ className: undefined, ...NO_REQUESTS })
   })
 
   it('VAC-12 are ignored while their gate is disabled', () => {
     const claim = aClaim({ iops: '100' }, 'gold')
-    const withoutClass = wantedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
+    const withoutClass = requestedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
     expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
-    const withoutIo = wantedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
+    const withoutIo = requestedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
     expect(withoutIo).toMatchObject({ className: 'gold', iops: undefined })
   })
 })
@@ -34,45 +34,45 @@ describe('the attributes class of a claim', () => {
     driverName: 'disk.example.com',
     parameters: { iops },
   })
-  const alive = { isServed: true, lastEventAgeMs: () => 60_000 }
+  const healthyWatch = { isServed: true, lastEventAgeMs: () => 60_000 }
 
   /** The parameters for the driver, and the number of reads from the server. */
-  async function parametersWith(watched: Partial<WatchedClasses>, onServer?: object) {
+  async function readParametersWith(cache: Partial<AttributesClassCache>, stored?: object) {
     let reads = 0
     const client: any = {
       async get() {
         reads++
-        if (!onServer) throw notFound(volumeAttributesClassKind, 'gold')
-        return onServer
+        if (!stored) throw notFound(volumeAttributesClassKind, 'gold')
+        return stored
       },
     }
-    const classes = { ...alive, get: () => undefined, ...watched }
+    const classes = { ...healthyWatch, get: () => undefined, ...cache }
     const deps = { client, attributesClasses: () => classes, driverName: 'disk.example.com' }
-    const parameters = await mutableParameters({ className: 'gold', ...none }, deps, new AbortController().signal)
+    const parameters = await readMutableParameters({ className: 'gold', ...NO_REQUESTS }, deps, new AbortController().signal)
     return { parameters, reads }
   }
 
   it('SYS-16 comes from the cache where it is watched', async () => {
-    expect(await parametersWith({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
+    expect(await readParametersWith({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 
   it('VAC-3 is read from the server if the cache does not have it', async () => {
-    expect(await parametersWith({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+    expect(await readParametersWith({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['the cached class is being deleted', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
     ['the watch has had no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
-  ])('VAC-3 is read from the server if it may have been recreated: %s', async (_, watched) => {
-    expect(await parametersWith(watched, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+  ])('VAC-3 is read from the server if it may have been recreated: %s', async (_, cache) => {
+    expect(await readParametersWith(cache, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['it does not exist', {}],
     ['the server no longer serves classes', { get: () => gold('1'), isServed: false }],
-  ])('VAC-3 is awaited if %s', async (_, watched) => {
-    await expect(parametersWith(watched)).rejects.toMatchObject({
-      how: 'noChange',
+  ])('VAC-3 is awaited if %s', async (_, cache) => {
+    await expect(readParametersWith(cache)).rejects.toMatchObject({
+      failure: 'noChange',
       message: expect.stringContaining('"gold"'),
     })
   })
@@ -80,54 +80,54 @@ describe('the attributes class of a claim', () => {
 
 describe('mutable parameters', () => {
   it('PIO-1 contain class parameters unchanged, iops as a count, throughput as MiB/s rounded up', () => {
-    expect(composed({ tier: 'gold' }, { iops: '3k', throughput: '1000M' })).toEqual({
+    expect(composeParameters({ tier: 'gold' }, { iops: '3k', throughput: '1000M' })).toEqual({
       tier: 'gold',
       iops: '3000',
       throughput: '954',
     })
-    expect(composed({ iops: '5k', throughput: '50MiB/s' }, none)).toEqual({ iops: '5k', throughput: '50MiB/s' })
+    expect(composeParameters({ iops: '5k', throughput: '50MiB/s' }, NO_REQUESTS)).toEqual({ iops: '5k', throughput: '50MiB/s' })
   })
 
   it.each(['100', '100Mi', '100MiB', '100MiB/s', '100 MiB/s', '104857600'])(
     'PIO-1 a class that says %j and a claim that asks for 100Mi do not disagree',
     (text) => {
-      expect(composed({ throughput: text }, { ...none, throughput: '100Mi' })).toEqual({ throughput: text })
+      expect(composeParameters({ throughput: text }, { ...NO_REQUESTS, throughput: '100Mi' })).toEqual({ throughput: text })
     },
   )
 
   it.each([
-    [{ iops: '5000' }, { ...none, iops: '3k' }, /requests 3k iops, but its VolumeAttributesClass says iops "5000"/],
-    [{ iops: 'many' }, { ...none, iops: '3k' }, /says iops "many"/],
-    [{ throughput: '50MiB/s' }, { ...none, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
-  ])('PIO-1 reject %j and %j, naming both values', (ofClass, wanted, message) => {
-    expect(() => composed(ofClass as never, wanted)).toThrowError(
-      expect.objectContaining({ how: 'infeasible', message: expect.stringMatching(message) }),
+    [{ iops: '5000' }, { ...NO_REQUESTS, iops: '3k' }, /requests 3k iops, but its VolumeAttributesClass says iops "5000"/],
+    [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /says iops "many"/],
+    [{ throughput: '50MiB/s' }, { ...NO_REQUESTS, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
+  ])('PIO-1 reject %j and %j, naming both values', (classParameters, requested, message) => {
+    expect(() => composeParameters(classParameters as never, requested)).toThrowError(
+      expect.objectContaining({ failure: 'infeasible', message: expect.stringMatching(message) }),
     )
   })
 
   it.each(['0', '-5', '100m', 'x'])('PIO-5 reject iops of %j', (iops) => {
-    expect(() => composed({}, { ...none, iops })).toThrowError(expect.objectContaining({ how: 'infeasible' }))
+    expect(() => composeParameters({}, { ...NO_REQUESTS, iops })).toThrowError(expect.objectContaining({ failure: 'infeasible' }))
   })
 
   it('VAC-3 beyond the size limit of CSI are rejected', () => {
-    expect(() => composed({ note: 'x'.repeat(4_096) }, none)).toThrowError(/takes at most 4096/)
+    expect(() => composeParameters({ note: 'x'.repeat(4_096) }, NO_REQUESTS)).toThrowError(/takes at most 4096/)
   })
 
   it('PIO-1 never contain less than requested, nor a whole MiB/s more', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1_048_576n, max: 2n ** 60n }), (bytes) => {
-        const sent = BigInt(composed({}, { ...none, throughput: String(bytes) }).throughput!)
-        expect(sent * 1_048_576n >= bytes && (sent - 1n) * 1_048_576n < bytes).toBe(true)
+        const mebibytes = BigInt(composeParameters({}, { ...NO_REQUESTS, throughput: String(bytes) }).throughput!)
+        expect(mebibytes * 1_048_576n >= bytes && (mebibytes - 1n) * 1_048_576n < bytes).toBe(true)
       }),
     )
   })
 
   it('PIO-2 omit creation attributes that a request or an attributes class replaces', () => {
     const parameters = { tier: 'x', 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '1Mi' }
-    expect(withoutOverridden(parameters, { iops: '3000' })).toEqual({
+    expect(omitOverridden(parameters, { iops: '3000' })).toEqual({
       tier: 'x',
       'provisioned-throughput-on-create': '1Mi',
     })
-    expect(withoutOverridden(parameters, {})).toEqual(parameters)
+    expect(omitOverridden(parameters, {})).toEqual(parameters)
   })
 })

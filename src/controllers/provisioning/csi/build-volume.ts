@@ -5,12 +5,12 @@ import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-sche
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
 import type { NewVolume } from '../provisioner.ts'
-import type { Prepared } from './prepare-request.ts'
+import type { PreparedRequest } from './prepare-request.ts'
 
 const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 
 /** Why the volume must be deleted again; undefined if it satisfies the request. */
-export function replyProblem({ requiredBytes, source }: Prepared, volume: Volume): string | undefined {
+export function findReplyProblem({ requiredBytes, source }: PreparedRequest, volume: Volume): string | undefined {
   // Zero means unknown: a share on a file server has no fixed size.
   if (volume.capacityBytes !== 0n && volume.capacityBytes < requiredBytes) {
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${requiredBytes}`
@@ -33,7 +33,7 @@ export interface BuildOptions {
 
 export function buildVolume(
   claim: Readonly<PersistentVolumeClaim>,
-  prepared: Prepared,
+  prepared: PreparedRequest,
   volume: Volume,
   { driverName, identity, hasTopology, controllerPublishReadOnly, reportsIo }: BuildOptions,
 ): NewVolume {

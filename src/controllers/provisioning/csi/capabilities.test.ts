@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
 import { volumeCapabilities } from './capabilities.ts'
 
-const options = { fsType: 'ext4', mountOptions: ['noatime'], tellsPodsApart: false }
-const modesOf = (accessModes: string[], more: Partial<typeof options> = {}) =>
-  volumeCapabilities({ metadata: {}, spec: { accessModes } } as never, { ...options, ...more }).map(
+const options = { fsType: 'ext4', mountOptions: ['noatime'], supportsSingleNodeMultiWriter: false }
+const modesOf = (accessModes: string[], overrides: Partial<typeof options> = {}) =>
+  volumeCapabilities({ metadata: {}, spec: { accessModes } } as never, { ...options, ...overrides }).map(
     ({ accessMode }) => accessMode?.mode,
   )
 
@@ -19,9 +19,9 @@ describe('volume capabilities', () => {
   })
 
   it('PROV-9 use the single-writer modes for drivers that support them', () => {
-    expect(modesOf(['ReadWriteOnce'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
-    expect(modesOf(['ReadWriteOncePod'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_SINGLE_WRITER])
-    expect(modesOf(['ReadWriteMany'], { tellsPodsApart: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
+    expect(modesOf(['ReadWriteOnce'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
+    expect(modesOf(['ReadWriteOncePod'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_SINGLE_WRITER])
+    expect(modesOf(['ReadWriteMany'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
   })
 
   it('PROV-9 contain file system and mount options, or block', () => {

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
-import { refused } from './refusal.ts'
+import { finalError } from './refusal.ts'
 
 export type VolumeCapability = MessageInitShape<typeof VolumeCapabilitySchema>
 
@@ -10,35 +10,35 @@ export interface CapabilityOptions {
   readonly fsType: string
   readonly mountOptions: readonly string[]
   /** The driver reports SINGLE_NODE_MULTI_WRITER. */
-  readonly tellsPodsApart: boolean
+  readonly supportsSingleNodeMultiWriter: boolean
 }
 
-const MODES: Readonly<Record<string, Mode>> = {
+const DEFAULT_MODES: Readonly<Record<string, Mode>> = {
   ReadWriteMany: Mode.MULTI_NODE_MULTI_WRITER,
   ReadOnlyMany: Mode.MULTI_NODE_READER_ONLY,
   ReadWriteOnce: Mode.SINGLE_NODE_WRITER,
   ReadWriteOncePod: Mode.SINGLE_NODE_WRITER,
 }
 
-const MODES_TOLD_APART: Readonly<Record<string, Mode>> = {
-  ...MODES,
+const MULTI_WRITER_MODES: Readonly<Record<string, Mode>> = {
+  ...DEFAULT_MODES,
   ReadWriteOnce: Mode.SINGLE_NODE_MULTI_WRITER,
   ReadWriteOncePod: Mode.SINGLE_NODE_SINGLE_WRITER,
 }
 
 export function volumeCapabilities(
   { spec }: Readonly<PersistentVolumeClaim>,
-  { fsType, mountOptions, tellsPodsApart }: CapabilityOptions,
+  { fsType, mountOptions, supportsSingleNodeMultiWriter }: CapabilityOptions,
 ): VolumeCapability[] {
-  const modes = tellsPodsApart ? MODES_TOLD_APART : MODES
+  const modes = supportsSingleNodeMultiWriter ? MULTI_WRITER_MODES : DEFAULT_MODES
   const accessType: VolumeCapability['accessType'] =
     spec?.volumeMode === 'Block'
       ? { case: 'block', value: {} }
       : { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }
-  const wanted = spec?.accessModes ?? []
-  if (wanted.length === 0) throw refused('the claim names no access mode, and CreateVolume needs at least one')
-  return wanted.map((name) => {
-    if (!Object.hasOwn(modes, name)) throw refused(`invalid access mode: ${name}`)
+  const requested = spec?.accessModes ?? []
+  if (requested.length === 0) throw finalError('the claim names no access mode, and CreateVolume needs at least one')
+  return requested.map((name) => {
+    if (!Object.hasOwn(modes, name)) throw finalError(`invalid access mode: ${name}`)
     return { accessType, accessMode: { mode: modes[name]! } }
   })
 }

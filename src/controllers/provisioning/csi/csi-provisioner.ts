@@ -22,16 +22,16 @@ import {
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
 import type { Credentials } from '../../../volumes/credentials.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
-import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from '../provisioner.ts'
-import { buildVolume, replyProblem } from './build-volume.ts'
-import { dataSourceOf, POPULATOR_NOTE } from './data-source.ts'
-import { type DeletionCredentials, deletionCredentials } from './deletion-secrets.ts'
-import { checkAbilities, hasTopology } from './driver-abilities.ts'
-import { createNodeRace, selectedNodeOf } from './node-race.ts'
-import { clusterTopologies, oneNodeTopology } from './node-topologies.ts'
+import type { DeleteResult, Failure, ProvisionResult, Provisioner, ProvisionRequest } from '../provisioner.ts'
+import { buildVolume, findReplyProblem } from './build-volume.ts'
+import { dataSourceOf, POPULATOR_MESSAGE } from './data-source.ts'
+import { type DeletionCredentials, readDeletionCredentials } from './deletion-secrets.ts'
+import { checkCapabilities, hasTopology } from './driver-abilities.ts'
+import { createNodeSelection, selectedNodeOf } from './node-race.ts'
+import { clusterTopologies, singleNodeTopology } from './node-topologies.ts'
 import { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from './options.ts'
-import { type Prepared, prepareRequest, type Topology } from './prepare-request.ts'
-import { notNow, Refusal } from './refusal.ts'
+import { type PreparedRequest, prepareRequest, type Topology } from './prepare-request.ts'
+import { notReadyError, PreparationError } from './refusal.ts'
 import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
@@ -57,30 +57,30 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const { driver, facts, client, caches, clock, random, log } = deps
   const options = { ...DEFAULT_OPTIONS, ...deps.options }
   const { node, timeoutMs } = options
-  const withTopology = hasTopology(facts)
-  const placing = withTopology && !node ? { nodes: caches.of(nodeKind), csiNodes: caches.of(csiNodeKind) } : undefined
-  const nodes = placing
-    ? clusterTopologies({ driverName: facts.name, random, ...placing })
-    : oneNodeTopology(node?.name ?? '', node?.segments ?? {})
+  const supportsTopology = hasTopology(facts)
+  const topologyCaches = supportsTopology && !node ? { nodes: caches.of(nodeKind), csiNodes: caches.of(csiNodeKind) } : undefined
+  const nodes = topologyCaches
+    ? clusterTopologies({ driverName: facts.name, random, ...topologyCaches })
+    : singleNodeTopology(node?.name ?? '', node?.segments ?? {})
   const classes = caches.of(storageClassKind)
-  let watched: Cache<VolumeAttributesClass> | undefined
-  const attributesClasses = () => (watched ??= caches.of(volumeAttributesClassKind))
-  const memory = createTopologyMemory()
+  let attributesClassCache: Cache<VolumeAttributesClass> | undefined
+  const attributesClasses = () => (attributesClassCache ??= caches.of(volumeAttributesClassKind))
+  const topologyMemory = createTopologyMemory()
   /** Claims for which a volume may exist in the driver: bounded by those in progress. */
   const unfinished = new Set<string>()
   const suffix = node ? `-${node.name}` : ''
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
 
   async function provision(
-    given: ProvisionRequest,
+    requested: ProvisionRequest,
     signal: AbortSignal,
     beforeCreate?: () => Promise<void>,
-  ): Promise<Provisioned> {
-    const { uid } = given.claim.metadata
-    if (node && selectedNodeOf(given.claim) !== node.name)
+  ): Promise<ProvisionResult> {
+    const { uid } = requested.claim.metadata
+    if (node && selectedNodeOf(requested.claim) !== node.name)
       return ignored(`the claim is not assigned to node ${node.name}`)
-    const request = node ? { ...given, selectedNode: node.name } : given
-    let prepared: Prepared
+    const request = node ? { ...requested, selectedNode: node.name } : requested
+    let prepared: PreparedRequest
     let reportsIo: boolean
     try {
       prepared = await prepare(request, signal)
@@ -88,36 +88,36 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       const { iops, throughput } = prepared.attributes
       reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
     } catch (error) {
-      return notCalled(error, uid)
+      return preparationFailure(error, uid)
     }
 
     await beforeCreate?.()
     const { controllerPublishReadOnly } = options
-    const build = { driverName: facts.name, identity, hasTopology: withTopology, controllerPublishReadOnly, reportsIo }
+    const buildOptions = { driverName: facts.name, identity, hasTopology: supportsTopology, controllerPublishReadOnly, reportsIo }
     let volume: Volume
     try {
       volume = await createVolume(prepared.request, signal)
     } catch (error) {
       const because = messageOf(error, prepared.credentials)
-      if (isTaken(error)) {
-        const elsewhere = await findElsewhere(prepared.request, signal)
-        if (!elsewhere) return { is: 'failed', how: 'noChange', because: because + TAKEN }
+      if (isNameTaken(error)) {
+        const volumeElsewhere = await findElsewhere(prepared.request, signal)
+        if (!volumeElsewhere) return { is: 'failed', failure: 'noChange', because: because + NAME_TAKEN_HINT }
         settle(uid)
         return {
           is: 'provisioned',
-          volume: { ...buildVolume(request.claim, prepared, elsewhere, build), unwanted: ELSEWHERE },
+          volume: { ...buildVolume(request.claim, prepared, volumeElsewhere, buildOptions), unusableReason: CREATED_FOR_ANOTHER_NODE },
         }
       }
       const hasSelectedNode = request.selectedNode !== undefined
-      return failed(uid, classifyCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)
+      return failureResult(uid, classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }), because)
     }
-    const problem = replyProblem(prepared, volume)
+    const problem = findReplyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)
     settle(uid)
-    return { is: 'provisioned', volume: buildVolume(request.claim, prepared, volume, build) }
+    return { is: 'provisioned', volume: buildVolume(request.claim, prepared, volume, buildOptions) }
   }
 
-  async function createVolume(request: Prepared['request'], signal: AbortSignal): Promise<Volume> {
+  async function createVolume(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume> {
     const { volume } = await driver.controller.createVolume(request, { timeoutMs, signal })
     if (!volume?.volumeId) throw new Error('CreateVolume returned a volume without volume_id')
     return volume
@@ -127,65 +127,65 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
    * A process that crashed may have created the volume for a node that is deleted by now. The same request without
    * topology finds it.
    */
-  async function findElsewhere(request: Prepared['request'], signal: AbortSignal): Promise<Volume | undefined> {
-    const { accessibilityRequirements: where, ...anywhere } = request
-    if (!where) return undefined
+  async function findElsewhere(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume | undefined> {
+    const { accessibilityRequirements: topology, ...requestWithoutTopology } = request
+    if (!topology) return undefined
     try {
-      return await createVolume(anywhere, signal)
+      return await createVolume(requestWithoutTopology, signal)
     } catch {
       return undefined // it differs in more than its topology
     }
   }
 
-  async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<Prepared> {
+  async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<PreparedRequest> {
     const { uid } = request.claim.metadata
-    if (placing) {
-      const synced = await Promise.all([placing.nodes.whenSynced(signal), placing.csiNodes.whenSynced(signal)])
-      if (!synced.every(Boolean)) throw notNow('stopped before the nodes were known')
+    if (topologyCaches) {
+      const synced = await Promise.all([topologyCaches.nodes.whenSynced(signal), topologyCaches.csiNodes.whenSynced(signal)])
+      if (!synced.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     }
-    const place = memory.of(uid, request.selectedNode, unfinished.has(uid))
-    return prepareRequest(request, place, { client, facts, options, attributesClasses, nodes, log }, signal)
+    const claimTopology = topologyMemory.of(uid, request.selectedNode, unfinished.has(uid))
+    return prepareRequest(request, claimTopology, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
   /** The driver was not called: the result of earlier calls is unchanged. */
-  function notCalled(error: unknown, uid: string): Provisioned {
+  function preparationFailure(error: unknown, uid: string): ProvisionResult {
     const because = (error as Error).message
-    const how = error instanceof Refusal ? error.how : 'noChange'
-    if (how === 'ignored') return ignored(because)
-    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because, isNotCalled: true }
+    const failure = error instanceof PreparationError ? error.failure : 'noChange'
+    if (failure === 'ignored') return ignored(because)
+    return { is: 'failed', failure: unfinished.has(uid) ? 'noChange' : failure, because, isNotCalled: true }
   }
 
-  function failed(uid: string, how: Failure, because: string): Provisioned {
-    if (how === 'unfinished') unfinished.add(uid)
+  function failureResult(uid: string, failure: Failure, because: string): ProvisionResult {
+    if (failure === 'unfinished') unfinished.add(uid)
     else settle(uid)
-    return { is: 'failed', how, because }
+    return { is: 'failed', failure, because }
   }
 
   function settle(uid: string): void {
     unfinished.delete(uid)
-    memory.forget(uid)
+    topologyMemory.forget(uid)
   }
 
   /** Until it is deleted, only repeating the request can find it. */
-  async function cleanUp(uid: string, volume: Volume, problem: string, prepared: Prepared, signal: AbortSignal) {
+  async function cleanUp(uid: string, volume: Volume, problem: string, prepared: PreparedRequest, signal: AbortSignal) {
     const { credentials } = prepared
     const untilMs = clock.monotonicMs() + timeoutMs
-    let last = 'there was no time left'
-    for (let tries = 0; tries < CLEANUP_TRIES_MAX; tries++) {
-      const leftMs = untilMs - clock.monotonicMs()
-      if (leftMs <= 0 || signal.aborted) break
+    let lastError = 'there was no time left'
+    for (let attempt = 0; attempt < CLEANUP_TRIES_MAX; attempt++) {
+      const remainingMs = untilMs - clock.monotonicMs()
+      if (remainingMs <= 0 || signal.aborted) break
       try {
         const request = { volumeId: volume.volumeId, secrets: { ...credentials } }
-        await driver.controller.deleteVolume(request, { timeoutMs: leftMs, signal })
-        return failed(uid, 'final', `${problem}. The volume was deleted again`)
+        await driver.controller.deleteVolume(request, { timeoutMs: remainingMs, signal })
+        return failureResult(uid, 'final', `${problem}. The volume was deleted again`)
       } catch (error) {
-        last = messageOf(error, credentials)
+        lastError = messageOf(error, credentials)
       }
     }
-    return failed(uid, 'unfinished', `${problem}. Cleanup of volume ${prepared.request.name} failed: ${last}`)
+    return failureResult(uid, 'unfinished', `${problem}. Cleanup of volume ${prepared.request.name} failed: ${lastError}`)
   }
 
-  async function remove(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<Deleted> {
+  async function deleteVolume(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<DeleteResult> {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
     if (!csi) {
@@ -196,36 +196,36 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       const because = `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`
       return { is: 'failed', because, isForeign: true }
     }
-    let found: DeletionCredentials
+    let deletionCredentials: DeletionCredentials
     try {
-      if (node && !isHere(volume, node)) return ignored('PV was not provisioned on this node')
-      checkAbilities(facts)
-      found = await credentialsToDelete(volume, signal)
+      if (node && !isOnNode(volume, node)) return ignored('PV was not provisioned on this node')
+      checkCapabilities(facts)
+      deletionCredentials = await readCredentialsFor(volume, signal)
     } catch (error) {
       return { is: 'failed', because: (error as Error).message }
     }
     try {
-      const request = { volumeId: csi.volumeHandle, secrets: { ...found.credentials } }
+      const request = { volumeId: csi.volumeHandle, secrets: { ...deletionCredentials.credentials } }
       await driver.controller.deleteVolume(request, { timeoutMs, signal })
       return { is: 'deleted' }
     } catch (error) {
-      return { is: 'failed', because: messageOf(error, found.credentials) + unauthenticated(error, found) }
+      return { is: 'failed', because: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials) }
     }
   }
 
-  async function credentialsToDelete(volume: Readonly<PersistentVolume>, signal: AbortSignal) {
-    if (!(await classes.whenSynced(signal))) throw notNow('stopped before the classes were known')
+  async function readCredentialsFor(volume: Readonly<PersistentVolume>, signal: AbortSignal) {
+    if (!(await classes.whenSynced(signal))) throw notReadyError('stopped before the classes were known')
     const classOf = (name: string) => classes.get({ name })
-    return deletionCredentials(volume, { client, own: options.credentials?.(), classOf }, signal)
+    return readDeletionCredentials(volume, { client, processCredentials: options.credentials?.(), classOf }, signal)
   }
 
-  async function hasCapacity(given: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
+  async function hasCapacity(requested: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
-    const volumeName = `pvc-${given.claim.metadata.uid}` // read by secret templates only
-    const { request, requiredBytes } = await prepare({ ...given, volumeName, selectedNode: node?.name }, signal)
+    const volumeName = `pvc-${requested.claim.metadata.uid}` // read by secret templates only
+    const { request, requiredBytes } = await prepare({ ...requested, volumeName, selectedNode: node?.name }, signal)
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
-    const places: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
-    for (const accessibleTopology of places) {
+    const topologies: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
+    for (const accessibleTopology of topologies) {
       const capacityRequest = { volumeCapabilities, parameters, ...(accessibleTopology ? { accessibleTopology } : {}) }
       const { availableCapacity } = await driver.controller.getCapacity(capacityRequest, { timeoutMs, signal })
       if (availableCapacity >= requiredBytes) return true
@@ -233,9 +233,9 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return false
   }
 
-  function isAllowedHere({ claim, storageClass }: Omit<ProvisionRequest, 'volumeName'>): boolean {
+  function isNodeAllowed({ claim, storageClass }: Omit<ProvisionRequest, 'volumeName'>): boolean {
     const { allowedTopologies = [] } = storageClass
-    if (allowedTopologies.length === 0 || !withTopology) return true
+    if (allowedTopologies.length === 0 || !supportsTopology) return true
     try {
       topologyRequirement({
         claimName: claim.metadata.name,
@@ -248,27 +248,27 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       })
       return true
     } catch (error) {
-      if (error instanceof Refusal) return false
+      if (error instanceof PreparationError) return false
       throw error
     }
   }
 
   const claims = caches.of(persistentVolumeClaimKind)
-  const race = node && createNodeRace({ node, client, claims, clock, random, log, isAllowedHere, hasCapacity })
+  const nodeSelection = node && createNodeSelection({ node, client, claims, clock, random, log, isNodeAllowed, hasCapacity })
 
   return {
     name: facts.name,
     ...(node ? { instance: node.name } : {}),
     provision,
-    delete: remove,
+    delete: deleteVolume,
     owns: (volume) => volume.spec?.csi?.driver === facts.name,
-    async accepts(given, signal) {
-      if (isForPopulator(given)) {
-        const note = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_NOTE } as const
-        deps.events?.record(persistentVolumeClaimKind, given.claim, note)
+    async accepts(requested, signal) {
+      if (isForPopulator(requested)) {
+        const event = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_MESSAGE } as const
+        deps.events?.record(persistentVolumeClaimKind, requested.claim, event)
         return false
       }
-      return race ? race.accepts(given, signal) : true
+      return nodeSelection ? nodeSelection.accepts(requested, signal) : true
     },
     forget: settle,
   }
@@ -281,7 +281,7 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
     dataSourceOf(claim)
     return false
   } catch (error) {
-    return error instanceof Refusal && error.how === 'ignored'
+    return error instanceof PreparationError && error.failure === 'ignored'
   }
 }
 
@@ -289,9 +289,9 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
  * A volume of this name exists from an earlier try with a different request: final for this request, but that volume still
  * exists.
  */
-const isTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
-const ELSEWHERE = 'an earlier try created it for another node'
-const TAKEN =
+const isNameTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
+const CREATED_FOR_ANOTHER_NODE = 'an earlier try created it for another node'
+const NAME_TAKEN_HINT =
   '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
 
 /** The message of a failed call, without credentials. */
@@ -301,13 +301,13 @@ function messageOf(error: unknown, credentials: Credentials): string {
 }
 
 /** Codes with which drivers report missing credentials, among other things. */
-const ASKING_FOR_CREDENTIALS: readonly string[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'INVALID_ARGUMENT']
+const CREDENTIAL_ERROR_CODES: readonly string[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'INVALID_ARGUMENT']
 
-function unauthenticated(error: unknown, { missing }: DeletionCredentials): string {
-  if (!missing || !(error instanceof CsiError) || !ASKING_FOR_CREDENTIALS.includes(error.codeName)) return ''
-  return `. No credentials were sent, because ${missing}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
+function missingCredentialsHint(error: unknown, { missingReason }: DeletionCredentials): string {
+  if (!missingReason || !(error instanceof CsiError) || !CREDENTIAL_ERROR_CODES.includes(error.codeName)) return ''
+  return `. No credentials were sent, because ${missingReason}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
 }
 
 /** Without a topology, every volume is reachable. */
-const isHere = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
+const isOnNode = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
   segments === undefined || isReachableFrom(volume, { name, labels: segments })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { notFound } from '../../../api/status-error.ts'
 import type { ServerFixture } from '../../../apiserver/server.fixture.ts'
 import type { Client } from '../../../client/index.ts'
-import type { Provisioned } from '../provisioner.ts'
+import type { ProvisionResult } from '../provisioner.ts'
 import { aClaim, createProvisionerFixture } from './provisioner.fixture.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshot, type VolumeSnapshotContent } from './snapshot-kinds.ts'
 import { factsOf } from './stub-driver.fixture.ts'
@@ -50,7 +50,7 @@ async function aSource(apiServer: ServerFixture, options: SourceOptions = {}): P
   await apiServer.patch(`${VOLUMES}/pv-source/status`, { status: { phase: volumePhase } }, 'merge')
 }
 
-const because = (answer: Provisioned) => ('because' in answer ? answer.because : '')
+const messageOf = (result: ProvisionResult) => ('because' in result ? result.because : '')
 const finalizersOf = async (apiServer: ServerFixture) =>
   (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
@@ -59,7 +59,7 @@ describe('cloning a claim', () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
     expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // of another class, too
-    expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
+    expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
     })
@@ -71,20 +71,20 @@ describe('cloning a claim', () => {
     await aSource(apiServer)
     const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
-    driver.answer({
+    driver.setReplies({
       createVolume: async ({ volumeContentSource: contentSource }) => ({
         volume: { volumeId: 'v', capacityBytes: 100n, contentSource },
       }),
     })
-    expect(because(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
+    expect(messageOf(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
   })
 
   it('PROV-9 deletes a volume whose reply has no content source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
-    driver.answer({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
-    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', how: 'final' })
-    expect(driver.deleted).toMatchObject([{ volumeId: 'empty' }])
+    driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
+    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', failure: 'final' })
+    expect(driver.deleteRequests).toMatchObject([{ volumeId: 'empty' }])
   })
 
   it.each<[string, SourceOptions, object, string]>([
@@ -99,38 +99,38 @@ describe('cloning a claim', () => {
   ])('PROV-10 rejects a source that is %s', async (_, source, spec, message) => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer, source)
-    const answer = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
-    expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
-    expect(because(answer)).toContain(message)
-    expect(driver.created).toEqual([])
+    const result = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
+    expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
+    expect(messageOf(result)).toContain(message)
+    expect(driver.createRequests).toEqual([])
     expect(await finalizersOf(apiServer)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
   it('PROV-10 rejects a missing or deleted source, but continues a clone in progress', async () => {
     const { apiServer, provision } = await createProvisionerFixture({ facts: FACTS })
     const claim = aClaim(FROM_CLAIM)
-    expect(because(await provision({ claim }))).toContain('could not be read')
+    expect(messageOf(await provision({ claim }))).toContain('could not be read')
     await aSource(apiServer)
     await apiServer.delete(`${CLAIMS}/source`)
-    expect(because(await provision({ claim }))).toContain('is currently being deleted')
-    const begun = ['kubernetes.io/pvc-protection', 'provisioner.storage.kubernetes.io/cloning-protection']
+    expect(messageOf(await provision({ claim }))).toContain('is currently being deleted')
+    const finalizers = ['kubernetes.io/pvc-protection', 'provisioner.storage.kubernetes.io/cloning-protection']
     // A claim being deleted accepts no new finalizer, so the source is recreated.
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: null } }, 'merge')
     await apiServer.delete(`${VOLUMES}/pv-source`)
     await apiServer.patch(`${VOLUMES}/pv-source`, { metadata: { finalizers: null } }, 'merge')
     await aSource(apiServer)
-    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: begun } }, 'merge')
+    await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: finalizers } }, 'merge')
     await apiServer.delete(`${CLAIMS}/source`)
     expect(await provision({ claim })).toMatchObject({ is: 'provisioned' })
   })
 })
 
 describe('restoring a snapshot', () => {
-  const snapshot = (more: object = {}): VolumeSnapshot => ({
-    metadata: { name: 'snap', namespace: 'default', uid: 'snap-uid', resourceVersion: '1', ...more },
+  const aSnapshot = (metadata: object = {}): VolumeSnapshot => ({
+    metadata: { name: 'snap', namespace: 'default', uid: 'snap-uid', resourceVersion: '1', ...metadata },
     status: { boundVolumeSnapshotContentName: 'content', readyToUse: true, restoreSize: '100' },
   })
-  const content = (spec: object = {}, annotations: Record<string, string> = {}): VolumeSnapshotContent => ({
+  const aContent = (spec: object = {}, annotations: Record<string, string> = {}): VolumeSnapshotContent => ({
     metadata: { name: 'content', annotations },
     spec: {
       driver: 'disk.example.com',
@@ -141,24 +141,24 @@ describe('restoring a snapshot', () => {
   })
 
   /** A server that has the snapshot kinds, as a stock one with their definitions does. */
-  function serving(
+  function serveSnapshots(
     snapshots: readonly VolumeSnapshot[],
     contents: readonly VolumeSnapshotContent[],
-    patched: PatchBody[] = [],
+    patches: PatchBody[] = [],
   ) {
     return (client: Client): Client => ({
       ...client,
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
       get: async (kind: any, ref: any, options: any) => {
         if (kind.group !== SNAPSHOT_GROUP) return client.get(kind, ref, options)
-        const all: readonly any[] = kind.kind === 'VolumeSnapshot' ? snapshots : contents
-        const found = all.find(({ metadata }) => metadata.name === ref.name)
-        if (!found) throw notFound(kind, ref.name)
-        return found
+        const stored: readonly any[] = kind.kind === 'VolumeSnapshot' ? snapshots : contents
+        const object = stored.find(({ metadata }) => metadata.name === ref.name)
+        if (!object) throw notFound(kind, ref.name)
+        return object
       },
       patch: async (kind: any, ref: any, patch: any, options: any) => {
         if (kind.group !== SNAPSHOT_GROUP) return client.patch(kind, ref, patch, options)
-        patched.push(patch.body)
+        patches.push(patch.body)
         return {} as any
       },
     })
@@ -166,83 +166,83 @@ describe('restoring a snapshot', () => {
   const start = (
     snapshots: VolumeSnapshot[],
     contents: VolumeSnapshotContent[],
-    patched: PatchBody[] = [],
+    patches: PatchBody[] = [],
     options = {},
-  ) => createProvisionerFixture({ facts: FACTS, around: serving(snapshots, contents, patched), options })
+  ) => createProvisionerFixture({ facts: FACTS, wrapClient: serveSnapshots(snapshots, contents, patches), options })
 
   it('PROV-9 passes the snapshot and protects it', async () => {
-    const patched: PatchBody[] = []
-    const { provision, driver } = await start([snapshot()], [content()], patched)
+    const patches: PatchBody[] = []
+    const { provision, driver } = await start([aSnapshot()], [aContent()], patches)
     expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
-    expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
+    expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'snapshot',
       value: { snapshotId: 'handle-of-snapshot' },
     })
-    expect(patched[0]!.metadata.finalizers).toEqual([
+    expect(patches[0]!.metadata.finalizers).toEqual([
       'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection',
     ])
   })
 
   it.each([
     ['our own server', true, /: Stowage does not serve snapshots\. Recreate the claim without the data source$/],
-    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or recreate the claim/],
-  ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isOurs, remedy) => {
-    const around = (client: Client) => ({ ...client, commitsAtomically: async () => isOurs })
-    const { provision } = await createProvisionerFixture({ facts: FACTS, around })
-    const answer = await provision({ claim: aClaim(FROM_SNAPSHOT) })
-    expect(answer).toMatchObject({ how: 'final', because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/) })
-    expect(answer).toMatchObject({ because: expect.stringMatching(remedy) })
+    ['another server', false, /: install the aSnapshot controller's CustomResourceDefinitions, or recreate the claim/],
+  ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isStowage, remedy) => {
+    const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => isStowage })
+    const { provision } = await createProvisionerFixture({ facts: FACTS, wrapClient })
+    const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
+    expect(result).toMatchObject({ failure: 'final', messageOf: expect.stringMatching(/has no aSnapshot\.storage\.k8s\.io/) })
+    expect(result).toMatchObject({ messageOf: expect.stringMatching(remedy) })
   })
 
   it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([
     ['missing', [], [], {}, 'error getting snapshot snap'],
-    ['unbound', [{ ...snapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
-    ['without content', [snapshot()], [], {}, 'snapshotcontent content for snapshot snap'],
+    ['unbound', [{ ...aSnapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
+    ['without content', [aSnapshot()], [], {}, 'snapshotcontent content for snapshot snap'],
     [
       'of another content',
-      [snapshot()],
-      [content({ volumeSnapshotRef: { uid: 'x' } })],
+      [aSnapshot()],
+      [aContent({ volumeSnapshotRef: { uid: 'x' } })],
       {},
       'bound to a different snapshot',
     ],
     [
       'of another driver',
-      [snapshot()],
-      [content({ driver: 'o' })],
+      [aSnapshot()],
+      [aContent({ driver: 'o' })],
       {},
       'not handled by CSI driver disk.example.com but by o',
     ],
     [
       'not ready',
-      [{ ...snapshot(), status: { boundVolumeSnapshotContentName: 'content' } }],
-      [content()],
+      [{ ...aSnapshot(), status: { boundVolumeSnapshotContentName: 'content' } }],
+      [aContent()],
       {},
       'snapshot snap is not Ready',
     ],
-    ['without a handle', [snapshot()], [{ ...content(), status: {} }], {}, 'snapshot handle snap is not available'],
-    ['larger', [snapshot()], [content()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
-    ['of another mode', [snapshot()], [content({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
-    ['being deleted', [snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [content()], {}, 'is being deleted'],
+    ['without a handle', [aSnapshot()], [{ ...aContent(), status: {} }], {}, 'snapshot handle snap is not available'],
+    ['larger', [aSnapshot()], [aContent()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
+    ['of another mode', [aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
+    ['being deleted', [aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [aContent()], {}, 'is being deleted'],
   ])('PROV-10 rejects a snapshot that is %s, and retries', async (_, snapshots, contents, spec, message) => {
     const { provision, driver } = await start(snapshots, contents)
-    const answer = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
-    expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
-    expect(because(answer)).toContain(message)
-    expect(driver.created).toEqual([])
+    const result = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
+    expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
+    expect(messageOf(result)).toContain(message)
+    expect(driver.createRequests).toEqual([])
   })
 
   it('PROV-9 continues a restore in progress, and allows another volume mode if annotated', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
-    const going = snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
-    const begun = await start([going], [content()])
-    expect(await begun.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
+    const restoring = await start([deletedSnapshot], [aContent()])
+    expect(await restoring.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
 
-    const allowing = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
-    const allowed = await start([snapshot()], [content({ sourceVolumeMode: 'Block' }, allowing)])
-    expect(await allowed.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
-    const lax = await start([snapshot()], [content({ sourceVolumeMode: 'Block' })], [], {
+    const annotations = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
+    const withAnnotation = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' }, annotations)])
+    expect(await withAnnotation.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    const withConversion = await start([aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], [], {
       preventVolumeModeConversion: false,
     })
-    expect(await lax.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
+    expect(await withConversion.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'provisioned' })
   })
 })

@@ -1,7 +1,7 @@
 // The data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). Any other kind is left
 // to an external populator.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { notOurs, refused } from './refusal.ts'
+import { ignoredError, finalError } from './refusal.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
 
 export interface DataSource {
@@ -10,13 +10,13 @@ export interface DataSource {
   readonly name: string
 }
 
-export const POPULATOR_NOTE = 'Assuming an external populator will provision the volume'
+export const POPULATOR_MESSAGE = 'Assuming an external populator will provision the volume'
 
 /** Undefined: an empty volume. Throws a Refusal. */
 export function dataSourceOf(claim: Readonly<PersistentVolumeClaim>): DataSource | undefined {
   const { dataSource, dataSourceRef } = claim.spec ?? {}
   if (!dataSource && dataSourceRef?.namespace) {
-    throw refused(
+    throw finalError(
       `dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled: ` +
         `name a source in the namespace of the claim`,
     )
@@ -25,15 +25,15 @@ export function dataSourceOf(claim: Readonly<PersistentVolumeClaim>): DataSource
   if (!source) return undefined
   const { apiGroup = '', kind, name } = source
   const { namespace = '' } = claim.metadata
-  if (!name) throw refused(`the PVC source not found for PVC ${claim.metadata.name}: its data source has no name`)
+  if (!name) throw finalError(`the PVC source not found for PVC ${claim.metadata.name}: its data source has no name`)
   if (kind === 'PersistentVolumeClaim' && !apiGroup) return { is: 'clone', namespace, name }
   if (kind === 'VolumeSnapshot') {
     if (apiGroup === SNAPSHOT_GROUP) return { is: 'snapshot', namespace, name }
-    throw refused(
+    throw finalError(
       `the PVC source does not belong to the right APIGroup. Expected ${SNAPSHOT_GROUP}, Got ${apiGroup || '""'}`,
     )
   }
-  throw notOurs(
+  throw ignoredError(
     `data source (${kind}) is not handled by the provisioner, assuming an external populator will provision it`,
   )
 }

@@ -5,8 +5,8 @@ import type { StorageClass } from '../../../api/kinds/storage-class/storage-clas
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Client } from '../../../client/index.ts'
 import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'
-import { Refusal } from './refusal.ts'
-import { secretRefFor } from './secret-reference.ts'
+import { PreparationError } from './refusal.ts'
+import { resolveSecretRef } from './secret-reference.ts'
 
 const SECRET_NAME = 'volume.kubernetes.io/provisioner-deletion-secret-name'
 const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-namespace'
@@ -14,31 +14,31 @@ const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-names
 export interface DeletionSecretDeps {
   readonly client: Client
   /** Credentials given to this process. */
-  readonly own: Credentials | undefined
+  readonly processCredentials: Credentials | undefined
   classOf(name: string): Readonly<StorageClass> | undefined
 }
 
 export interface DeletionCredentials {
   readonly credentials: Credentials
   /** Why there are none, for the message if the driver requires them. */
-  readonly missing?: string
+  readonly missingReason?: string
 }
 
 /** Throws only a transient UnreadableSecretError: a Secret that does not exist must not block the deletion. */
-export async function deletionCredentials(
+export async function readDeletionCredentials(
   volume: Readonly<PersistentVolume>,
-  { client, own, classOf }: DeletionSecretDeps,
+  { client, processCredentials, classOf }: DeletionSecretDeps,
   signal: AbortSignal,
 ): Promise<DeletionCredentials> {
-  if (own) return { credentials: own }
+  if (processCredentials) return { credentials: processCredentials }
   try {
     const found = referenceOf(volume, classOf)
-    if ('missing' in found) return { credentials: {}, missing: found.missing }
+    if ('missing' in found) return { credentials: {}, missingReason: found.missing }
     return { credentials: await readCredentials(client, found, signal) }
   } catch (error) {
-    const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof Refusal
+    const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof PreparationError
     if (!isMissing) throw error
-    return { credentials: {}, missing: (error as Error).message }
+    return { credentials: {}, missingReason: (error as Error).message }
   }
 }
 
@@ -60,6 +60,6 @@ function referenceOf(
   const { claimRef } = volume.spec ?? {}
   if (!claimRef) return { missing: 'the volume has no claimRef' }
   const claim = { metadata: { name: claimRef.name, namespace: claimRef.namespace } }
-  const ref = secretRefFor('provisioner-secret', storageClass.parameters, { volumeName, claim })
+  const ref = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
   return ref ?? { missing: `its class "${className}" names none` }
 }

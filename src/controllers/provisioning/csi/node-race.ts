@@ -16,7 +16,7 @@ import type { NodeDeployment } from './options.ts'
 
 type Candidate = Parameters<NonNullable<Provisioner['accepts']>>[0]
 
-export interface NodeRaceDeps {
+export interface NodeSelectionDeps {
   readonly node: NodeDeployment
   readonly client: Client
   readonly claims: Cache<PersistentVolumeClaim>
@@ -24,65 +24,65 @@ export interface NodeRaceDeps {
   readonly random: Random
   readonly log: Logger
   /** Whether the topologies of the class include this node. */
-  isAllowedHere(candidate: Candidate): boolean
+  isNodeAllowed(candidate: Candidate): boolean
   /** Whether the driver reports enough capacity. Throws if that is unknown. */
   hasCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean>
 }
 
 /** Claims with a backoff; beyond this number the oldest starts with the shortest delay again. */
 const CLAIMS_MAX = 10_000
-const LOOKS_PER_DELAY = 100
-const LOOK_MS_MIN = 10
+const POLLS_PER_DELAY = 100
+const POLL_INTERVAL_MS_MIN = 10
 
 export const selectedNodeOf = ({ metadata }: Claim): string => metadata.annotations?.[SELECTED_NODE] ?? ''
 
-export function createNodeRace(deps: NodeRaceDeps): { accepts: NonNullable<Provisioner['accepts']> } {
+export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNullable<Provisioner['accepts']> } {
   const { node, client, claims, clock, random, log } = deps
-  const tries = new Map<string, number>()
+  const attempts = new Map<string, number>()
 
   /** False also when this node was set: the change of the claim triggers the next reconcile. Throws to retry. */
   async function accepts(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     const selected = selectedNodeOf(candidate.claim)
     if (selected) return selected === node.name
     const { volumeBindingMode = 'Immediate' } = candidate.storageClass
-    if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isAllowedHere(candidate)) return false
-    await compete(candidate, signal)
+    if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isNodeAllowed(candidate)) return false
+    await becomeOwner(candidate, signal)
     return false
   }
 
-  async function compete(candidate: Candidate, signal: AbortSignal): Promise<void> {
+  async function becomeOwner(candidate: Candidate, signal: AbortSignal): Promise<void> {
     const { uid = '', name } = candidate.claim.metadata
     for (;;) {
-      const current = await letOthersGoFirst(candidate.claim, signal)
-      if (!current) return void tries.delete(uid) // another instance was faster, or the claim is deleted
+      const current = await waitForDelay(candidate.claim, signal)
+      if (!current) return void attempts.delete(uid) // another instance was faster, or the claim is deleted
       if (!(await mayHaveCapacity(candidate, signal))) {
         throw new Error(
           `node ${node.name} has no capacity for claim ${name} now, and no other node has been selected yet`,
         )
       }
-      if (await choose(current, signal)) return void tries.delete(uid)
+      if (await setSelectedNode(current, signal)) return void attempts.delete(uid)
     }
   }
 
-  async function letOthersGoFirst(claim: Claim, signal: AbortSignal): Promise<Claim | undefined> {
-    const untilMs = clock.monotonicMs() + delayMs(claim.metadata.uid ?? '')
-    const lookMs = Math.max(node.baseDelayMs / LOOKS_PER_DELAY, LOOK_MS_MIN)
+  async function waitForDelay(claim: Claim, signal: AbortSignal): Promise<Claim | undefined> {
+    const untilMs = clock.monotonicMs() + nextDelayMs(claim.metadata.uid ?? '')
+    const pollIntervalMs = Math.max(node.baseDelayMs / POLLS_PER_DELAY, POLL_INTERVAL_MS_MIN)
     for (;;) {
-      const leftMs = untilMs - clock.monotonicMs()
-      if (leftMs > 0) await clock.sleep(Math.min(lookMs, leftMs), signal)
+      const remainingMs = untilMs - clock.monotonicMs()
+      if (remainingMs > 0) await clock.sleep(Math.min(pollIntervalMs, remainingMs), signal)
       const { namespace, name = '' } = claim.metadata
       const current = claims.get({ namespace, name })
       if (current?.metadata.uid !== claim.metadata.uid || selectedNodeOf(current!)) return undefined
-      if (leftMs <= 0) return current
+      if (remainingMs <= 0) return current
     }
   }
 
-  function delayMs(uid: string): number {
-    const before = tries.get(uid) ?? 0
-    tries.delete(uid)
-    tries.set(uid, before + 1)
-    if (tries.size > CLAIMS_MAX) tries.delete(tries.keys().next().value!)
-    const fullMs = Math.min(node.baseDelayMs * 2 ** Math.min(before, 30), node.maxDelayMs)
+  function nextDelayMs(uid: string): number {
+    const previousAttempts = attempts.get(uid) ?? 0
+    attempts.delete(uid)
+    attempts.set(uid, previousAttempts + 1)
+    if (attempts.size > CLAIMS_MAX) attempts.delete(attempts.keys().next().value!)
+    const fullMs = Math.min(node.baseDelayMs * 2 ** Math.min(previousAttempts, 30), node.maxDelayMs)
     return Math.max(0, fullMs - random() * node.baseDelayMs)
   }
 
@@ -99,7 +99,7 @@ export function createNodeRace(deps: NodeRaceDeps): { accepts: NonNullable<Provi
     }
   }
 
-  async function choose(claim: Claim, signal: AbortSignal): Promise<boolean> {
+  async function setSelectedNode(claim: Claim, signal: AbortSignal): Promise<boolean> {
     const { namespace, name, uid, resourceVersion } = claim.metadata
     const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: node.name } } }
     try {

@@ -23,7 +23,7 @@ describe('driver parameters', () => {
   it('PROV-10 reject an unknown reserved key by name', () => {
     expect(() => driverParameters({ 'csi.storage.k8s.io/fsytpe': 'xfs' })).toThrowError(
       expect.objectContaining({
-        how: 'final',
+        failure: 'final',
         message: expect.stringContaining(
           'found unknown parameter key "csi.storage.k8s.io/fsytpe" with reserved namespace',
         ),
@@ -38,16 +38,16 @@ describe('driver parameters', () => {
     )
     fc.assert(
       fc.property(fc.dictionary(key, fc.string()), (parameters) => {
-        let passed: Record<string, string> = {}
+        let driverOnly: Record<string, string> = {}
         try {
-          passed = driverParameters(parameters)
+          driverOnly = driverParameters(parameters)
         } catch {
           expect(Object.keys(parameters).some((name) => name.startsWith('csi.storage.k8s.io/'))).toBe(true)
           return
         }
         for (const [name, value] of Object.entries(parameters)) {
-          if (name.startsWith('csi.storage.k8s.io/')) expect(Object.hasOwn(passed, name)).toBe(false)
-          else expect(passed[name]).toBe(value)
+          if (name.startsWith('csi.storage.k8s.io/')) expect(Object.hasOwn(driverOnly, name)).toBe(false)
+          else expect(driverOnly[name]).toBe(value)
         }
       }),
     )
@@ -69,13 +69,13 @@ describe('fstype', () => {
     [{}, 'ext4', 'ext4'],
     [{}, '', ''],
     [{ fstype: '' }, 'ext4', 'ext4'],
-  ])('PROV-9 of class %j with default %j is %j', (parameters, fallback, fsType) => {
-    expect(fsTypeOf(parameters as Record<string, string>, fallback)).toBe(fsType)
+  ])('PROV-9 of class %j with default %j is %j', (parameters, defaultFsType, fsType) => {
+    expect(fsTypeOf(parameters as Record<string, string>, defaultFsType)).toBe(fsType)
   })
 
   it('PROV-10 is rejected when given twice', () => {
     expect(() => fsTypeOf({ FSType: 'xfs', 'csi.storage.k8s.io/fstype': 'ext4' })).toThrowError(
-      expect.objectContaining({ how: 'final', message: expect.stringContaining('with both "fstype" and') }),
+      expect.objectContaining({ failure: 'final', message: expect.stringContaining('with both "fstype" and') }),
     )
   })
 })

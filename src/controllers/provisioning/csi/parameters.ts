@@ -1,6 +1,6 @@
 // Parameters of a class: those passed to the driver, and fstype. Pure. Parameters that name secrets: secret-reference.ts.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { refused } from './refusal.ts'
+import { finalError } from './refusal.ts'
 
 export type Parameters = Readonly<Record<string, string>>
 
@@ -30,17 +30,17 @@ const RESERVED: ReadonlySet<string> = new Set([
 
 /** Without those of the reserved prefix. The old spellings without prefix are passed on. */
 export function driverParameters(parameters: Parameters = {}): Record<string, string> {
-  const own: Record<string, string> = {}
+  const driverOnly: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
-    if (!key.startsWith(RESERVED_PREFIX)) own[key] = value
+    if (!key.startsWith(RESERVED_PREFIX)) driverOnly[key] = value
     else if (!RESERVED.has(key)) {
-      throw refused(
+      throw finalError(
         `found unknown parameter key "${key}" with reserved namespace ${RESERVED_PREFIX}: ` +
-          `remove it from the class, or correct it to one of ${[...RESERVED].map((known) => known.slice(RESERVED_PREFIX.length)).join(', ')}`,
+          `remove it from the class, or correct it to one of ${[...RESERVED].map((key) => key.slice(RESERVED_PREFIX.length)).join(', ')}`,
       )
     }
   }
-  return own
+  return driverOnly
 }
 
 /** Parameters that identify claim and volume, with --extra-create-metadata. */
@@ -52,12 +52,12 @@ export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeNam
 
 /** By one of the two spellings; '' leaves the choice to the driver. */
 export function fsTypeOf(parameters: Parameters = {}, defaultFsType = ''): string {
-  const given = Object.entries(parameters).filter(([key]) => key.toLowerCase() === 'fstype' || key === FSTYPE)
-  if (given.length > 1) {
-    throw refused(
+  const fsTypes = Object.entries(parameters).filter(([key]) => key.toLowerCase() === 'fstype' || key === FSTYPE)
+  if (fsTypes.length > 1) {
+    throw finalError(
       `fstype specified in parameters with both "fstype" and "${FSTYPE}" keys: remove all but one of ` +
-        given.map(([key]) => `"${key}"`).join(', '),
+        fsTypes.map(([key]) => `"${key}"`).join(', '),
     )
   }
-  return given[0]?.[1] || defaultFsType
+  return fsTypes[0]?.[1] || defaultFsType
 }

@@ -12,20 +12,20 @@ import { type Credentials, readCredentials } from '../../../volumes/credentials.
 import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
-  mutableParameters,
-  type WantedAttributes,
-  wantedAttributes,
-  withoutOverridden,
+  readMutableParameters,
+  type RequestedAttributes,
+  requestedAttributes,
+  omitOverridden,
 } from './attributes.ts'
 import { volumeCapabilities } from './capabilities.ts'
-import { cloneSource } from './clone-source.ts'
+import { prepareCloneSource } from './clone-source.ts'
 import { type DataSource, dataSourceOf } from './data-source.ts'
-import { checkAbilities, hasTopology } from './driver-abilities.ts'
+import { checkCapabilities, hasTopology } from './driver-abilities.ts'
 import type { CsiProvisionerOptions } from './options.ts'
 import { createMetadata, driverParameters, fsTypeOf, type SecretPurpose } from './parameters.ts'
-import { refused } from './refusal.ts'
-import { secretRefFor } from './secret-reference.ts'
-import { snapshotSource } from './snapshot-source.ts'
+import { finalError } from './refusal.ts'
+import { resolveSecretRef } from './secret-reference.ts'
+import { prepareSnapshotSource } from './snapshot-source.ts'
 import { type NodeTopologies, type Term, topologyRequirement } from './topology.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 
@@ -38,12 +38,12 @@ export interface PrepareDeps {
   readonly log: Logger
 }
 
-export interface Prepared {
+export interface PreparedRequest {
   readonly request: CreateRequest & { readonly name: string }
   readonly requiredBytes: bigint
   readonly fsType: string
   readonly source: DataSource | undefined
-  readonly attributes: WantedAttributes
+  readonly attributes: RequestedAttributes
   readonly secretRefs: SecretRefs
   /** The credentials in the request. */
   readonly credentials: Credentials
@@ -68,36 +68,36 @@ export async function prepareRequest(
   memory: ClaimTopology,
   deps: PrepareDeps,
   signal: AbortSignal,
-): Promise<Prepared> {
+): Promise<PreparedRequest> {
   const { claim, storageClass, volumeName } = request
   const { client, facts, options, attributesClasses } = deps
   const parameters = storageClass.parameters ?? {}
 
   const source = dataSourceOf(claim)
-  const attributes = wantedAttributes(claim, options.gates)
-  checkAbilities(facts, { source, attributes })
+  const attributes = requestedAttributes(claim, options.gates)
+  checkCapabilities(facts, { source, attributes })
   if (claim.spec?.selector) {
-    throw refused('claim Selector is not supported: a driver creates new volumes; remove the selector or the class')
+    throw finalError('claim Selector is not supported: a driver creates new volumes; remove the selector or the class')
   }
-  if (!volumeName || !claim.metadata.uid) throw refused('cannot name a volume after a claim without a uid')
+  if (!volumeName || !claim.metadata.uid) throw finalError('cannot name a volume after a claim without a uid')
   const requested = claim.spec?.resources?.requests?.storage
-  if (!requested || quantitySign(requested) <= 0) throw refused('the claim requests no storage')
+  if (!requested || quantitySign(requested) <= 0) throw finalError('the claim requests no storage')
   const requiredBytes = quantityToBytes(requested)
   if (requiredBytes > INT64_MAX)
-    throw refused(`the claim requests ${requested}, which exceeds the maximum size of a volume`)
+    throw finalError(`the claim requests ${requested}, which exceeds the maximum size of a volume`)
   const fsType = fsTypeOf(parameters, options.defaultFsType)
   const capabilities = volumeCapabilities(claim, {
     fsType,
     mountOptions: storageClass.mountOptions ?? [],
-    tellsPodsApart: facts.controller.has('SINGLE_NODE_MULTI_WRITER'),
+    supportsSingleNodeMultiWriter: facts.controller.has('SINGLE_NODE_MULTI_WRITER'),
   })
 
-  const contentSource = source && (await contentSourceOf(request, source, deps, signal))
-  const topology = hasTopology(facts) ? topologyFor(request, memory, deps) : undefined
-  const credentials = await credentialsFor(request, deps, signal)
+  const contentSource = source && (await prepareContentSource(request, source, deps, signal))
+  const topology = hasTopology(facts) ? buildTopology(request, memory, deps) : undefined
+  const credentials = await readProvisionerCredentials(request, deps, signal)
   const secretRefs = secretRefsOf(request)
-  const own = driverParameters(parameters)
-  const mutable = await mutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
+  const classParameters = driverParameters(parameters)
+  const mutable = await readMutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
   const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
 
   return {
@@ -111,7 +111,7 @@ export async function prepareRequest(
       name: volumeName,
       capacityRange: { requiredBytes },
       volumeCapabilities: capabilities,
-      parameters: { ...withoutOverridden(own, mutable), ...metadata },
+      parameters: { ...omitOverridden(classParameters, mutable), ...metadata },
       secrets: { ...credentials },
       mutableParameters: mutable,
       ...(contentSource ? { volumeContentSource: contentSource } : {}),
@@ -122,7 +122,7 @@ export async function prepareRequest(
 
 const INT64_MAX = 2n ** 63n - 1n
 
-async function contentSourceOf(
+async function prepareContentSource(
   { claim }: ProvisionRequest,
   source: DataSource,
   { client, facts, options, log }: PrepareDeps,
@@ -130,15 +130,15 @@ async function contentSourceOf(
 ): Promise<CreateRequest['volumeContentSource']> {
   const common = { client, driverName: facts.name }
   if (source.is === 'clone') {
-    const volumeId = await cloneSource(claim, source, common, signal)
+    const volumeId = await prepareCloneSource(claim, source, common, signal)
     return { type: { case: 'volume', value: { volumeId } } }
   }
   const { preventVolumeModeConversion } = options
-  const snapshotId = await snapshotSource(claim, source, { ...common, preventVolumeModeConversion, log }, signal)
+  const snapshotId = await prepareSnapshotSource(claim, source, { ...common, preventVolumeModeConversion, log }, signal)
   return { type: { case: 'snapshot', value: { snapshotId } } }
 }
 
-function topologyFor(
+function buildTopology(
   { claim, storageClass, selectedNode }: ProvisionRequest,
   memory: ClaimTopology,
   { options, nodes }: PrepareDeps,
@@ -163,20 +163,20 @@ function topologyFor(
 const topologyOf = (term: Term): Topology => ({ segments: Object.fromEntries(term) })
 
 /** From the secret of the class, else those given to this process. */
-async function credentialsFor(
+async function readProvisionerCredentials(
   { claim, storageClass, volumeName }: ProvisionRequest,
   { client, options }: PrepareDeps,
   signal: AbortSignal,
 ): Promise<Credentials> {
-  const ref = secretRefFor('provisioner-secret', storageClass.parameters, { volumeName, claim })
+  const ref = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
   if (ref) return readCredentials(client, ref, signal)
   return options.credentials?.() ?? {}
 }
 
 function secretRefsOf({ claim, storageClass, volumeName }: ProvisionRequest): SecretRefs {
-  const named = Object.entries(VOLUME_SECRETS).flatMap(([field, purpose]) => {
-    const ref = secretRefFor(purpose, storageClass.parameters, { volumeName, claim })
+  const entries = Object.entries(VOLUME_SECRETS).flatMap(([field, purpose]) => {
+    const ref = resolveSecretRef(purpose, storageClass.parameters, { volumeName, claim })
     return ref ? [[field, { name: ref.name, namespace: ref.namespace }]] : []
   })
-  return Object.fromEntries(named)
+  return Object.fromEntries(entries)
 }

@@ -12,36 +12,36 @@ import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
-import { CREATES_VOLUMES, factsOf, stubDriver } from './stub-driver.fixture.ts'
+import { CREATES_VOLUMES, factsOf, createStubDriver } from './stub-driver.fixture.ts'
 
 export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
   readonly options?: Partial<CsiProvisionerOptions>
   readonly log?: Logger
   /** Wraps the client. */
-  readonly around?: (client: Client) => Client
+  readonly wrapClient?: (client: Client) => Client
 }
 
-export async function createProvisionerFixture(given: ProvisionerFixtureOptions = {}) {
-  const { facts = factsOf(), options, log = silentLog, around = (client) => client } = given
+export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtureOptions = {}) {
+  const { facts = factsOf(), options, log = silentLog, wrapClient = (client) => client } = fixtureOptions
   const apiServer = await createServerFixture()
-  const client = around(inProcessClient(apiServer.server.objects, SYSTEM_USER))
+  const client = wrapClient(inProcessClient(apiServer.server.objects, SYSTEM_USER))
   const { clock } = apiServer
   const random = () => 0.5
   const caches = createCacheSet({ client, clock, random })
-  const driver = stubDriver(CREATES_VOLUMES)
+  const driver = createStubDriver(CREATES_VOLUMES)
   const events: EventDetails[] = []
   const recorder = {
     record: (_kind: unknown, _object: unknown, event: EventDetails) => void events.push(event),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const real = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events: recorder, options })
+  const uncached = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events: recorder, options })
   /** Objects that a test has written are in the caches when the provisioner is called. */
-  const provisioner: typeof real = {
-    ...real,
-    provision: (...args) => arrived().then(() => real.provision(...args)),
-    delete: (...args) => arrived().then(() => real.delete(...args)),
+  const provisioner: typeof uncached = {
+    ...uncached,
+    provision: (...args) => untilWatchesDelivered().then(() => uncached.provision(...args)),
+    delete: (...args) => untilWatchesDelivered().then(() => uncached.delete(...args)),
   }
   onTestFinished(async () => {
     await caches.stop()
@@ -62,8 +62,8 @@ export async function createProvisionerFixture(given: ProvisionerFixtureOptions 
 }
 
 /** Waits until watches have delivered all events. */
-async function arrived(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+async function untilWatchesDelivered(): Promise<void> {
+  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 type Spec = NonNullable<PersistentVolumeClaim['spec']>
@@ -79,13 +79,13 @@ export const aClaim = (spec: Partial<Spec> = {}, metadata: object = {}): Claim =
   },
 })
 
-export const aClass = (parameters: Record<string, string> = {}, more: Partial<StorageClass> = {}): StorageClass => ({
+export const aClass = (parameters: Record<string, string> = {}, overrides: Partial<StorageClass> = {}): StorageClass => ({
   metadata: { name: 'fast', uid: 'class-uid' },
   provisioner: 'disk.example.com',
   parameters,
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'Immediate',
-  ...more,
+  ...overrides,
 })
 
 export const aRequest = (request: Partial<ProvisionRequest> = {}): ProvisionRequest => ({

@@ -2,27 +2,27 @@
 // Errors of the driver are CsiErrors and classified by src/csi/errors.ts.
 import type { Failure } from '../provisioner.ts'
 
-export class Refusal extends Error {
+export class PreparationError extends Error {
   override readonly name = 'Refusal'
-  readonly how: Failure | 'ignored'
+  readonly failure: Failure | 'ignored'
 
-  constructor(how: Failure | 'ignored', because: string) {
+  constructor(failure: Failure | 'ignored', because: string) {
     super(because)
-    this.how = how
+    this.failure = failure
   }
 }
 
 /** Claim, class or driver must change first. */
-export const refused = (because: string): Refusal => new Refusal('final', because)
+export const finalError = (because: string): PreparationError => new PreparationError('final', because)
 
 /** As refused, and retried rarely. */
-export const infeasible = (because: string): Refusal => new Refusal('infeasible', because)
+export const infeasibleError = (because: string): PreparationError => new PreparationError('infeasible', because)
 
 /** Something is missing now and may exist later. */
-export const notNow = (because: string): Refusal => new Refusal('noChange', because)
+export const notReadyError = (because: string): PreparationError => new PreparationError('noChange', because)
 
 /** Not on this node; another may work. */
-export const notThere = (because: string): Refusal => new Refusal('reschedule', because)
+export const rescheduleError = (because: string): PreparationError => new PreparationError('reschedule', because)
 
 /** For another component to do. */
-export const notOurs = (because: string): Refusal => new Refusal('ignored', because)
+export const ignoredError = (because: string): PreparationError => new PreparationError('ignored', because)

@@ -17,7 +17,7 @@ export interface VolumeSnapshotContent extends KubeObject {
   status?: { snapshotHandle?: string }
 }
 
-const foreign = <T extends KubeObject>(kind: string, plural: string, namespaced: boolean): Kind<T> =>
+const defineSnapshotKind = <T extends KubeObject>(kind: string, plural: string, namespaced: boolean): Kind<T> =>
   defineForeignKind({
     group: SNAPSHOT_GROUP,
     version: 'v1',
@@ -27,8 +27,8 @@ const foreign = <T extends KubeObject>(kind: string, plural: string, namespaced:
     doc: 'A kind of the snapshot controller.',
   })
 
-export const volumeSnapshotKind = foreign<VolumeSnapshot>('VolumeSnapshot', 'volumesnapshots', true)
-export const volumeSnapshotContentKind = foreign<VolumeSnapshotContent>(
+export const volumeSnapshotKind = defineSnapshotKind<VolumeSnapshot>('VolumeSnapshot', 'volumesnapshots', true)
+export const volumeSnapshotContentKind = defineSnapshotKind<VolumeSnapshotContent>(
   'VolumeSnapshotContent',
   'volumesnapshotcontents',
   false,

@@ -7,7 +7,7 @@ import { ApiError, isForbidden } from '../../../api/status-error.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'
-import { notNow, refused } from './refusal.ts'
+import { notReadyError, finalError } from './refusal.ts'
 import {
   SNAPSHOT_GROUP,
   type VolumeSnapshot,
@@ -28,7 +28,7 @@ export interface SnapshotSourceDeps {
 }
 
 /** The handle of the snapshot. The snapshot is protected once this returns. Throws a Refusal. */
-export async function snapshotSource(
+export async function prepareSnapshotSource(
   claim: Readonly<PersistentVolumeClaim>,
   { namespace, name }: DataSource,
   deps: SnapshotSourceDeps,
@@ -40,27 +40,27 @@ export async function snapshotSource(
     const remedy = (await client.commitsAtomically())
       ? 'Stowage does not serve snapshots. Recreate the claim without the data source'
       : `install the snapshot controller's CustomResourceDefinitions, or recreate the claim without the data source`
-    throw refused(
+    throw finalError(
       `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ${remedy}`,
     )
   }
   const snapshot = await client
     .get(volumeSnapshotKind, { namespace, name }, { signal })
-    .catch(unreadable(`snapshot ${name}`))
-  const isBegun = snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER) ?? false
-  if (snapshot.metadata.deletionTimestamp && !isBegun) throw notNow(`snapshot ${name} is being deleted`)
+    .catch(notReadyIfUnreadable(`snapshot ${name}`))
+  const isRestoring = snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER) ?? false
+  if (snapshot.metadata.deletionTimestamp && !isRestoring) throw notReadyError(`snapshot ${name} is being deleted`)
   const contentName = snapshot.status?.boundVolumeSnapshotContentName
-  if (!contentName) throw notNow(`snapshot ${name} not bound`)
+  if (!contentName) throw notReadyError(`snapshot ${name} not bound`)
   const content = await client
     .get(volumeSnapshotContentKind, { name: contentName }, { signal })
-    .catch(unreadable(`snapshotcontent ${contentName} for snapshot ${name}`))
-  const problem = snapshotProblem(claim, snapshot, content, deps)
-  if (problem) throw notNow(problem)
-  await protect(snapshot, deps, signal)
+    .catch(notReadyIfUnreadable(`snapshotcontent ${contentName} for snapshot ${name}`))
+  const problem = findSnapshotProblem(claim, snapshot, content, deps)
+  if (problem) throw notReadyError(problem)
+  await addSnapshotFinalizer(snapshot, deps, signal)
   return content.status!.snapshotHandle!
 }
 
-function snapshotProblem(
+function findSnapshotProblem(
   claim: Readonly<PersistentVolumeClaim>,
   snapshot: Readonly<VolumeSnapshot>,
   content: Readonly<VolumeSnapshotContent>,
@@ -77,15 +77,15 @@ function snapshotProblem(
   }
   if (snapshot.status?.readyToUse !== true) return `snapshot ${name} is not Ready`
   if (!status?.snapshotHandle) return `snapshot handle ${name} is not available`
-  const wantedBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-  const needsBytes = quantityToBytes(snapshot.status.restoreSize ?? '0')
-  if (wantedBytes < needsBytes) {
-    return `requested volume size ${wantedBytes} is less than the size ${needsBytes} for the source snapshot ${name}`
+  const requestedBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
+  const restoreBytes = quantityToBytes(snapshot.status.restoreSize ?? '0')
+  if (requestedBytes < restoreBytes) {
+    return `requested volume size ${requestedBytes} is less than the size ${restoreBytes} for the source snapshot ${name}`
   }
   const mode = claim.spec?.volumeMode
-  const changesMode = spec.sourceVolumeMode && mode && spec.sourceVolumeMode !== mode
-  const mayChangeMode = /^(1|t|true)$/i.test(metadata.annotations?.[ALLOW_MODE_CHANGE] ?? '')
-  if (preventVolumeModeConversion && changesMode && !mayChangeMode) {
+  const convertsMode = spec.sourceVolumeMode && mode && spec.sourceVolumeMode !== mode
+  const allowsConversion = /^(1|t|true)$/i.test(metadata.annotations?.[ALLOW_MODE_CHANGE] ?? '')
+  if (preventVolumeModeConversion && convertsMode && !allowsConversion) {
     return (
       `requested volume ${claim.metadata.namespace}/${claim.metadata.name} modifies the mode of the source volume ` +
       `(${spec.sourceVolumeMode} to ${mode}) but does not have permission to do so: an administrator must set the ` +
@@ -96,7 +96,7 @@ function snapshotProblem(
 }
 
 /** Without permission to patch snapshots the volume is created unprotected. */
-async function protect(
+async function addSnapshotFinalizer(
   snapshot: Readonly<VolumeSnapshot>,
   { client, log }: SnapshotSourceDeps,
   signal: AbortSignal,
@@ -110,7 +110,7 @@ async function protect(
   }
 }
 
-const unreadable = (what: string) => (error: unknown) => {
+const notReadyIfUnreadable = (description: string) => (error: unknown) => {
   if (!(error instanceof ApiError)) throw error
-  throw notNow(`error getting ${what} from api server: ${error.message}`)
+  throw notReadyError(`error getting ${description} from api server: ${error.message}`)
 }

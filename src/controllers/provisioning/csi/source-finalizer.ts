@@ -23,8 +23,8 @@ export async function removeFinalizer<T extends KubeObject>(
 ): Promise<void> {
   const { finalizers = [] } = source.metadata
   if (!finalizers.includes(finalizer)) return
-  const kept = finalizers.filter((one) => one !== finalizer)
-  await patchFinalizers(client, kind, source, kept.length > 0 ? kept : null, signal)
+  const remaining = finalizers.filter((name) => name !== finalizer)
+  await patchFinalizers(client, kind, source, remaining.length > 0 ? remaining : null, signal)
 }
 
 async function patchFinalizers<T extends KubeObject>(

@@ -11,9 +11,9 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection'
 
-async function start(around: (client: Client) => Client = (client) => client) {
+async function start(wrapClient: (client: Client) => Client = (client) => client) {
   const apiServer = await createServerFixture()
-  const client = around(inProcessClient(apiServer.server.objects, SYSTEM_USER))
+  const client = wrapClient(inProcessClient(apiServer.server.objects, SYSTEM_USER))
   const deps = { client, clock: apiServer.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet(deps)
   const protection = createSourceProtection({ ...deps, caches })
@@ -27,27 +27,27 @@ async function start(around: (client: Client) => Client = (client) => client) {
   })
   return {
     apiServer,
-    standings: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
+    stuckReasons: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
     until: apiServer.until,
   }
 }
 
-const claimSpec = (more: object = {}) => ({
+const claimSpec = (overrides: object = {}) => ({
   accessModes: ['ReadWriteOnce'],
   resources: { requests: { storage: '1Gi' } },
   storageClassName: 'fast',
-  ...more,
+  ...overrides,
 })
 
 describe('source protection', () => {
   it('PROV-9 releases a deleted source after the last clone', async () => {
-    const { apiServer, until, standings } = await start()
+    const { apiServer, until, stuckReasons } = await start()
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
     await apiServer.delete(`${CLAIMS}/source`)
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // removes pvc-protection
-    await until(() => standings().includes('claim default/copy is being copied from it'), 'the reason')
+    await until(() => stuckReasons().includes('claim default/copy is being copied from it'), 'the reason')
     expect((await apiServer.get(`${CLAIMS}/source`)).status).toBe(200)
     await apiServer.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
     await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
@@ -68,11 +68,11 @@ describe('source protection', () => {
   })
 
   it('PROV-9 releases a snapshot after the restore, also a leftover one', async () => {
-    const aHeldSnapshot = (name: string) => ({
+    const aProtectedSnapshot = (name: string) => ({
       metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', finalizers: [SNAPSHOT_FINALIZER] },
     })
-    const snapshots = new Map<string, any>([['left-over', aHeldSnapshot('left-over')]])
-    const around = (client: Client): Client => ({
+    const snapshots = new Map<string, any>([['left-over', aProtectedSnapshot('left-over')]])
+    const wrapClient = (client: Client): Client => ({
       ...client,
       serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
       get: async (kind: any, ref: any, options: any) =>
@@ -88,15 +88,15 @@ describe('source protection', () => {
         return snapshots.get(ref.name)
       },
     })
-    const { apiServer, until, standings } = await start(around)
+    const { apiServer, until, stuckReasons } = await start(wrapClient)
     const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
     await apiServer.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
-    snapshots.set('snap', aHeldSnapshot('snap')) // as the provisioner does before CreateVolume
-    const isHeld = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
-    await until(() => standings().includes('claim default/restored is being filled from it'), 'the reason')
-    await until(() => !isHeld('left-over'), 'the release of the leftover snapshot')
-    expect(isHeld('snap')).toBe(true)
+    snapshots.set('snap', aProtectedSnapshot('snap')) // as the provisioner does before CreateVolume
+    const isProtected = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
+    await until(() => stuckReasons().includes('claim default/restored is being filled from it'), 'the reason')
+    await until(() => !isProtected('left-over'), 'the release of the leftover snapshot')
+    expect(isProtected('snap')).toBe(true)
     await apiServer.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
-    await until(() => !isHeld('snap'), 'the release of the snapshot')
+    await until(() => !isProtected('snap'), 'the release of the snapshot')
   })
 })

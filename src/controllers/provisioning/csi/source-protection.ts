@@ -20,7 +20,7 @@ import {
 import type { Claim } from '../../../volumes/matching.ts'
 import { CLONE_FINALIZER } from './clone-source.ts'
 import { dataSourceOf } from './data-source.ts'
-import { Refusal } from './refusal.ts'
+import { PreparationError } from './refusal.ts'
 import { volumeSnapshotKind } from './snapshot-kinds.ts'
 import { SNAPSHOT_FINALIZER } from './snapshot-source.ts'
 import { removeFinalizer } from './source-finalizer.ts'
@@ -32,40 +32,40 @@ export interface SourceProtectionOptions {
   readonly sweepIntervalMs?: number
 }
 
-const SWEEP_MS = 300_000
+const SWEEP_INTERVAL_MS = 300_000
 const SNAPSHOTS_PER_PAGE = 500
 const BY_CLONE_SOURCE = 'clone source'
 const BY_SNAPSHOT = 'snapshot source'
 
 export function createSourceProtection(deps: ControllerDeps, options: SourceProtectionOptions = {}) {
   const { client, caches, clock, random, log, metrics } = deps
-  const { workers = 1, sweepIntervalMs = SWEEP_MS } = options
+  const { workers = 1, sweepIntervalMs = SWEEP_INTERVAL_MS } = options
   const claims = caches.of(persistentVolumeClaimKind)
   claims.addIndex(BY_CLONE_SOURCE, cloneSources)
   claims.addIndex(BY_SNAPSHOT, snapshotSources)
   const common = { clock, random, log, workers, metrics }
-  const ofClones = createController({
+  const cloneController = createController({
     ...common,
     name: 'clone-sources',
     sources: [
-      source({ cache: claims, keysOf: (claim) => (isHeld(claim) ? [keyOfObject(claim)] : []) }),
+      source({ cache: claims, keysOf: (claim) => (isAwaitingRelease(claim) ? [keyOfObject(claim)] : []) }),
       source({ cache: claims, keysOf: cloneSources }),
     ],
-    reconcile: (key, signal) => letCloneSourceGo(key, { client, claims }, signal),
+    reconcile: (key, signal) => releaseCloneSource(key, { client, claims }, signal),
   })
-  const ofSnapshots = createController({
+  const snapshotController = createController({
     ...common,
     name: 'snapshot-sources',
     sources: [source({ cache: claims, keysOf: snapshotSources })],
-    reconcile: (key, signal) => letSnapshotGo(key, { client, claims }, signal),
+    reconcile: (key, signal) => releaseSnapshot(key, { client, claims }, signal),
   })
-  const controllers = [ofClones, ofSnapshots]
+  const controllers = [cloneController, snapshotController]
   for (const { queue } of controllers) metrics?.queues.add(queue)
 
   async function sweep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        await addHeldSnapshots(client, ofSnapshots.queue, signal)
+        await enqueueProtectedSnapshots(client, snapshotController.queue, signal)
       } catch (error) {
         if (!signal.aborted) log.info({ err: error }, 'listing snapshots with a leftover finalizer failed')
       }
@@ -82,18 +82,18 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   }
 }
 
-const isHeld = ({ metadata }: Claim): boolean =>
+const isAwaitingRelease = ({ metadata }: Claim): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(CLONE_FINALIZER) ?? false)
 
 const cloneSources = (claim: Claim): string[] => sourcesOf(claim, 'clone')
 const snapshotSources = (claim: Claim): string[] => sourcesOf(claim, 'snapshot')
 
-function sourcesOf(claim: Claim, wanted: 'clone' | 'snapshot'): string[] {
+function sourcesOf(claim: Claim, type: 'clone' | 'snapshot'): string[] {
   try {
-    const from = dataSourceOf(claim)
-    return from?.is === wanted ? [`${from.namespace}/${from.name}`] : []
+    const sourceClaim = dataSourceOf(claim)
+    return sourceClaim?.is === type ? [`${sourceClaim.namespace}/${sourceClaim.name}`] : []
   } catch (error) {
-    if (error instanceof Refusal) return []
+    if (error instanceof PreparationError) return []
     throw error
   }
 }
@@ -104,37 +104,37 @@ interface SourceDeps {
 }
 
 /** A claim keeps the finalizer until it is deleted, because the next clone would need it again. */
-async function letCloneSourceGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
-  const from = claims.get(key)
-  if (!from || !isHeld(from)) return done
-  const waiting =
-    cloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await lateCopy(client, key, cloneSources, signal))
-  if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being copied from it`)
-  return released(() => removeFinalizer(client, persistentVolumeClaimKind, from, CLONE_FINALIZER, signal))
+async function releaseCloneSource(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
+  const sourceClaim = claims.get(key)
+  if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done
+  const clone =
+    findCloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await findUncachedClone(client, key, cloneSources, signal))
+  if (clone) return stuck(`claim ${keyOfObject(clone)} is being copied from it`)
+  return tryRelease(() => removeFinalizer(client, persistentVolumeClaimKind, sourceClaim, CLONE_FINALIZER, signal))
 }
 
-async function letSnapshotGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
-  const waiting = cloneInProgress(claims.byIndex(BY_SNAPSHOT, key))
-  if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being filled from it`)
+async function releaseSnapshot(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
+  const clone = findCloneInProgress(claims.byIndex(BY_SNAPSHOT, key))
+  if (clone) return stuck(`claim ${keyOfObject(clone)} is being filled from it`)
   if (!(await client.serves(volumeSnapshotKind))) return done
-  return released(async () => {
+  return tryRelease(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await lateCopy(client, key, snapshotSources, signal)) return // its change triggers another reconcile
+    if (await findUncachedClone(client, key, snapshotSources, signal)) return // its change triggers another reconcile
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }
 
 /** Reads from the server: the cache may not show a clone that another provisioner has just started. */
-async function lateCopy(client: Client, key: string, sourcesIn: (claim: Claim) => string[], signal: AbortSignal) {
+async function findUncachedClone(client: Client, key: string, sourcesOfClaim: (claim: Claim) => string[], signal: AbortSignal) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
-  return cloneInProgress(items.filter((claim) => sourcesIn(claim).includes(key)))
+  return findCloneInProgress(items.filter((claim) => sourcesOfClaim(claim).includes(key)))
 }
 
-const cloneInProgress = (claims: readonly Claim[]) =>
+const findCloneInProgress = (claims: readonly Claim[]) =>
   claims.find(({ status }) => (status?.phase ?? 'Pending') === 'Pending')
 
-async function released(release: () => Promise<void>): Promise<Outcome> {
+async function tryRelease(release: () => Promise<void>): Promise<Outcome> {
   try {
     await release()
     return done
@@ -146,7 +146,7 @@ async function released(release: () => Promise<void>): Promise<Outcome> {
   }
 }
 
-async function addHeldSnapshots(client: Client, queue: WorkQueue, signal: AbortSignal): Promise<void> {
+async function enqueueProtectedSnapshots(client: Client, queue: WorkQueue, signal: AbortSignal): Promise<void> {
   if (!(await client.serves(volumeSnapshotKind))) return
   let continueToken: string | undefined
   do {

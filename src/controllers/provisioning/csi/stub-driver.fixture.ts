@@ -15,45 +15,45 @@ import {
   type ServiceHandlers,
 } from '../../../csi/index.ts'
 
-export type Answers = Partial<ServiceHandlers<typeof Controller>>
+export type Replies = Partial<ServiceHandlers<typeof Controller>>
 
 export interface StubDriver extends ReturnType<typeof createCsiDriver> {
-  readonly created: CreateVolumeRequest[]
-  readonly deleted: DeleteVolumeRequest[]
-  readonly capacityAsked: GetCapacityRequest[]
+  readonly createRequests: CreateVolumeRequest[]
+  readonly deleteRequests: DeleteVolumeRequest[]
+  readonly capacityRequests: GetCapacityRequest[]
   /** Replies from now on. */
-  answer(answers: Answers): void
+  setReplies(replies: Replies): void
 }
 
-export function stubDriver(first: Answers = {}): StubDriver {
-  let answers = first
-  const created: CreateVolumeRequest[] = []
-  const deleted: DeleteVolumeRequest[] = []
-  const capacityAsked: GetCapacityRequest[] = []
-  const kept: Record<string, Message[]> = { createVolume: created, deleteVolume: deleted, getCapacity: capacityAsked }
+export function createStubDriver(initialReplies: Replies = {}): StubDriver {
+  let replies = initialReplies
+  const createRequests: CreateVolumeRequest[] = []
+  const deleteRequests: DeleteVolumeRequest[] = []
+  const capacityRequests: GetCapacityRequest[] = []
+  const recorded: Record<string, Message[]> = { createVolume: createRequests, deleteVolume: deleteRequests, getCapacity: capacityRequests }
 
-  async function carry(method: DescMethod, request: Message, { signal }: { signal?: AbortSignal }): Promise<Message> {
-    kept[method.localName]?.push(request)
-    const answer = (answers as Record<string, ((request: Message, call: object) => Promise<object>) | undefined>)[
+  async function handleCall(method: DescMethod, request: Message, { signal }: { signal?: AbortSignal }): Promise<Message> {
+    recorded[method.localName]?.push(request)
+    const handler = (replies as Record<string, ((request: Message, call: object) => Promise<object>) | undefined>)[
       method.localName
     ]
-    if (!answer) throw new CsiError('UNIMPLEMENTED', `${method.name} is not implemented`)
-    const reply = await answer(request, { signal: signal ?? new AbortController().signal })
+    if (!handler) throw new CsiError('UNIMPLEMENTED', `${method.name} is not implemented`)
+    const reply = await handler(request, { signal: signal ?? new AbortController().signal })
     return create(method.output, reply as MessageInitShape<typeof method.output>)
   }
   return {
-    ...createCsiDriver(carry),
-    created,
-    deleted,
-    capacityAsked,
-    answer: (next) => {
-      answers = { ...answers, ...next }
+    ...createCsiDriver(handleCall),
+    createRequests,
+    deleteRequests,
+    capacityRequests,
+    setReplies: (overrides) => {
+      replies = { ...replies, ...overrides }
     },
   }
 }
 
 /** A driver that creates every requested volume. */
-export const CREATES_VOLUMES: Answers = {
+export const CREATES_VOLUMES: Replies = {
   createVolume: async ({ name, capacityRange, volumeContentSource: contentSource }) => ({
     volume: { volumeId: `id-${name}`, capacityBytes: capacityRange?.requiredBytes ?? 0n, contentSource },
   }),

@@ -7,7 +7,7 @@ export interface ClaimTopology {
   node: string | undefined
   keys?: readonly string[]
   /** The topology labels of the selected node. */
-  place?: Readonly<Record<string, string>>
+  nodeLabels?: Readonly<Record<string, string>>
   requisite?: readonly Term[]
 }
 
@@ -25,13 +25,13 @@ export function createTopologyMemory(): TopologyMemory {
   const claims = new Map<string, ClaimTopology>()
   return {
     of(claimUid, node, mustRepeat) {
-      const known = claims.get(claimUid)
-      if (known && (mustRepeat || known.node === node)) return known
-      const fresh: ClaimTopology = { node }
+      const existing = claims.get(claimUid)
+      if (existing && (mustRepeat || existing.node === node)) return existing
+      const created: ClaimTopology = { node }
       claims.delete(claimUid)
-      claims.set(claimUid, fresh)
+      claims.set(claimUid, created)
       if (claims.size > CLAIMS_MAX) claims.delete(claims.keys().next().value!)
-      return fresh
+      return created
     },
     forget: (claimUid) => void claims.delete(claimUid),
     get size() {

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { oneNodeTopology } from './node-topologies.ts'
-import type { Refusal } from './refusal.ts'
+import { singleNodeTopology } from './node-topologies.ts'
+import type { PreparationError } from './refusal.ts'
 import {
-  flattened,
+  flattenTerms,
   fnv1,
   type NodeTopologies,
-  sortedTerms,
+  sortTerms,
   spreadIndex,
   type Term,
   type TopologyQuery,
@@ -21,20 +21,20 @@ interface ANode {
   readonly keys?: string[]
 }
 
-function cluster(nodes: Record<string, ANode>): NodeTopologies {
-  const all = Object.values(nodes)
+function topologiesOf(nodes: Record<string, ANode>): NodeTopologies {
+  const nodeList = Object.values(nodes)
   return {
     keysOf: (name) => nodes[name]?.keys,
     labelsOf: (name) => nodes[name]?.labels,
-    someKeys: () => all.find(({ keys }) => keys?.length)?.keys ?? [],
+    keysOfAnyNode: () => nodeList.find(({ keys }) => keys?.length)?.keys ?? [],
     termsOf: (keys) =>
-      sortedTerms(all.map(({ labels = {} }) => termOf(labels, keys)).filter((term) => term !== undefined)),
+      sortTerms(nodeList.map(({ labels = {} }) => termOf(labels, keys)).filter((term) => term !== undefined)),
   }
 }
-const zones = (...names: string[]) =>
-  cluster(Object.fromEntries(names.map((zone) => [`in-${zone}`, { labels: { zone }, keys: ['zone'] }])))
+const nodesInZones = (...names: string[]) =>
+  topologiesOf(Object.fromEntries(names.map((zone) => [`in-${zone}`, { labels: { zone }, keys: ['zone'] }])))
 
-const allowed = (...terms: Record<string, string[]>[]) =>
+const aSelector = (...terms: Record<string, string[]>[]) =>
   terms.map((term) => ({
     matchLabelExpressions: Object.entries(term).map(([key, values]) => ({ key, values })),
   }))
@@ -46,23 +46,23 @@ const plan = (query: Partial<TopologyQuery>) =>
     allowedTopologies: undefined,
     strict: false,
     immediate: true,
-    nodes: zones('z1', 'z2', 'z3'),
+    nodes: nodesInZones('z1', 'z2', 'z3'),
     memory: { node: undefined },
     ...query,
   })
-const written = (terms: readonly Term[] | undefined) =>
+const formatTerms = (terms: readonly Term[] | undefined) =>
   terms?.map((term) => term.map(([key, value]) => `${key}=${value}`).join(' '))
 
-const refusalOf = (run: () => unknown): Refusal => {
+const catchError = (run: () => unknown): PreparationError => {
   try {
     run()
   } catch (error) {
-    return error as Refusal
+    return error as PreparationError
   }
   throw new Error('it was not refused')
 }
 
-const racks = cluster({
+const RACKS = topologiesOf({
   a: { labels: { zone: 'z1', rack: 'rA' }, keys: ['zone', 'rack'] },
   b: { labels: { zone: 'z2', rack: 'rA' }, keys: ['zone', 'rack'] },
   c: { labels: { zone: 'z2', rack: 'rB' }, keys: ['zone', 'rack'] },
@@ -71,39 +71,39 @@ const racks = cluster({
 describe('topology requirement, delayed binding', () => {
   it('PROV-9 strict: only the selected node', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2', strict: true })!
-    expect(written(requisite)).toEqual(['zone=z2'])
-    expect(written(preferred)).toEqual(['zone=z2'])
+    expect(formatTerms(requisite)).toEqual(['zone=z2'])
+    expect(formatTerms(preferred)).toEqual(['zone=z2'])
   })
 
   it('PROV-9 strict with allowed topologies: all keys of the node, and an error outside of them', () => {
-    const inside = plan({ nodes: racks, selectedNode: 'b', strict: true, allowedTopologies: allowed({ zone: ['z2'] }) })
-    expect(written(inside?.requisite)).toEqual(['rack=rA zone=z2'])
-    const refusal = refusalOf(() =>
-      plan({ nodes: racks, selectedNode: 'b', strict: true, allowedTopologies: allowed({ zone: ['z1'] }) }),
+    const requirement = plan({ nodes: RACKS, selectedNode: 'b', strict: true, allowedTopologies: aSelector({ zone: ['z2'] }) })
+    expect(formatTerms(requirement?.requisite)).toEqual(['rack=rA zone=z2'])
+    const error = catchError(() =>
+      plan({ nodes: RACKS, selectedNode: 'b', strict: true, allowedTopologies: aSelector({ zone: ['z1'] }) }),
     )
-    expect(refusal.how).toBe('noChange')
-    expect(refusal.message).toContain('selected node "b" topology {rack: rA, zone: z2} is not in allowed topologies')
+    expect(error.failure).toBe('noChange')
+    expect(error.message).toContain('selected node "b" topology {rack: rA, zone: z2} is not in allowed topologies')
   })
 
   it('PROV-9 not strict: every node, the selected one first', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2' })!
-    expect(written(requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
-    expect(written(preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
+    expect(formatTerms(requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
+    expect(formatTerms(preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
   it('PROV-9 not strict with allowed topologies: each combination, that of the selected node first', () => {
     const requirement = plan({
-      nodes: racks,
+      nodes: RACKS,
       selectedNode: 'b',
-      allowedTopologies: allowed({ zone: ['z1', 'z2'], rack: ['rA', 'rB'] }),
+      allowedTopologies: aSelector({ zone: ['z1', 'z2'], rack: ['rA', 'rB'] }),
     })
-    expect(written(requirement?.requisite)).toEqual([
+    expect(formatTerms(requirement?.requisite)).toEqual([
       'rack=rA zone=z1',
       'rack=rA zone=z2',
       'rack=rB zone=z1',
       'rack=rB zone=z2',
     ])
-    expect(written(requirement?.preferred)).toEqual([
+    expect(formatTerms(requirement?.preferred)).toEqual([
       'rack=rA zone=z2',
       'rack=rB zone=z1',
       'rack=rB zone=z2',
@@ -112,71 +112,71 @@ describe('topology requirement, delayed binding', () => {
   })
 
   it('PROV-9 allowed topologies with fewer keys than the node keep only their own keys', () => {
-    const requirement = plan({ nodes: racks, selectedNode: 'b', allowedTopologies: allowed({ zone: ['z1', 'z2'] }) })
-    expect(written(requirement?.preferred)).toEqual(['zone=z2', 'zone=z1'])
+    const requirement = plan({ nodes: RACKS, selectedNode: 'b', allowedTopologies: aSelector({ zone: ['z1', 'z2'] }) })
+    expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z1'])
   })
 
   it('PROV-9 rejects a node outside the allowed topologies', () => {
-    const refusal = refusalOf(() => plan({ selectedNode: 'in-z3', allowedTopologies: allowed({ zone: ['z1'] }) }))
-    expect(refusal.message).toContain('from selected node "in-z3" is not in requisite: {zone: z1}')
+    const error = catchError(() => plan({ selectedNode: 'in-z3', allowedTopologies: aSelector({ zone: ['z1'] }) }))
+    expect(error.message).toContain('from selected node "in-z3" is not in requisite: {zone: z1}')
   })
 
   it('PROV-9 includes nodes without the driver, each distinct term once', () => {
-    const nodes = cluster({
+    const nodes = topologiesOf({
       a: { labels: { zone: 'z1' }, keys: ['zone'] },
       twin: { labels: { zone: 'z1' }, keys: ['zone'] },
       bare: { labels: { zone: 'z2' } },
       other: { labels: { region: 'r' } },
     })
-    expect(written(plan({ nodes, selectedNode: 'a' })?.requisite)).toEqual(['zone=z1', 'zone=z2'])
+    expect(formatTerms(plan({ nodes, selectedNode: 'a' })?.requisite)).toEqual(['zone=z1', 'zone=z2'])
   })
 
   it('PROV-9 reschedules for a node without CSINode, and retries without keys or labels', () => {
-    const nodes = cluster({
+    const nodes = topologiesOf({
       none: { labels: { zone: 'z1' } },
       keyless: { labels: { zone: 'z1' }, keys: [] },
       unlabelled: { labels: {}, keys: ['zone'] },
       gone: { keys: ['zone'] },
     })
-    expect(refusalOf(() => plan({ nodes, selectedNode: 'none' }))).toMatchObject({ how: 'reschedule' })
-    const keyless = refusalOf(() => plan({ nodes, selectedNode: 'keyless' }))
-    expect(keyless.how).toBe('noChange')
+    expect(catchError(() => plan({ nodes, selectedNode: 'none' }))).toMatchObject({ failure: 'reschedule' })
+    const keyless = catchError(() => plan({ nodes, selectedNode: 'keyless' }))
+    expect(keyless.failure).toBe('noChange')
     expect(keyless.message).toContain('no topology key found for node keyless')
-    expect(refusalOf(() => plan({ nodes, selectedNode: 'unlabelled' })).how).toBe('noChange')
-    expect(refusalOf(() => plan({ nodes, selectedNode: 'gone' })).how).toBe('noChange')
+    expect(catchError(() => plan({ nodes, selectedNode: 'unlabelled' })).failure).toBe('noChange')
+    expect(catchError(() => plan({ nodes, selectedNode: 'gone' })).failure).toBe('noChange')
   })
 
   it('PROV-9 repeats the same requirement in a retry, also after the node was deleted', () => {
     const memory = { node: 'in-z2' }
     const first = plan({ selectedNode: 'in-z2', memory })
-    expect(plan({ selectedNode: 'in-z2', memory, nodes: cluster({}) })).toEqual(first)
-    expect(refusalOf(() => plan({ selectedNode: 'in-z2', nodes: cluster({}) })).how).toBe('reschedule')
+    expect(plan({ selectedNode: 'in-z2', memory, nodes: topologiesOf({}) })).toEqual(first)
+    expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
   it('PROV-9 reads labels that appear between two tries', () => {
     const memory = { node: 'late' }
-    const before = cluster({ late: { labels: {}, keys: ['zone'] } })
-    refusalOf(() => plan({ selectedNode: 'late', nodes: before, memory }))
-    const after = cluster({ late: { labels: { zone: 'z9' }, keys: ['zone'] } })
-    expect(written(plan({ selectedNode: 'late', nodes: after, memory })?.requisite)).toEqual(['zone=z9'])
+    const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })
+    catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, memory }))
+    const labeled = topologiesOf({ late: { labels: { zone: 'z9' }, keys: ['zone'] } })
+    expect(formatTerms(plan({ selectedNode: 'late', nodes: labeled, memory })?.requisite)).toEqual(['zone=z9'])
   })
 })
 
 describe('topology requirement, immediate binding', () => {
   it('PROV-9 every node, starting at the index of the claim', () => {
     const requirement = plan({ claimName: 'data-web-1' })
-    expect(written(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
-    expect(written(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
+    expect(formatTerms(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
+    expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
   it('PROV-9 the allowed topologies, regardless of the nodes', () => {
     const requirement = plan({
       claimName: 'data-web-1',
-      nodes: cluster({}),
-      allowedTopologies: allowed({ zone: ['b', 'a'] }, { zone: ['a'], rack: ['1'] }),
+      nodes: topologiesOf({}),
+      allowedTopologies: aSelector({ zone: ['b', 'a'] }, { zone: ['a'], rack: ['1'] }),
     })
-    expect(written(requirement?.requisite)).toEqual(['zone=a', 'zone=b', 'rack=1 zone=a'])
-    expect(written(requirement?.preferred)).toEqual(['zone=b', 'rack=1 zone=a', 'zone=a'])
+    expect(formatTerms(requirement?.requisite)).toEqual(['zone=a', 'zone=b', 'rack=1 zone=a'])
+    expect(formatTerms(requirement?.preferred)).toEqual(['zone=b', 'rack=1 zone=a', 'zone=a'])
   })
 
   it('PROV-9 none without the option, or if the class has only empty terms', () => {
@@ -185,14 +185,14 @@ describe('topology requirement, immediate binding', () => {
   })
 
   it('PROV-9 retries if no node has keys or labels', () => {
-    expect(refusalOf(() => plan({ nodes: cluster({}) })).message).toContain('no available topology found')
-    const unlabelled = cluster({ a: { labels: {}, keys: ['zone'] } })
-    expect(refusalOf(() => plan({ nodes: unlabelled }))).toMatchObject({ how: 'noChange' })
+    expect(catchError(() => plan({ nodes: topologiesOf({}) })).message).toContain('no available topology found')
+    const unlabelled = topologiesOf({ a: { labels: {}, keys: ['zone'] } })
+    expect(catchError(() => plan({ nodes: unlabelled }))).toMatchObject({ failure: 'noChange' })
   })
 
   it('PROV-9 rotates the claims of a StatefulSet over the zones', () => {
-    const nodes = zones('1', '2', '3', '4')
-    const first = (claimName: string) => written(plan({ claimName, nodes })?.preferred)?.[0]
+    const nodes = nodesInZones('1', '2', '3', '4')
+    const first = (claimName: string) => formatTerms(plan({ claimName, nodes })?.preferred)?.[0]
     expect([1, 2, 3, 4].map((n) => first(`x-testset-${n}`))).toEqual(['zone=1', 'zone=2', 'zone=3', 'zone=4'])
     expect(first('y-testset-3')).toBe(first('x-testset-3'))
   })
@@ -222,12 +222,12 @@ describe('spreading', () => {
         fc.nat(1_000_000),
         fc.integer({ min: 1, max: 50 }),
         (name, i, n) => {
-          const here = spreadIndex(`${name}-${i}`, n)
-          const next = spreadIndex(`${name}-${i + 1}`, n)
-          expect(here).toBeLessThan(n)
+          const index = spreadIndex(`${name}-${i}`, n)
+          const nextIndex = spreadIndex(`${name}-${i + 1}`, n)
+          expect(index).toBeLessThan(n)
           // The sum wraps at 32 bits, and there, and only there, the round starts elsewhere.
           const wraps = fnv1(name.slice(name.lastIndexOf('-') + 1)) + i + 1 === 2 ** 32
-          if (!wraps) expect(next).toBe((here + 1) % n)
+          if (!wraps) expect(nextIndex).toBe((index + 1) % n)
         },
       ),
     )
@@ -246,8 +246,8 @@ describe('terms', () => {
           .map((term) => ({ term, at: order.next().value as number }))
           .sort((a, b) => a.at - b.at)
           .map(({ term }) => term)
-        const sorted = sortedTerms(shuffled)
-        expect(sorted).toEqual(sortedTerms(terms))
+        const sorted = sortTerms(shuffled)
+        expect(sorted).toEqual(sortTerms(terms))
         expect(new Set(sorted.map((term) => JSON.stringify(term))).size).toBe(sorted.length)
         for (const [i, term] of sorted.entries())
           if (i > 0) expect(sorted[i - 1]!.length).toBeLessThanOrEqual(term.length)
@@ -256,9 +256,9 @@ describe('terms', () => {
   })
 
   it('are the product of the values of a class term, rejected if too large', () => {
-    expect(flattened(allowed({ zone: ['1', '2'], rack: ['a'] })).length).toBe(2)
+    expect(flattenTerms(aSelector({ zone: ['1', '2'], rack: ['a'] })).length).toBe(2)
     const values = Array.from({ length: 101 }, (_, i) => String(i))
-    expect(refusalOf(() => flattened(allowed({ a: values, b: values }))).message).toContain(
+    expect(catchError(() => flattenTerms(aSelector({ a: values, b: values }))).message).toContain(
       'more than 10000 combinations',
     )
   })
@@ -269,9 +269,9 @@ describe('terms', () => {
         fc.uniqueArray(fc.stringMatching(/^[a-z]{1,4}$/), { minLength: 1 }),
         fc.string(),
         (names, claimName) => {
-          const { requisite, preferred } = plan({ claimName, nodes: zones(...names) })!
-          expect(sortedTerms(preferred)).toEqual(requisite)
-          const at = written(requisite)!.indexOf(written(preferred)![0]!)
+          const { requisite, preferred } = plan({ claimName, nodes: nodesInZones(...names) })!
+          expect(sortTerms(preferred)).toEqual(requisite)
+          const at = formatTerms(requisite)!.indexOf(formatTerms(preferred)![0]!)
           expect(preferred).toEqual([...requisite.slice(at), ...requisite.slice(0, at)])
         },
       ),
@@ -300,8 +300,8 @@ describe('topology memory', () => {
 
 describe('a provisioner of one node', () => {
   it('PROV-9 knows its own node and no other', () => {
-    const nodes = oneNodeTopology('here', { host: 'here' })
-    expect(written(plan({ nodes, selectedNode: 'here', strict: true })?.requisite)).toEqual(['host=here'])
-    expect(refusalOf(() => plan({ nodes, selectedNode: 'there' })).how).toBe('reschedule')
+    const nodes = singleNodeTopology('here', { host: 'here' })
+    expect(formatTerms(plan({ nodes, selectedNode: 'here', strict: true })?.requisite)).toEqual(['host=here'])
+    expect(catchError(() => plan({ nodes, selectedNode: 'there' })).failure).toBe('reschedule')
   })
 })

@@ -10,7 +10,7 @@
 //   immediate  none               immediateTopology      every node's term             from the i-th on
 //   immediate  none               no immediateTopology   no requirement
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
-import { notNow, notThere } from './refusal.ts'
+import { notReadyError, rescheduleError } from './refusal.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 
 /** Topology labels, sorted by key. */
@@ -28,7 +28,7 @@ export interface NodeTopologies {
   keysOf(node: string): readonly string[] | undefined
   labelsOf(node: string): Readonly<Record<string, string>> | undefined
   /** The keys of any node where the driver has some; undefined if no node has any. */
-  someKeys(): readonly string[]
+  keysOfAnyNode(): readonly string[]
   /** The distinct terms of all nodes with all these labels, sorted. */
   termsOf(keys: readonly string[]): readonly Term[]
 }
@@ -51,71 +51,71 @@ export function topologyRequirement(query: TopologyQuery): TopologyRequirement |
 
 function delayedRequirement(query: TopologyQuery, node: string): TopologyRequirement | undefined {
   const { allowedTopologies = [], strict, nodes, memory } = query
-  const keys = keysOfSelected(node, nodes, memory)
-  const place = termOfSelected(node, keys, nodes, memory)
-  const allowed = sortedTerms(flattened(allowedTopologies))
+  const keys = selectedNodeKeys(node, nodes, memory)
+  const nodeTerm = selectedNodeTerm(node, keys, nodes, memory)
+  const allowed = sortTerms(flattenTerms(allowedTopologies))
   if (strict) {
-    if (allowedTopologies.length > 0 && !allowed.some((term) => isWithin(term, place))) {
-      throw notNow(
-        `selected node "${node}" topology ${printed(place)} is not in allowed topologies: ${printedAll(allowed)}`,
+    if (allowedTopologies.length > 0 && !allowed.some((term) => containsTerm(term, nodeTerm))) {
+      throw notReadyError(
+        `selected node "${node}" topology ${formatTerm(nodeTerm)} is not in allowed topologies: ${formatTerms(allowed)}`,
       )
     }
-    return { requisite: [place], preferred: [place] }
+    return { requisite: [nodeTerm], preferred: [nodeTerm] }
   }
   const requisite = allowedTopologies.length > 0 ? allowed : termsOfNodes(keys, nodes, memory)
   if (requisite.length === 0) return undefined // allowedTopologies contains only empty terms
-  const first = requisite.findIndex((term) => isWithin(term, place))
+  const first = requisite.findIndex((term) => containsTerm(term, nodeTerm))
   if (first < 0) {
-    throw notNow(
-      `topology ${printed(place)} from selected node "${node}" is not in requisite: ${printedAll(requisite)}`,
+    throw notReadyError(
+      `topology ${formatTerm(nodeTerm)} from selected node "${node}" is not in requisite: ${formatTerms(requisite)}`,
     )
   }
-  return { requisite, preferred: rotated(requisite, first) }
+  return { requisite, preferred: rotateTerms(requisite, first) }
 }
 
 function immediateRequirement(query: TopologyQuery): TopologyRequirement | undefined {
   const { claimName, allowedTopologies = [], immediate, nodes, memory } = query
   let requisite: readonly Term[]
-  if (allowedTopologies.length > 0) requisite = sortedTerms(flattened(allowedTopologies))
+  if (allowedTopologies.length > 0) requisite = sortTerms(flattenTerms(allowedTopologies))
   else if (!immediate) return undefined
   else {
-    memory.keys ??= asKnown(nodes.someKeys())
-    if (!memory.keys) throw notNow('no available topology found: the driver has named topology keys on no node yet')
+    memory.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
+    if (!memory.keys) throw notReadyError('no available topology found: the driver has named topology keys on no node yet')
     requisite = termsOfNodes(memory.keys, nodes, memory)
   }
   if (requisite.length === 0) return undefined
-  return { requisite, preferred: rotated(requisite, spreadIndex(claimName, requisite.length)) }
+  return { requisite, preferred: rotateTerms(requisite, spreadIndex(claimName, requisite.length)) }
 }
 
-function keysOfSelected(node: string, nodes: NodeTopologies, memory: ClaimTopology): readonly string[] {
+function selectedNodeKeys(node: string, nodes: NodeTopologies, memory: ClaimTopology): readonly string[] {
   if (memory.keys) return memory.keys
   const keys = nodes.keysOf(node)
-  if (!keys) throw notThere(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
-  if (keys.length === 0) throw notNow(`no topology key found for node ${node}: the driver may not run there yet`)
+  if (!keys) throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
+  if (keys.length === 0) throw notReadyError(`no topology key found for node ${node}: the driver may not run there yet`)
   memory.keys = keys
   return keys
 }
 
-function termOfSelected(node: string, keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): Term {
-  const known = memory.place && termOf(memory.place, keys)
-  if (known) return known
+function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): Term {
+  const remembered = memory.nodeLabels && termOf(memory.nodeLabels, keys)
+  if (remembered) return remembered
   const labels = nodes.labelsOf(node)
   const term = labels && termOf(labels, keys)
   if (!term) {
-    const has = labels ? `its labels lack some of them` : `there is no such node`
-    throw notNow(`node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${has}`)
+    const problem = labels ? `its labels lack some of them` : `there is no such node`
+    throw notReadyError(`node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${problem}`)
   }
-  memory.place = Object.fromEntries(term)
+  memory.nodeLabels = Object.fromEntries(term)
   return term
 }
 
 function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): readonly Term[] {
-  memory.requisite ??= asKnown(nodes.termsOf(keys))
-  if (!memory.requisite) throw notNow(`topology keys ${keys.join(', ')} were not found on any node`)
+  memory.requisite ??= undefinedIfEmpty(nodes.termsOf(keys))
+  if (!memory.requisite) throw notReadyError(`topology keys ${keys.join(', ')} were not found on any node`)
   return memory.requisite
 }
 
-const asKnown = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
+const undefinedIfEmpty = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
 
 /** The term of these labels; undefined if a key is missing. */
 export function termOf(labels: Readonly<Record<string, string>>, keys: readonly string[]): Term | undefined {
@@ -127,14 +127,14 @@ export function termOf(labels: Readonly<Record<string, string>>, keys: readonly 
  * Each combination of one value per key of a class's term, all its terms together.
  *   {zone: [a, b], rack: [1, 2]}  →  rack 1 zone a, rack 1 zone b, rack 2 zone a, rack 2 zone b
  */
-export function flattened(allowed: readonly TopologySelectorTerm[]): Term[] {
+export function flattenTerms(allowed: readonly TopologySelectorTerm[]): Term[] {
   return allowed.flatMap(({ matchLabelExpressions = [] }) => {
     if (matchLabelExpressions.length === 0) return []
     let terms: Segment[][] = [[]]
     for (const { key, values } of matchLabelExpressions) {
       terms = terms.flatMap((term) => values.map((value): Segment[] => [...term, [key, value]]))
       if (terms.length > FLATTENED_TERMS_MAX) {
-        throw notNow(
+        throw notReadyError(
           `allowedTopologies of the class describe more than ${FLATTENED_TERMS_MAX} combinations; list fewer values`,
         )
       }
@@ -147,7 +147,7 @@ export function flattened(allowed: readonly TopologySelectorTerm[]): Term[] {
 const FLATTENED_TERMS_MAX = 10_000
 
 /** Fewer segments first, then by keys and values; each term once. */
-export function sortedTerms(terms: readonly Term[]): Term[] {
+export function sortTerms(terms: readonly Term[]): Term[] {
   const byText = new Map(terms.map((term) => [JSON.stringify(term), term]))
   return [...byText.values()].sort(compareTerms)
 }
@@ -167,22 +167,22 @@ const compareSegments = (a: Segment, b: Segment): number => compareBytes(a[0], b
 const compareBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
 /** Whether the topology contains all labels of the term. */
-const isWithin = (term: Term, place: Term): boolean =>
-  term.every(([key, value]) => place.some(([otherKey, other]) => otherKey === key && other === value))
+const containsTerm = (term: Term, nodeTerm: Term): boolean =>
+  term.every(([key, value]) => nodeTerm.some(([otherKey, otherValue]) => otherKey === key && otherValue === value))
 
-const rotated = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
+const rotateTerms = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
 
 /**
  * Which of n topologies a claim starts with. Claims of one StatefulSet rotate, regardless of the name of the claim template:
  *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
  */
 export function spreadIndex(claimName: string, n: number): number {
-  const numbered = /^(.*)-([0-9]+)$/s.exec(claimName)
-  const index = Number(numbered?.[2] ?? 0)
-  if (!numbered || index > UINT32_MAX) return fnv1(claimName) % n
-  const owner = numbered[1]!
+  const match = /^(.*)-([0-9]+)$/s.exec(claimName)
+  const ordinal = Number(match?.[2] ?? 0)
+  if (!match || ordinal > UINT32_MAX) return fnv1(claimName) % n
+  const owner = match[1]!
   const hash = fnv1(owner.slice(owner.lastIndexOf('-') + 1))
-  return ((hash + index) >>> 0) % n
+  return ((hash + ordinal) >>> 0) % n
 }
 
 const UINT32_MAX = 2 ** 32 - 1
@@ -196,11 +196,11 @@ export function fnv1(text: string): number {
   return hash
 }
 
-const printed = (term: Term): string => `{${term.map(([key, value]) => `${key}: ${value}`).join(', ')}}`
+const formatTerm = (term: Term): string => `{${term.map(([key, value]) => `${key}: ${value}`).join(', ')}}`
 
-function printedAll(terms: readonly Term[]): string {
-  const shown = terms.slice(0, TERMS_PRINTED_MAX).map(printed).join(' ')
-  return terms.length > TERMS_PRINTED_MAX ? `${shown} and ${terms.length - TERMS_PRINTED_MAX} more` : shown
+function formatTerms(terms: readonly Term[]): string {
+  const formatted = terms.slice(0, TERMS_PRINTED_MAX).map(formatTerm).join(' ')
+  return terms.length > TERMS_PRINTED_MAX ? `${formatted} and ${terms.length - TERMS_PRINTED_MAX} more` : formatted
 }
 
 const TERMS_PRINTED_MAX = 10

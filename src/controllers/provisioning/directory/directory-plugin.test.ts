@@ -207,7 +207,7 @@ describe('the directory provisioner', () => {
     await rename(root, join(dir, 'elsewhere'))
     await mkdir(root)
     const because = expect.stringContaining('was unmounted or replaced since this process started')
-    expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', how: 'noChange', because })
+    expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', failure: 'noChange', because })
     expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', because })
     expect(await readdir(join(dir, 'elsewhere'))).toEqual(['pvc-u-1'])
     expect(await readdir(root)).toEqual([])
@@ -284,7 +284,7 @@ describe('the directory provisioner', () => {
       const refusal =
         /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
       const answer = await provisioner.provision(aRequest(), signal)
-      expect(answer).toEqual({ is: 'failed', how: 'final', because: expect.stringMatching(refusal) })
+      expect(answer).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(refusal) })
     },
   )
 
@@ -295,7 +295,7 @@ describe('the directory provisioner', () => {
       { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
     ])
     const elsewhere = await provisioner.provision(aRequest({ selectedNode: 'n2' }), signal)
-    expect(elsewhere).toMatchObject({ is: 'failed', how: 'reschedule', because: expect.stringContaining('"n2"') })
+    expect(elsewhere).toMatchObject({ is: 'failed', failure: 'reschedule', because: expect.stringContaining('"n2"') })
   })
 
   it('PROV-8 uses the configured name', async () => {

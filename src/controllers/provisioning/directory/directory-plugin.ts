@@ -12,10 +12,10 @@ import { defineProvisioner } from '../plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume } from '../plugin/contract.ts'
 import { InfeasibleError, NotCreatedError, RescheduleError } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
-import { diskProblem, errorCode } from './disk-problem.ts'
+import { describeDiskError, errorCode } from './disk-problem.ts'
 import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
 import { openRoot, type Root } from './root.ts'
-import { directoryOf, nameBehind } from './volume-directory.ts'
+import { directoryOf, volumeNameAt } from './volume-directory.ts'
 
 export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
 
@@ -91,7 +91,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       if (!name) throw new Error(`The path of the volume is not ${root.path}/<volume name>. Nothing was changed.`)
       await root.check()
       const moveTo = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
-      const moved = await moveAway(root.path, name, moveTo, signal)
+      const moved = await moveDirectory(root.path, name, moveTo, signal)
       if (moveTo === DELETING) await removeTree(moved, signal)
       await syncDirectory(root.path)
     },
@@ -101,7 +101,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
 
   /** Undefined unless the directory has the name of the volume: a volume object cannot refer to the data of another. */
   function nameOf({ name, source }: ExistingVolume): string | undefined {
-    const behind = source.hostPath && nameBehind(root.path, source.hostPath.path)
+    const behind = source.hostPath && volumeNameAt(root.path, source.hostPath.path)
     return behind === name ? behind : undefined
   }
 }
@@ -111,7 +111,7 @@ async function createDirectory(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw new NotCreatedError(diskProblem('create', path, error))
+    if (errorCode(error) !== 'EEXIST') throw new NotCreatedError(describeDiskError('create', path, error))
   }
   try {
     const directory = await open(path, DIRECTORY_ONLY)
@@ -125,7 +125,7 @@ async function createDirectory(path: string, mode: number): Promise<void> {
     if (['ENOTDIR', 'ELOOP'].includes(errorCode(error))) {
       throw new InfeasibleError(`${path} exists and is not a directory. Remove it if it is not needed.`)
     }
-    throw new Error(diskProblem('prepare', path, error))
+    throw new Error(describeDiskError('prepare', path, error))
   }
 }
 
@@ -135,16 +135,16 @@ async function isDirectory(path: string): Promise<boolean> {
     return true
   } catch (error) {
     if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return false
-    throw new Error(diskProblem('read', path, error))
+    throw new Error(describeDiskError('read', path, error))
   }
 }
 
 /** Renames the directory atomically and returns its new path; after an earlier rename, only returns the path. */
-async function moveAway(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
+async function moveDirectory(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
   const from = join(root, name)
   const to = join(root, `${prefix}${name}`)
   if (!(await isDirectory(from))) {
-    await rejectOther(from)
+    await rejectNonDirectory(from)
     return to
   }
   if (prefix === DELETING) await removeTree(to, signal) // left by an earlier volume of that name
@@ -154,17 +154,17 @@ async function moveAway(root: string, name: string, prefix: string, signal: Abor
     if (prefix === ARCHIVED && ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errorCode(error))) {
       throw new Error(`Cannot archive ${from}: ${to} already exists. Move it elsewhere.`)
     }
-    throw new Error(diskProblem('rename', from, error))
+    throw new Error(describeDiskError('rename', from, error))
   }
   await syncDirectory(root)
   return to
 }
 
 /** Rejects a link or a file in place of the directory: this provisioner did not create it. A missing directory is fine. */
-async function rejectOther(path: string): Promise<void> {
+async function rejectNonDirectory(path: string): Promise<void> {
   const there = await lstat(path).catch((error) => {
     if (errorCode(error) === 'ENOENT') return undefined
-    throw new Error(diskProblem('read', path, error))
+    throw new Error(describeDiskError('read', path, error))
   })
   if (there)
     throw new Error(

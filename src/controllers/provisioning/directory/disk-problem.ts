@@ -1,13 +1,13 @@
 // Describes errors of the file system, with what to do about them.
 
-export function diskProblem(verb: string, path: string, error: unknown): string {
+export function describeDiskError(verb: string, path: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  return `Cannot ${verb} ${path}: ${WORDS[errorCode(error)] ?? message}`
+  return `Cannot ${verb} ${path}: ${DESCRIPTIONS[errorCode(error)] ?? message}`
 }
 
 export const errorCode = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? ''
 
-const WORDS: Readonly<Record<string, string>> = {
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied. Give the user that runs this process access to it.',
   EPERM: 'not permitted. Give the user that runs this process access to it.',
   EROFS: 'the file system is read-only. Mount it for writing.',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 import { randomUuid } from '../../../base/identifiers.ts'
-import { diskProblem } from './disk-problem.ts'
+import { describeDiskError } from './disk-problem.ts'
 
 export interface RootIdentity {
   /** The state file with the mark; on another disk than the volumes. */
@@ -15,10 +15,10 @@ export interface RootIdentity {
 const MARK = '.stowage-volumes'
 
 /** Throws if the volumes of an earlier run are in another directory. Creates nothing. */
-export async function checkIsSameRoot(root: string, { file }: RootIdentity): Promise<void> {
-  const recorded = await markIn(file)
+export async function checkSameRoot(root: string, { file }: RootIdentity): Promise<void> {
+  const recorded = await readMark(file)
   if (recorded === undefined) return
-  const found = await markIn(join(root, MARK))
+  const found = await readMark(join(root, MARK))
   if (found === recorded) return
   const what = found === undefined ? `lacks the mark ${MARK}` : `has another mark in ${MARK}`
   throw new Error(
@@ -29,18 +29,18 @@ export async function checkIsSameRoot(root: string, { file }: RootIdentity): Pro
 
 /** Marks the root, if it has no mark yet, and writes the state file. Existing files are kept. */
 export async function recordRoot(root: string, { file, random }: RootIdentity): Promise<void> {
-  if ((await markIn(file)) !== undefined) return
+  if ((await readMark(file)) !== undefined) return
   const path = join(root, MARK)
-  const mark = (await markIn(path)) ?? randomUuid(random)
+  const mark = (await readMark(path)) ?? randomUuid(random)
   await writeMark(path, mark) // first: a state file without a mark in the root would fail the next start
   await writeMark(file, mark)
 }
 
-async function markIn(path: string): Promise<string | undefined> {
+async function readMark(path: string): Promise<string | undefined> {
   try {
     return (await readTextIfPresent(path))?.trim() || undefined
   } catch (error) {
-    throw new Error(diskProblem('read', path, error))
+    throw new Error(describeDiskError('read', path, error))
   }
 }
 
@@ -48,6 +48,6 @@ async function writeMark(path: string, mark: string): Promise<void> {
   try {
     await writePrivateFile(path, `${mark}\n`)
   } catch (error) {
-    throw new Error(diskProblem('write', path, error))
+    throw new Error(describeDiskError('write', path, error))
   }
 }

@@ -4,7 +4,7 @@
 // (/proc/self/fd).
 import { constants } from 'node:fs'
 import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
-import { diskProblem, errorCode } from './disk-problem.ts'
+import { describeDiskError, errorCode } from './disk-problem.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
 
@@ -21,10 +21,10 @@ export async function removeTree(path: string, signal?: AbortSignal): Promise<vo
   // Other systems have no /proc/self/fd: there, a volume must not be in use while it is deleted.
   if (process.platform !== 'linux') return rm(path, { recursive: true, force: true })
   try {
-    await removeEntry({ path, shown: path, depth: 0 }, { signal })
+    await removeEntry({ path, displayPath: path, depth: 0 }, { signal })
   } catch (error) {
     if (error instanceof TreeError || signal?.aborted) throw error
-    throw new TreeError(diskProblem('delete', path, error))
+    throw new TreeError(describeDiskError('delete', path, error))
   }
 }
 
@@ -38,49 +38,49 @@ interface Tree {
   moved: number
 }
 
-interface Place {
+interface Entry {
   readonly path: string | Buffer
   /** For messages. */
-  readonly shown: string
+  readonly displayPath: string
   readonly depth: number
 }
 
-async function removeEntry({ path, shown, depth }: Place, above: Tree | Pick<Tree, 'signal'>): Promise<void> {
+async function removeEntry({ path, displayPath, depth }: Entry, above: Tree | Pick<Tree, 'signal'>): Promise<void> {
   above.signal?.throwIfAborted()
   const directory = await openDirectory(path)
-  if (!directory) return unlessGone(unlink(path))
+  if (!directory) return ignoreMissing(unlink(path))
   try {
     const inside = `/proc/self/fd/${directory.fd}`
     const { dev } = await directory.stat()
     const tree = 'top' in above ? above : { top: inside, device: dev, signal: above.signal, moved: 0 }
-    if (dev !== tree.device) throw new TreeError(diskProblem('delete', shown, { code: 'EXDEV' }))
-    await empty({ path: inside, shown, depth }, tree)
+    if (dev !== tree.device) throw new TreeError(describeDiskError('delete', displayPath, { code: 'EXDEV' }))
+    await emptyDirectory({ path: inside, displayPath, depth }, tree)
   } finally {
     await directory.close()
   }
-  await unlessGone(rmdir(path))
+  await ignoreMissing(rmdir(path))
 }
 
-async function empty({ path: inside, shown, depth }: Place, tree: Tree): Promise<void> {
+async function emptyDirectory({ path: inside, displayPath, depth }: Entry, tree: Tree): Promise<void> {
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     let isEmpty = true
     for await (const entry of await opendir(`${inside}`, { encoding: 'buffer' as BufferEncoding })) {
       isEmpty = false
       const name = entry.name as unknown as Buffer // names need not be valid UTF-8
       const path = Buffer.concat([Buffer.from(`${inside}/`), name])
-      const place = { path, shown: `${shown}/${name.toString('utf8')}`, depth: depth + 1 }
+      const place = { path, shown: `${displayPath}/${name.toString('utf8')}`, depth: depth + 1 }
       try {
         if (depth >= DEPTH_MAX && entry.isDirectory()) await moveUp(path, tree)
         else await removeEntry(place, tree)
       } catch (error) {
         if (error instanceof TreeError || tree.signal?.aborted) throw error
-        throw new TreeError(diskProblem('delete', place.shown, error))
+        throw new TreeError(describeDiskError('delete', place.shown, error))
       }
     }
     if (isEmpty) return
   }
   throw new TreeError(
-    `Cannot delete ${shown}: another program keeps writing to it. Stop the programs that use the volume.`,
+    `Cannot delete ${displayPath}: another program keeps writing to it. Stop the programs that use the volume.`,
   )
 }
 
@@ -105,7 +105,7 @@ async function openDirectory(path: string | Buffer): Promise<FileHandle | undefi
   }
 }
 
-const unlessGone = (step: Promise<void>): Promise<void> =>
+const ignoreMissing = (step: Promise<void>): Promise<void> =>
   step.catch((error) => {
     if (errorCode(error) !== 'ENOENT') throw error
   })

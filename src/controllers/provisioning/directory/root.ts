@@ -4,8 +4,8 @@ import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
 import { UnreachableError } from '../plugin/failures.ts'
-import { diskProblem } from './disk-problem.ts'
-import { checkIsSameRoot, type RootIdentity, recordRoot } from './identity.ts'
+import { describeDiskError } from './disk-problem.ts'
+import { checkSameRoot, type RootIdentity, recordRoot } from './identity.ts'
 
 export interface Root {
   /** Absolute, without links. */
@@ -16,8 +16,8 @@ export interface Root {
 
 /** Creates a missing root, unless the identity records one of an earlier run. */
 export async function openRoot(given: string, identity?: RootIdentity): Promise<Root> {
-  if (identity) await checkIsSameRoot(resolve(given), identity)
-  const path = await prepared(resolve(given))
+  if (identity) await checkSameRoot(resolve(given), identity)
+  const path = await prepareRoot(resolve(given))
   if (path === '/') throw new Error('Volumes cannot be directly below /: choose another directory.')
   if (identity) await recordRoot(path, identity)
   const { dev, ino } = await lstat(path, { bigint: true })
@@ -25,7 +25,7 @@ export async function openRoot(given: string, identity?: RootIdentity): Promise<
     path,
     async check() {
       const now = await lstat(path, { bigint: true }).catch((error) => {
-        throw new UnreachableError(diskProblem('read', path, error))
+        throw new UnreachableError(describeDiskError('read', path, error))
       })
       if (now.dev === dev && now.ino === ino) return
       throw new UnreachableError(
@@ -36,11 +36,11 @@ export async function openRoot(given: string, identity?: RootIdentity): Promise<
   }
 }
 
-async function prepared(path: string): Promise<string> {
+async function prepareRoot(path: string): Promise<string> {
   try {
     await ensureDirectory(path)
     return await realpath(path)
   } catch (error) {
-    throw new Error(diskProblem('use', path, error))
+    throw new Error(describeDiskError('use', path, error))
   }
 }

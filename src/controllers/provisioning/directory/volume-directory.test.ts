@@ -1,14 +1,14 @@
 import { dirname, normalize } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { directoryOf, nameBehind } from './volume-directory.ts'
+import { directoryOf, volumeNameAt } from './volume-directory.ts'
 
 const ROOT = '/srv/volumes'
 
 describe('the directory of a volume', () => {
   it('PROV-20 is directly below the root and has the name of the volume', () => {
     expect(directoryOf(ROOT, 'pvc-1')).toBe('/srv/volumes/pvc-1')
-    expect(nameBehind(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
+    expect(volumeNameAt(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
   })
 
   const HOSTILE = [
@@ -33,7 +33,7 @@ describe('the directory of a volume', () => {
   ]
   for (const path of HOSTILE) {
     it(`PROV-20 ${JSON.stringify(path)} is no volume's directory`, () => {
-      expect(nameBehind(ROOT, path)).toBeUndefined()
+      expect(volumeNameAt(ROOT, path)).toBeUndefined()
     })
   }
 
@@ -48,7 +48,7 @@ describe('the directory of a volume', () => {
   it('PROV-20 accepts only the canonical path directly below the root', () => {
     fc.assert(
       fc.property(path, (given) => {
-        const name = nameBehind(ROOT, given)
+        const name = volumeNameAt(ROOT, given)
         if (name === undefined) return
         expect(given).toBe(`${ROOT}/${name}`)
         expect(normalize(given)).toBe(given)
@@ -71,7 +71,7 @@ describe('the directory of a volume', () => {
           const directory = directoryOf(ROOT, name)
           if (directory === undefined) return
           expect(dirname(directory)).toBe(ROOT)
-          expect(nameBehind(ROOT, directory)).toBe(name)
+          expect(volumeNameAt(ROOT, directory)).toBe(name)
         },
       ),
       { numRuns: 2_000 },

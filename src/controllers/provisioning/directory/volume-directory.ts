@@ -7,16 +7,16 @@ const NAME_LENGTH_MAX = 200
 
 /** Undefined for a name that is not safe in a path. */
 export const directoryOf = (root: string, volumeName: string): string | undefined =>
-  isName(volumeName) ? `${withSlash(root)}${volumeName}` : undefined
+  isSafeName(volumeName) ? `${withSlash(root)}${volumeName}` : undefined
 
 /** Undefined for a path that `directoryOf` does not return exactly. */
-export function nameBehind(root: string, path: string): string | undefined {
+export function volumeNameAt(root: string, path: string): string | undefined {
   if (!path.startsWith(withSlash(root))) return undefined
   const name = path.slice(withSlash(root).length)
-  return isName(name) ? name : undefined
+  return isSafeName(name) ? name : undefined
 }
 
 /** Starts with a letter or digit, and has neither slashes nor two dots in a row. */
-const isName = (name: string): boolean => name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
+const isSafeName = (name: string): boolean => name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
 
 const withSlash = (root: string): string => (root.endsWith('/') ? root : `${root}/`)

@@ -9,9 +9,9 @@ import type { LabelSelectorObject } from '../../../api/selectors.ts'
 import type { NewVolume } from '../provisioner.ts'
 import type { ExistingVolume, ProvisionedVolume, ProvisionRequest, VolumeSources } from './contract.ts'
 import { satisfiesSelector } from './read-selector.ts'
-import { quoted, shortened } from './wording.ts'
+import { quoteNames, truncate } from './wording.ts'
 
-export interface Wanted {
+export interface ResultExpectations {
   readonly request: Pick<ProvisionRequest, 'sizeLimitBytes' | 'allowedTopologies' | 'mountOptions'>
   readonly selector: LabelSelectorObject | undefined
   readonly secrets: readonly string[]
@@ -21,9 +21,9 @@ export type CheckedResult =
   | { readonly is: 'valid'; readonly volume: NewVolume }
   | { readonly is: 'invalid'; readonly because: string }
 
-export function checkResult(result: ProvisionedVolume, { request, selector, secrets }: Wanted): CheckedResult {
+export function checkResult(result: ProvisionedVolume, { request, selector, secrets }: ResultExpectations): CheckedResult {
   const invalid = (because: string): CheckedResult => ({ is: 'invalid', because })
-  const shape = shapeProblem(result)
+  const shape = findTypeProblem(result)
   if (shape) return invalid(shape)
 
   const { labels = {}, annotations = {}, reachableFrom, mountOptions = [] } = result
@@ -33,11 +33,11 @@ export function checkResult(result: ProvisionedVolume, { request, selector, secr
   if (request.sizeLimitBytes !== undefined && BigInt(result.sizeBytes) > request.sizeLimitBytes) {
     return invalid(`it has ${result.sizeBytes} bytes, but the claim's limit is ${request.sizeLimitBytes}`)
   }
-  if (!isWithin(reachableFrom, request.allowedTopologies)) {
+  if (!isAllowedTopology(reachableFrom, request.allowedTopologies)) {
     return invalid("it is reachable from nodes outside of the class's allowedTopologies")
   }
   const reserved = Object.keys(annotations).filter((key) => RESERVED_ANNOTATIONS.test(key))
-  if (reserved.length > 0) return invalid(`its annotations ${quoted(reserved)} are reserved for Kubernetes`)
+  if (reserved.length > 0) return invalid(`its annotations ${quoteNames(reserved)} are reserved for Kubernetes`)
   const visible = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
   if (secrets.some((secret) => visible.includes(JSON.stringify(secret).slice(1, -1)))) {
     return invalid(
@@ -53,14 +53,14 @@ export function checkResult(result: ProvisionedVolume, { request, selector, secr
         ...(result.source as object),
         capacity: { storage: formatQuantity(quantityFromBytes(result.sizeBytes)) },
         ...(mountOptions.length > 0 ? { mountOptions: [...request.mountOptions, ...mountOptions] } : {}),
-        ...(reachableFrom ? { nodeAffinity: affinityOf(reachableFrom) } : {}),
+        ...(reachableFrom ? { nodeAffinity: nodeAffinityOf(reachableFrom) } : {}),
       },
     },
   }
 }
 
 /** Converts a PersistentVolume to the form that plugins receive. */
-export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolume>): ExistingVolume {
+export function toExistingVolume({ metadata, spec = {} }: Readonly<PersistentVolume>): ExistingVolume {
   const { name = '', labels = {}, annotations = {} } = metadata
   const source = Object.fromEntries(volumeSources(spec).map((kind) => [kind, spec[kind]]))
   const sizeBytes = quantityToBytes(spec.capacity?.storage ?? '0')
@@ -68,11 +68,11 @@ export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolum
 }
 
 /** Whether the result identifies a volume. */
-export const namesItsSource = (result: unknown): result is ProvisionedVolume =>
+export const hasSource = (result: unknown): result is ProvisionedVolume =>
   isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
 /** An invalid result, as the argument of `delete`: fields of a wrong type are omitted. */
-export const readableParts = (result: ProvisionedVolume, name: string): ExistingVolume => ({
+export const toDeletableVolume = (result: ProvisionedVolume, name: string): ExistingVolume => ({
   name,
   source: result.source,
   sizeBytes: isSize(result.sizeBytes) ? BigInt(result.sizeBytes) : 0n,
@@ -81,27 +81,27 @@ export const readableParts = (result: ProvisionedVolume, name: string): Existing
 })
 
 // Plugins may be written in JavaScript, so the compiler has not checked what they return.
-function shapeProblem(result: ProvisionedVolume): string | undefined {
+function findTypeProblem(result: ProvisionedVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
-  if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, but must be a whole number above 0`
+  if (!isSize(sizeBytes)) return `its sizeBytes is ${inspectShort(sizeBytes)}, but must be a whole number above 0`
   for (const [what, value] of Object.entries({ labels, annotations })) {
-    if (!isRecord(value)) return `its ${what} is ${shown(value)}, but must be an object`
+    if (!isRecord(value)) return `its ${what} is ${inspectShort(value)}, but must be an object`
   }
-  if (!Array.isArray(mountOptions)) return `its mountOptions is ${shown(mountOptions)}, but must be a list`
+  if (!Array.isArray(mountOptions)) return `its mountOptions is ${inspectShort(mountOptions)}, but must be a list`
   if (!Array.isArray(reachableFrom) || !reachableFrom.every(isRecord)) {
-    return `its reachableFrom is ${shown(reachableFrom)}, but must be a list of objects`
+    return `its reachableFrom is ${inspectShort(reachableFrom)}, but must be a list of objects`
   }
   const kinds = Object.keys(source).filter((kind) => source[kind as keyof VolumeSources] !== undefined)
-  if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoted(kinds)}), but must have one`
+  if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoteNames(kinds)}), but must have one`
   if (!Object.hasOwn(SOURCES, kinds[0]!)) {
-    return `its source ${quoted(kinds)} is not one of ${quoted(Object.keys(SOURCES))}`
+    return `its source ${quoteNames(kinds)} is not one of ${quoteNames(Object.keys(SOURCES))}`
   }
   for (const [key, value] of [...Object.entries(labels), ...reachableFrom.flatMap((term) => Object.entries(term))]) {
     const problems =
       typeof value === 'string'
         ? [...qualifiedNameProblems(key), ...labelValueProblems(value)]
         : ['the value is not a string']
-    if (problems.length > 0) return `its label ${quoted([key])} is invalid: ${problems.join('; ')}`
+    if (problems.length > 0) return `its label ${quoteNames([key])} is invalid: ${problems.join('; ')}`
   }
   const texts = [...Object.values(annotations), ...mountOptions]
   if (texts.some((text) => typeof text !== 'string')) return 'its annotations and mount options must be strings'
@@ -114,7 +114,7 @@ const isSize = (value: unknown): value is bigint | number =>
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const shown = (value: unknown): string => shortened(inspect(value, { depth: 1 }))
+const inspectShort = (value: unknown): string => truncate(inspect(value, { depth: 1 }))
 
 const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
   hostPath: 'hostPath',
@@ -129,7 +129,7 @@ const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
 /** Annotations of Kubernetes; a plugin uses its own domain. */
 const RESERVED_ANNOTATIONS = /^([^/]*\.)?kubernetes\.io\/|^([^/]*\.)?k8s\.io\//
 
-function isWithin(
+function isAllowedTopology(
   reachableFrom: ProvisionedVolume['reachableFrom'] = [],
   allowed: ProvisionRequest['allowedTopologies'],
 ): boolean {
@@ -140,7 +140,7 @@ function isWithin(
   )
 }
 
-function affinityOf(reachableFrom: NonNullable<ProvisionedVolume['reachableFrom']>) {
+function nodeAffinityOf(reachableFrom: NonNullable<ProvisionedVolume['reachableFrom']>) {
   return {
     required: {
       nodeSelectorTerms: reachableFrom.map((place) => ({

@@ -2,44 +2,44 @@
 // and the same request is repeated with backoff.
 
 /** A registered symbol, because `instanceof` fails across two copies of this package. */
-const MEANS: unique symbol = Symbol.for('stowage.dev/provisioner-failure')
+const FAILURE_KIND: unique symbol = Symbol.for('stowage.dev/provisioner-failure')
 
 /** No volume exists, and the same request will fail again: retried rarely, and when the class is replaced. */
 export class InfeasibleError extends Error {
   override readonly name = 'InfeasibleError'
-  readonly [MEANS] = 'infeasible'
+  readonly [FAILURE_KIND] = 'infeasible'
 }
 
 /** No volume exists or is being created, so the claim can be deleted. The request is retried. */
 export class NotCreatedError extends Error {
   override readonly name = 'NotCreatedError'
-  readonly [MEANS] = 'final'
+  readonly [FAILURE_KIND] = 'final'
 }
 
 /** No volume exists, because it cannot be on the selected node: the pod is rescheduled. */
 export class RescheduleError extends Error {
   override readonly name = 'RescheduleError'
-  readonly [MEANS] = 'reschedule'
+  readonly [FAILURE_KIND] = 'reschedule'
 }
 
 /** The storage was not reached: the result of earlier tries is unchanged. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
-  readonly [MEANS] = 'noChange'
+  readonly [FAILURE_KIND] = 'noChange'
 }
 
 /** The claim or volume is for another instance of this provisioner. No event is recorded. */
 export class IgnoredError extends Error {
   override readonly name = 'IgnoredError'
-  readonly [MEANS] = 'ignored'
+  readonly [FAILURE_KIND] = 'ignored'
 }
 
 /** The failures of ../provisioner.ts. */
-export type Meaning = 'infeasible' | 'final' | 'reschedule' | 'noChange' | 'ignored' | 'unfinished'
+export type FailureKind = 'infeasible' | 'final' | 'reschedule' | 'noChange' | 'ignored' | 'unfinished'
 
-export function meaningOf(thrown: unknown): Meaning {
-  const value = typeof thrown === 'object' && thrown !== null ? (thrown as { [MEANS]?: unknown })[MEANS] : undefined
-  return MEANINGS.find((one) => one === value) ?? 'unfinished'
+export function failureKindOf(thrown: unknown): FailureKind {
+  const value = typeof thrown === 'object' && thrown !== null ? (thrown as { [FAILURE_KIND]?: unknown })[FAILURE_KIND] : undefined
+  return DECLARED_KINDS.find((one) => one === value) ?? 'unfinished'
 }
 
-const MEANINGS: readonly Meaning[] = ['infeasible', 'final', 'reschedule', 'noChange', 'ignored']
+const DECLARED_KINDS: readonly FailureKind[] = ['infeasible', 'final', 'reschedule', 'noChange', 'ignored']

@@ -25,7 +25,7 @@ export type ParameterValues<P extends ParameterDeclarations> = {
   readonly [K in keyof P]: P[K] extends Parameter<infer T> ? T : never
 }
 
-interface Common<T> {
+interface CommonOptions<T> {
   readonly doc: string
   readonly required?: boolean
   readonly default?: T
@@ -33,20 +33,20 @@ interface Common<T> {
 }
 
 /** The type that `provision` receives: includes undefined only if the class may omit the parameter. */
-type Given<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
+type Value<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
 
-function text<const O extends Common<string> & { readonly pattern?: RegExp; readonly expected?: string }>(options: O) {
+function text<const O extends CommonOptions<string> & { readonly pattern?: RegExp; readonly expected?: string }>(options: O) {
   const { pattern, expected = pattern ? `text that matches ${pattern}` : 'text that is not empty' } = options
   const fits = (given: string) => (pattern ? given.search(pattern) >= 0 : given !== '')
   return declare<string, O>(options, { expected, parse: (given) => (fits(given) ? given : undefined) })
 }
 
-function choice<const V extends string, const O extends Common<NoInfer<V>>>(values: readonly V[], options: O) {
+function choice<const V extends string, const O extends CommonOptions<NoInfer<V>>>(values: readonly V[], options: O) {
   const expected = values.length > 1 ? `${values.slice(0, -1).join(', ')} or ${values.at(-1)}` : `${values[0]}`
   return declare<V, O>(options, { expected, values, parse: (given) => values.find((value) => value === given) })
 }
 
-function integer<const O extends Common<number> & { readonly min?: number; readonly max?: number }>(options: O) {
+function integer<const O extends CommonOptions<number> & { readonly min?: number; readonly max?: number }>(options: O) {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options
   const least = options.min === undefined ? '' : ` from ${min}`
   const most = options.max === undefined ? '' : ` up to ${max}`
@@ -60,7 +60,7 @@ function integer<const O extends Common<number> & { readonly min?: number; reado
 }
 
 /** An amount of bytes, written as in claims: `10Gi`. */
-function bytes<const O extends Common<bigint>>(options: O) {
+function bytes<const O extends CommonOptions<bigint>>(options: O) {
   return declare<bigint, O>(options, {
     expected: 'an amount of bytes, such as 10Gi',
     parse: (given) =>
@@ -68,7 +68,7 @@ function bytes<const O extends Common<bigint>>(options: O) {
   })
 }
 
-function flag<const O extends Common<boolean>>(options: O) {
+function flag<const O extends CommonOptions<boolean>>(options: O) {
   return declare<boolean, O>(options, {
     expected: 'true or false',
     values: ['true', 'false'],
@@ -77,7 +77,7 @@ function flag<const O extends Common<boolean>>(options: O) {
 }
 
 /** Any other type: `parse` returns the value, or undefined if the text is not valid. */
-function custom<T, const O extends Common<T> = Common<T>>(
+function custom<T, const O extends CommonOptions<T> = CommonOptions<T>>(
   options: O & { readonly expected: string; parse(text: string): T | undefined },
 ) {
   return declare<T, O>(options, options)
@@ -86,11 +86,11 @@ function custom<T, const O extends Common<T> = Common<T>>(
 /** The kinds of parameters. */
 export const parameter = { text, choice, integer, bytes, flag, custom }
 
-function declare<T, O extends Common<T>>(
-  { doc, required = false, default: otherwise, sensitive = false }: Common<T>,
+function declare<T, O extends CommonOptions<T>>(
+  { doc, required = false, default: otherwise, sensitive = false }: CommonOptions<T>,
   { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
-): Parameter<Given<T, O>> {
+): Parameter<Value<T, O>> {
   const listed = values ? { values } : {}
   // Given<T, O> depends on the options, which the compiler cannot follow here.
-  return { doc, expected, required, sensitive, default: otherwise, ...listed, parse } as Parameter<Given<T, O>>
+  return { doc, expected, required, sensitive, default: otherwise, ...listed, parse } as Parameter<Value<T, O>>
 }

@@ -1,7 +1,7 @@
 // Reads class parameters by the declarations of a plugin: typed values, or the reason to reject the class. Pure. Messages
 // never contain values of sensitive parameters.
 import type { Parameter, ParameterDeclarations } from './parameter.ts'
-import { quoted, shortened } from './wording.ts'
+import { quoteNames, truncate } from './wording.ts'
 
 export type ReadParameters =
   | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
@@ -14,11 +14,11 @@ export function readParameters(
 ): ReadParameters {
   const reject = (why: string): ReadParameters => ({
     is: 'rejected',
-    because: `Class ${quoted([className])} ${why} Parameters of a class cannot change: create it again.`,
+    because: `Class ${quoteNames([className])} ${why} Parameters of a class cannot change: create it again.`,
   })
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(declared, name))
   if (unknown.length > 0) {
-    return reject(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownNames(declared)}`)
+    return reject(`has parameters that ${provisioner} does not know: ${quoteNames(unknown)}. ${describeDeclared(declared)}`)
   }
   const values: [string, unknown][] = []
   const secrets: string[] = []
@@ -31,9 +31,9 @@ export function readParameters(
       continue
     }
     if (sensitive && text !== '') secrets.push(text)
-    const value = parsed(rule, text)
+    const value = tryParse(rule, text)
     if (value === undefined) {
-      const shown = sensitive ? 'an invalid value' : JSON.stringify(shortened(text))
+      const shown = sensitive ? 'an invalid value' : JSON.stringify(truncate(text))
       return reject(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
     }
     values.push([name, value])
@@ -42,7 +42,7 @@ export function readParameters(
 }
 
 /** A rule that throws rejects the text. Its message may contain a secret and is dropped. */
-function parsed(rule: Parameter, text: string): unknown {
+function tryParse(rule: Parameter, text: string): unknown {
   try {
     return rule.parse(text)
   } catch {
@@ -50,7 +50,7 @@ function parsed(rule: Parameter, text: string): unknown {
   }
 }
 
-const knownNames = (declared: ParameterDeclarations): string => {
+const describeDeclared = (declared: ParameterDeclarations): string => {
   const names = Object.keys(declared)
-  return names.length > 0 ? `It knows ${quoted(names)}.` : 'It has none.'
+  return names.length > 0 ? `It knows ${quoteNames(names)}.` : 'It has none.'
 }

@@ -9,7 +9,7 @@ import type { ProvisionRequest as LifecycleRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'
 import { readParameters } from './read-parameters.ts'
 import { readSelector } from './read-selector.ts'
-import { quoted } from './wording.ts'
+import { quoteNames } from './wording.ts'
 
 export type ReadRequest =
   | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
@@ -25,9 +25,9 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
   const { name: provisioner } = plugin
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 
-  const populator = populatorOf(claim)
+  const populator = populatedKindOf(claim)
   if (populator) return { is: 'ignored', because: `a populator of ${populator} creates this volume` }
-  const problem = unsupported(plugin, claim, storageClass)
+  const problem = findUnsupported(plugin, claim, storageClass)
   if (problem) return { is: 'rejected', because: problem }
   const parameters = readParameters(plugin.parameters ?? {}, storageClass.parameters ?? {}, { className, provisioner })
   if (parameters.is === 'rejected') return parameters
@@ -54,7 +54,7 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
 }
 
 /** The first request of the claim or class that the plugin has not declared, as a message. */
-function unsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
+function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
   const { name, accessModes = ACCESS_MODES, volumeModes = VOLUME_MODES, topologyKeys = [] } = plugin
   const { spec = {} } = claim
 
@@ -82,13 +82,13 @@ function unsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, st
 
   const mountOptions = storageClass.mountOptions ?? []
   if (mountOptions.length > 0 && !plugin.takesMountOptions) {
-    return `Volumes of ${name} do not support mount options, but their class "${storageClass.metadata.name}" has ${quoted(mountOptions)}. Remove them from the class, or use another class.`
+    return `Volumes of ${name} do not support mount options, but their class "${storageClass.metadata.name}" has ${quoteNames(mountOptions)}. Remove them from the class, or use another class.`
   }
   const keys = topologiesOf(storageClass).flatMap((term) => Object.keys(term))
   const unknown = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
   if (unknown.length > 0) {
-    const known = topologyKeys.length > 0 ? `${quoted(topologyKeys)} only` : 'none'
-    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoted(unknown)}. It supports ${known}. Remove them from the class's allowedTopologies, or use another class.`
+    const known = topologyKeys.length > 0 ? `${quoteNames(topologyKeys)} only` : 'none'
+    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoteNames(unknown)}. It supports ${known}. Remove them from the class's allowedTopologies, or use another class.`
   }
   return undefined
 }
@@ -102,7 +102,7 @@ function topologiesOf({ allowedTopologies = [] }: StorageClass): Record<string, 
 }
 
 /** The kind of a data source that is neither a claim nor a snapshot: its populator creates and fills the volume. */
-function populatorOf({ spec }: PersistentVolumeClaim): string | undefined {
+function populatedKindOf({ spec }: PersistentVolumeClaim): string | undefined {
   const source = spec?.dataSourceRef ?? spec?.dataSource
   if (!source) return undefined
   const { apiGroup = '', kind } = source

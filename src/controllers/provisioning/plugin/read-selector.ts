@@ -7,7 +7,7 @@ import {
   matchesLabels,
 } from '../../../api/selectors.ts'
 import type { LabelDeclarations } from './contract.ts'
-import { quoted } from './wording.ts'
+import { quoteNames } from './wording.ts'
 
 export type ReadSelector =
   | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
@@ -26,9 +26,9 @@ export function readSelector(
   if (unknown.length > 0) {
     const offer =
       known.length > 0
-        ? `It understands ${quoted(known)}: ask for those only, or create a volume that has the others.`
+        ? `It understands ${quoteNames(known)}: ask for those only, or create a volume that has the others.`
         : 'It understands no selector: leave it out, or create a volume that has those labels.'
-    return reject(`asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer}`)
+    return reject(`asks for labels that ${provisioner} cannot give: ${quoteNames([...new Set(unknown)])}. ${offer}`)
   }
   const labels: [string, readonly string[]][] = []
   for (const [key, values] of Object.entries(declared)) {
@@ -36,7 +36,7 @@ export function readSelector(
     const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
     if (fitting.length === 0) {
       return reject(
-        `accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}. Ask for one of those.`,
+        `accepts no value of the label "${key}" that ${provisioner} can give: ${quoteNames(values)}. Ask for one of those.`,
       )
     }
     labels.push([key, Object.freeze(fitting)])

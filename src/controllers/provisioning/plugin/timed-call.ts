@@ -1,30 +1,30 @@
 // Calls a function of a plugin with a time limit: the signal fires at the limit, but the call is still awaited, so that no
 // two calls for one volume run at once. Everything thrown becomes a CallFailed.
 import type { Clock } from '../../../base/clock.ts'
-import type { Overdue } from '../provisioner.ts'
+import type { OverdueCallback } from '../provisioner.ts'
 import type { Call } from './contract.ts'
-import { type Meaning, meaningOf } from './failures.ts'
-import { thrownText } from './wording.ts'
+import { type FailureKind, failureKindOf } from './failures.ts'
+import { errorMessageOf } from './wording.ts'
 
-export interface TimedCalls {
+export interface TimedCallerOptions {
   readonly clock: Clock
   readonly timeoutMs: number
   /** Of the plugin, for messages. */
   readonly name: string
 }
 
-export interface Wait {
+export interface CallOptions {
   /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal
-  readonly onOverdue?: Overdue | undefined
+  readonly onOverdue?: OverdueCallback | undefined
 }
 
 /** An error that a plugin threw: its message for events, and its classification. */
-export class CallFailed extends Error {
+export class CallError extends Error {
   override readonly name = 'CallFailed'
-  readonly meaning: Meaning
+  readonly meaning: FailureKind
 
-  constructor(text: string, meaning: Meaning) {
+  constructor(text: string, meaning: FailureKind) {
     super(text)
     this.meaning = meaning
   }
@@ -33,15 +33,15 @@ export class CallFailed extends Error {
 /** Time for a call to end after its signal was aborted, before it is reported. */
 const STOP_GRACE_MS = 1_000
 /** A call that continues is reported repeatedly, because events expire after an hour. */
-const REMIND_MS = 600_000
+const REMINDER_INTERVAL_MS = 600_000
 
 /** Runs calls with a signal that is aborted with the caller's, or at the time limit. */
-export function timedCalls({ clock, timeoutMs, name }: TimedCalls) {
+export function createTimedCaller({ clock, timeoutMs, name }: TimedCallerOptions) {
   const lateText = `${name} did not finish within the timeout of ${timeoutMs / 1_000} s`
 
-  return async <T>({ signal, onOverdue }: Wait, run: (call: Call) => Promise<T>): Promise<T> => {
+  return async <T>({ signal, onOverdue }: CallOptions, run: (call: Call) => Promise<T>): Promise<T> => {
     // A listener added now would never be called.
-    if (signal.aborted) throw new CallFailed(`${name} was not called: ${thrownText(signal.reason)}.`, 'noChange')
+    if (signal.aborted) throw new CallError(`${name} was not called: ${errorMessageOf(signal.reason)}.`, 'noChange')
     const call = new AbortController()
     const timeout = new Error(`${lateText}.`)
     const stop = () => call.abort(signal.reason)
@@ -51,7 +51,7 @@ export function timedCalls({ clock, timeoutMs, name }: TimedCalls) {
         `${lateText} and did not stop when its signal was aborted. The call is awaited, and not repeated before it ends; ` +
           'if it never ends, restart the provisioner.',
       )
-      cancelTimer = clock.after(REMIND_MS, remind)
+      cancelTimer = clock.after(REMINDER_INTERVAL_MS, remind)
     }
     let cancelTimer = clock.after(timeoutMs, () => {
       call.abort(timeout)
@@ -61,9 +61,9 @@ export function timedCalls({ clock, timeoutMs, name }: TimedCalls) {
       return await run({ signal: call.signal })
     } catch (error) {
       const isTimeout = call.signal.reason === timeout
-      const text = thrownText(error)
-      if (!isTimeout || error === timeout) throw new CallFailed(text, meaningOf(error))
-      throw new CallFailed(`${lateText}: ${text}`, meaningOf(error))
+      const text = errorMessageOf(error)
+      if (!isTimeout || error === timeout) throw new CallError(text, failureKindOf(error))
+      throw new CallError(`${lateText}: ${text}`, failureKindOf(error))
     } finally {
       cancelTimer()
       signal.removeEventListener('abort', stop)
