@@ -10,7 +10,7 @@ import type {
 import { type FailureKind, failureKindOf } from '../controllers/provisioning/plugin/failures.ts'
 import type { ParameterDeclarations } from '../controllers/provisioning/plugin/parameter.ts'
 import { readParameters } from '../controllers/provisioning/plugin/read-parameters.ts'
-import { errorMessageOf } from '../controllers/provisioning/plugin/wording.ts'
+import { errorMessageOf } from '../controllers/provisioning/plugin/message-text.ts'
 import { startTestCluster, type TestClaim } from './test-cluster.ts'
 
 export interface ConformanceOptions {

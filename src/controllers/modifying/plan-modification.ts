@@ -8,7 +8,7 @@
 //   wait      the class cache is not synced
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composeParameters } from '../provisioning/csi/attributes.ts'
-import { PreparationError } from '../provisioning/csi/refusal.ts'
+import { PreparationError } from '../provisioning/csi/preparation-error.ts'
 import { isUncertain, type Situation } from './situation.ts'
 import { type Attributes, type IoName, ioText, sameAmount, sameTarget, type Target } from './target.ts'
 import { knownValues, type Undo } from './undo.ts'

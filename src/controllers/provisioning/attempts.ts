@@ -19,7 +19,7 @@ export type Stage =
   | {
       readonly is: 'unsaved'
       readonly volume: PersistentVolume
-      readonly tries: number
+      readonly retries: number
       /** How many of the tries the API server rejected. */
       readonly rejections: number
       readonly notBeforeMs: number
@@ -29,7 +29,7 @@ export type Stage =
       readonly is: 'unwanted'
       readonly volume: PersistentVolume
       readonly because: string
-      readonly tries: number
+      readonly retries: number
       readonly notBeforeMs: number
     }
   /** The PV was created at this version. Kept until the cache shows it. */
@@ -66,34 +66,34 @@ export class Attempts {
   }
 
   getOrCreate(claim: Claim, stage: Stage): Attempt {
-    const known = this.of(claim)
-    if (known) {
-      known.claim = claim
-      return known
+    const existing = this.of(claim)
+    if (existing) {
+      existing.claim = claim
+      return existing
     }
     const attempt: Attempt = { claim, stage, startedMs: 0, infeasible: undefined }
     const key = keyOfObject(claim)
-    const sameName = this.#byKey.get(key) ?? new Map<string, Attempt>()
-    this.#byKey.set(key, sameName.set(claim.metadata.uid, attempt))
+    const byUid = this.#byKey.get(key) ?? new Map<string, Attempt>()
+    this.#byKey.set(key, byUid.set(claim.metadata.uid, attempt))
     return attempt
   }
 
   forget(claim: Claim): void {
     const key = keyOfObject(claim)
-    const sameName = this.#byKey.get(key)
-    sameName?.delete(claim.metadata.uid)
-    if (sameName?.size === 0) this.#byKey.delete(key)
+    const byUid = this.#byKey.get(key)
+    byUid?.delete(claim.metadata.uid)
+    if (byUid?.size === 0) this.#byKey.delete(key)
   }
 
   /** Attempts for earlier claims of this name. */
-  ofEarlierClaims(key: ObjectKey, presentUid: string | undefined): Attempt[] {
-    const sameName = this.#byKey.get(key)
-    return sameName ? [...sameName.values()].filter(({ claim }) => claim.metadata.uid !== presentUid) : []
+  ofEarlierClaims(key: ObjectKey, currentUid: string | undefined): Attempt[] {
+    const byUid = this.#byKey.get(key)
+    return byUid ? [...byUid.values()].filter(({ claim }) => claim.metadata.uid !== currentUid) : []
   }
 
   get size(): number {
     let size = 0
-    for (const sameName of this.#byKey.values()) size += sameName.size
+    for (const byUid of this.#byKey.values()) size += byUid.size
     return size
   }
 }

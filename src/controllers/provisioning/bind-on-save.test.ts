@@ -14,15 +14,15 @@ beforeEach(async () => {
 })
 afterEach(() => fixture.close())
 
-const start = (more: ProcessOptions = {}) => fixture.start({ options: { bindsOnSave: true }, ...more })
-const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
-const commitsIn = ({ calls }: { calls: readonly string[] }) => calls.filter((call) => call.includes('commit')).length
-const isSaved = (claim: { metadata: { uid?: string } }) => () => fixture.volume(nameFor(claim))
-const isLetGo = async () =>
+const start = (options: ProcessOptions = {}) => fixture.start({ options: { bindsOnSave: true }, ...options })
+const volumeNameOf = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
+const countCommits = ({ calls }: { calls: readonly string[] }) => calls.filter((call) => call.includes('commit')).length
+const findVolumeOf = (claim: { metadata: { uid?: string } }) => () => fixture.volume(volumeNameOf(claim))
+const isIntentRemoved = async () =>
   (await fixture.claim('data'))?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection'
 
 /** Fails commits that bind with this error. */
-const refusing =
+const failBindingCommits =
   (error: () => Error): ProcessOptions['intercept'] =>
   (verb, args) => {
     if (verb !== 'commit') return
@@ -32,18 +32,18 @@ const refusing =
   }
 
 /** Creates volumes without the requested attributes class. */
-const withoutAttributes = (real: Provisioner): Provisioner => ({
-  ...real,
-  async provision(...given) {
-    const answer = await real.provision(...given)
-    if (answer.is !== 'provisioned') return answer
-    const { volumeAttributesClassName: _, ...spec } = answer.volume.spec
-    return { ...answer, volume: { ...answer.volume, spec } }
+const withoutAttributes = (provisioner: Provisioner): Provisioner => ({
+  ...provisioner,
+  async provision(...args) {
+    const result = await provisioner.provision(...args)
+    if (result.is !== 'provisioned') return result
+    const { volumeAttributesClassName: _, ...spec } = result.volume.spec
+    return { ...result, volume: { ...result.volume, spec } }
   },
 })
 
 /** Adds the index of the failed write, as the API server does. */
-const aboutWrite = ({ code, reason, message, details }: ApiError, index: number): Error =>
+const withFailedWrite = ({ code, reason, message, details }: ApiError, index: number): Error =>
   new ApiError(code, reason, message, {
     ...details,
     causes: [{ reason: 'CommitWriteFailed', message: '', field: `writes[${index}]` }],
@@ -53,81 +53,86 @@ describe('bindsOnSave', () => {
   it('PROV-5 creates and binds the volume and removes the intent in one commit', async () => {
     const claim = await fixture.aClaim('data', { size: '1Gi' })
     const process = start()
-    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(findVolumeOf(claim), 'the volume')
     expect(await fixture.claim('data')).toMatchObject({
       metadata: {
         annotations: { [BIND_COMPLETED]: 'yes', [BOUND_BY_CONTROLLER]: 'yes' },
         finalizers: ['kubernetes.io/pvc-protection'],
       },
-      spec: { volumeName: nameFor(claim) },
+      spec: { volumeName: volumeNameOf(claim) },
       status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } },
     })
-    expect((await fixture.volume(nameFor(claim)))?.status?.phase).toBe('Bound')
+    expect((await fixture.volume(volumeNameOf(claim)))?.status?.phase).toBe('Bound')
     await fixture.settle()
-    expect(commitsIn(process)).toBe(1)
+    expect(countCommits(process)).toBe(1)
     expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
   })
 
   it('PROV-5 leaves binding to the binder on a server without atomic commits', async () => {
     const claim = await fixture.aClaim('data')
     start({ isAtomic: false })
-    await fixture.until(isSaved(claim), 'the volume')
-    await fixture.until(isLetGo, 'the removal of the intent')
+    await fixture.until(findVolumeOf(claim), 'the volume')
+    await fixture.until(isIntentRemoved, 'the removal of the intent')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it.each([
-    ['the claim changed meanwhile', () => aboutWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
-    ['claims may not be bound by us', () => aboutWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3)],
+    ['the claim changed meanwhile', () => withFailedWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
+    [
+      'claims may not be bound by us',
+      () => withFailedWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3),
+    ],
   ])('PROV-5 only creates the volume where %s', async (_, error) => {
     const claim = await fixture.aClaim('data')
-    start({ intercept: refusing(error) })
-    await fixture.until(isSaved(claim), 'the volume')
-    await fixture.until(isLetGo, 'the removal of the intent')
+    start({ intercept: failBindingCommits(error) })
+    await fixture.until(findVolumeOf(claim), 'the volume')
+    await fixture.until(isIntentRemoved, 'the removal of the intent')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
     expect(fixture.storage.assets.size).toBe(1)
   })
 
   it('PROV-12 does not bind to a claim that is bound to another volume or being deleted', async () => {
     const claim = await fixture.aClaim('data')
-    let isLate = true
+    let isFirstCommit = true
     start({
       async intercept(verb) {
-        if (verb !== 'commit' || !isLate) return
-        isLate = false
+        if (verb !== 'commit' || !isFirstCommit) return
+        isFirstCommit = false
         await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
       },
     })
-    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(findVolumeOf(claim), 'the volume')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
-    expect((await fixture.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
+    expect((await fixture.client.get(persistentVolumeKind, { name: volumeNameOf(claim) })).status?.phase).not.toBe(
+      'Bound',
+    )
   })
 
   it('VAC-4 binds with an attributes class in the same number of writes', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const process = start()
-    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(findVolumeOf(claim), 'the volume')
     expect(await fixture.claim('data')).toMatchObject({
-      spec: { volumeName: nameFor(claim) },
+      spec: { volumeName: volumeNameOf(claim) },
       status: { phase: 'Bound', currentVolumeAttributesClassName: 'silver' },
     })
     await fixture.settle()
-    expect(commitsIn(process)).toBe(1)
+    expect(countCommits(process)).toBe(1)
   })
 
   it('VAC-12 leaves a claim with an attributes class to the binder when the gate is disabled', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
-    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(findVolumeOf(claim), 'the volume')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
   it('VAC-12 records the attributes class of the volume as current, not that of the claim', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
-    await fixture.until(isSaved(claim), 'the volume')
+    await fixture.until(findVolumeOf(claim), 'the volume')
     const { spec, status } = (await fixture.claim('data')) ?? {}
-    expect(spec).toMatchObject({ volumeName: nameFor(claim), volumeAttributesClassName: 'silver' })
+    expect(spec).toMatchObject({ volumeName: volumeNameOf(claim), volumeAttributesClassName: 'silver' })
     expect(status).toMatchObject({ phase: 'Bound' })
     expect(status?.currentVolumeAttributesClassName).toBeUndefined()
   })

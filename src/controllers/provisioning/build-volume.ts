@@ -9,8 +9,8 @@ import type { NewVolume, ProvisionRequest } from './provisioner.ts'
 
 export function buildVolume(
   { claim, storageClass, volumeName }: ProvisionRequest,
-  created: NewVolume,
-  by: { readonly provisionerName: string; readonly finalizer: string },
+  newVolume: NewVolume,
+  provisioner: { readonly provisionerName: string; readonly finalizer: string },
 ): PersistentVolume {
   const { reclaimPolicy = 'Delete', mountOptions } = storageClass
   const spec = {
@@ -18,16 +18,16 @@ export function buildVolume(
     volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
     persistentVolumeReclaimPolicy: reclaimPolicy,
     ...(mountOptions && mountOptions.length > 0 ? { mountOptions: [...mountOptions] } : {}),
-    ...created.spec,
+    ...newVolume.spec,
     storageClassName: claimClassName(claim) ?? '',
     claimRef: claimRefOf(claim),
   }
   return {
     metadata: {
       name: volumeName,
-      ...(created.labels ? { labels: { ...created.labels } } : {}),
-      annotations: { ...withoutSecretReferences(created.annotations), [PROVISIONED_BY]: by.provisionerName },
-      ...(spec.persistentVolumeReclaimPolicy === 'Delete' ? { finalizers: [by.finalizer] } : {}),
+      ...(newVolume.labels ? { labels: { ...newVolume.labels } } : {}),
+      annotations: { ...omitSecretReferences(newVolume.annotations), [PROVISIONED_BY]: provisioner.provisionerName },
+      ...(spec.persistentVolumeReclaimPolicy === 'Delete' ? { finalizers: [provisioner.finalizer] } : {}),
     },
     spec,
   }
@@ -45,5 +45,5 @@ const claimRefOf = ({ metadata: { namespace, name, uid, resourceVersion } }: Rea
 /** Users who may read volumes must not see where credentials are stored. */
 const SECRET_REFERENCES = /^volume\.kubernetes\.io\/(provisioner-deletion|controller-modify)-secret-(name|namespace)$/
 
-const withoutSecretReferences = (annotations: NewVolume['annotations'] = {}) =>
+const omitSecretReferences = (annotations: NewVolume['annotations'] = {}) =>
   Object.fromEntries(Object.entries(annotations).filter(([name]) => !SECRET_REFERENCES.test(name)))

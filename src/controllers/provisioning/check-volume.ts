@@ -11,11 +11,11 @@ export function mismatchOf(
   claim: Readonly<PersistentVolumeClaim>,
 ): string | undefined {
   const requested = claim.spec?.resources?.requests?.storage ?? 0
-  const given = volume.spec?.capacity?.storage
-  if (given === undefined) return `it reports no capacity, and the claim requests ${requested}`
-  if (compareQuantities(given, requested) < 0) {
-    const [has, wants] = inOneUnit(quantityToBytes(given), quantityToBytes(requested))
-    return `it has ${has}, and the claim requests ${wants}`
+  const capacity = volume.spec?.capacity?.storage
+  if (capacity === undefined) return `it reports no capacity, and the claim requests ${requested}`
+  if (compareQuantities(capacity, requested) < 0) {
+    const [capacityText, requestedText] = formatInCommonUnit(quantityToBytes(capacity), quantityToBytes(requested))
+    return `it has ${capacityText}, and the claim requests ${requestedText}`
   }
   const missing = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
   if (missing.length > 0) return `it lacks the access modes ${missing.join(', ')}`
@@ -30,7 +30,7 @@ export function mismatchOf(
 }
 
 /** In the largest common unit: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
-function inOneUnit(...sizes: readonly bigint[]): string[] {
+function formatInCommonUnit(...sizes: readonly bigint[]): string[] {
   const [unit, bytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
   return sizes.map((size) => `${size / bytes}${unit}`)
 }
@@ -45,12 +45,12 @@ export function isSameStorage(built: Readonly<PersistentVolume>, saved: Readonly
   const { csi } = built.spec ?? {}
   if (csi) return csi.driver === saved.spec?.csi?.driver && csi.volumeHandle === saved.spec.csi.volumeHandle
   const [name] = SOURCES.filter((source) => built.spec?.[source] !== undefined)
-  return name !== undefined && isWithin(built.spec?.[name] as JsonValue, saved.spec?.[name] as JsonValue | undefined)
+  return name !== undefined && isSubset(built.spec?.[name] as JsonValue, saved.spec?.[name] as JsonValue | undefined)
 }
 
 const SOURCES = Object.keys(persistentVolumeSource.fields) as (keyof typeof persistentVolumeSource.fields)[]
 
-function isWithin(part: JsonValue, whole: JsonValue | undefined): boolean {
-  if (!isJsonObject(part) || !isJsonObject(whole)) return jsonEquals(part, whole)
-  return Object.entries(part).every(([name, value]) => value === undefined || isWithin(value, whole[name]))
+function isSubset(subset: JsonValue, superset: JsonValue | undefined): boolean {
+  if (!isJsonObject(subset) || !isJsonObject(superset)) return jsonEquals(subset, superset)
+  return Object.entries(subset).every(([name, value]) => value === undefined || isSubset(value, superset[name]))
 }

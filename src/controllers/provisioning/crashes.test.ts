@@ -12,21 +12,21 @@ import {
   type ProvisioningFixture,
 } from './provisioning.fixture.ts'
 
-interface Story {
+interface Scenario {
   readonly title: string
   /** Prepares the fixture before the process starts. */
-  begin?(fixture: ProvisioningFixture): Promise<void>
+  prepare?(fixture: ProvisioningFixture): Promise<void>
   /** Options of the process that crashes. */
   readonly process?: ProcessOptions
   /** Repeated while a process runs: the actions of users and other controllers. */
-  meanwhile(fixture: ProvisioningFixture): Promise<void>
-  isOver(fixture: ProvisioningFixture): Promise<boolean>
+  runOtherActors(fixture: ProvisioningFixture): Promise<void>
+  isDone(fixture: ProvisioningFixture): Promise<boolean>
 }
 
 const deleteClaim = (fixture: ProvisioningFixture) =>
   fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }).catch(() => undefined)
 
-const isProvided = async (fixture: ProvisioningFixture): Promise<boolean> => {
+const isProvisioned = async (fixture: ProvisioningFixture): Promise<boolean> => {
   const [claim, volumes] = [await fixture.claim('data'), await fixture.volumes()]
   return (
     volumes.length === 1 &&
@@ -35,59 +35,60 @@ const isProvided = async (fixture: ProvisioningFixture): Promise<boolean> => {
     fixture.storage.assets.size === 1
   )
 }
-const isGone = async (fixture: ProvisioningFixture): Promise<boolean> =>
+const isDeleted = async (fixture: ProvisioningFixture): Promise<boolean> =>
   (await fixture.claim('data')) === undefined &&
   (await fixture.volumes()).length === 0 &&
   fixture.storage.assets.size === 0
 
-const REFUSES: ProcessOptions['intercept'] = (verb, args) => {
+const REJECT_VOLUMES: ProcessOptions['intercept'] = (verb, args) => {
   const writes = verb === 'commit' ? args[0] : verb === 'create' ? [{ do: 'create' }] : []
   if (writes.some((write: any) => write.do === 'create')) {
     throw forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
   }
 }
 
-const STORIES: readonly Story[] = [
+const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a claim is provided for',
-    meanwhile: (fixture) => fixture.housekeeping(),
-    isOver: isProvided,
+    runOtherActors: (fixture) => fixture.housekeeping(),
+    isDone: isProvisioned,
   },
   {
     title: 'a claim is provided for at the third try',
-    begin: async ({ storage }) => void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
-    meanwhile: (fixture) => fixture.housekeeping(),
-    isOver: isProvided,
+    prepare: async ({ storage }) =>
+      void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
+    runOtherActors: (fixture) => fixture.housekeeping(),
+    isDone: isProvisioned,
   },
   {
     title: 'a claim is provided for, deleted, and its volume with it',
-    async meanwhile(fixture) {
+    async runOtherActors(fixture) {
       await fixture.housekeeping()
       if ((await fixture.claim('data'))?.spec?.volumeName) await deleteClaim(fixture)
     },
-    isOver: isGone,
+    isDone: isDeleted,
   },
   {
     title: 'a claim is deleted as soon as the storage was called',
-    async meanwhile(fixture) {
+    async runOtherActors(fixture) {
       if (fixture.storage.provisions.length > 0) await deleteClaim(fixture)
       await fixture.housekeeping()
     },
-    async isOver(fixture) {
-      return fixture.storage.provisions.length > 0 && isGone(fixture)
+    async isDone(fixture) {
+      return fixture.storage.provisions.length > 0 && isDeleted(fixture)
     },
   },
   {
     title: 'the server rejects the volume, the claim starts over',
-    process: { intercept: REFUSES },
-    meanwhile: (fixture) => fixture.housekeeping(),
-    isOver: isProvided,
+    process: { intercept: REJECT_VOLUMES },
+    runOtherActors: (fixture) => fixture.housekeeping(),
+    isDone: isProvisioned,
   },
   {
     title: 'the volume is too small, the claim starts over',
-    begin: async ({ storage }) => void storage.script.push({ size: '1Mi' }),
-    meanwhile: (fixture) => fixture.housekeeping(),
-    isOver: isProvided,
+    prepare: async ({ storage }) => void storage.script.push({ size: '1Mi' }),
+    runOtherActors: (fixture) => fixture.housekeeping(),
+    isDone: isProvisioned,
   },
 ]
 
@@ -97,37 +98,40 @@ describe.each([
   { isAtomic: false, bindsOnSave: true },
 ])('crash at any call (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)', ({ isAtomic, bindsOnSave }) => {
   const options = { bindsOnSave }
-  it.each(STORIES)('PROV-12 $title', async (story) => {
-    let kills = 0
+  it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
+    let crashes = 0
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
         const fixture = await createProvisioningFixture()
         await fixture.aClass('fast')
         await fixture.aClaim('data')
-        await story.begin?.(fixture)
-        const first = fixture.start({ ...story.process, isAtomic, options, killAt: { call, when } })
+        await scenario.prepare?.(fixture)
+        const first = fixture.start({ ...scenario.process, isAtomic, options, killAt: { call, when } })
         // The first process never ends, because every call is refused: it is killed at each of its calls of one round.
-        const isEnd = async () => first.hasCrashed || (await story.isOver(fixture)) || first.calls.length > call + 50
-        await fixture.until(isEnd, `the first process, ${when} call ${call}`, () => story.meanwhile(fixture))
-        const wasKilled = first.hasCrashed
-        const at = `killed ${when} ${first.calls[call]}, call ${call}`
-        if (wasKilled) {
-          kills++
-          await story.meanwhile(fixture) // the fixture does not wait for the next one
+        const isFirstDone = async () =>
+          first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
+        await fixture.until(isFirstDone, `the first process, ${when} call ${call}`, () =>
+          scenario.runOtherActors(fixture),
+        )
+        const hasCrashed = first.hasCrashed
+        const crashPoint = `killed ${when} ${first.calls[call]}, call ${call}`
+        if (hasCrashed) {
+          crashes++
+          await scenario.runOtherActors(fixture) // the fixture does not wait for the next one
           fixture.start({ isAtomic, options })
           await fixture.until(
-            () => story.isOver(fixture),
-            at,
-            () => story.meanwhile(fixture),
+            () => scenario.isDone(fixture),
+            crashPoint,
+            () => scenario.runOtherActors(fixture),
           )
           await fixture.settle()
-          expect(await story.isOver(fixture), at).toBe(true)
+          expect(await scenario.isDone(fixture), crashPoint).toBe(true)
         }
         await fixture.close()
-        if (!wasKilled || call >= CALLS_MAX) break
+        if (!hasCrashed || call >= CALLS_MAX) break
       }
     }
-    expect(kills).toBeGreaterThan(4)
+    expect(crashes).toBeGreaterThan(4)
   })
 })
 
@@ -137,10 +141,10 @@ const FAILURES: readonly Failure[] = ['final', 'infeasible', 'reschedule', 'unfi
 
 describe('any sequence of storage results', () => {
   it('PROV-12 leaves no volume in the storage without a PV, and nothing after a claim is deleted', async () => {
-    const answer = fc.oneof(
+    const result = fc.oneof(
       fc.record({
         fails: fc.constantFrom(...FAILURES),
-        isMade: fc.boolean(),
+        createsVolume: fc.boolean(),
       }),
       fc.constant({ size: '1Mi' }),
       fc.constant({}),
@@ -148,7 +152,7 @@ describe('any sequence of storage results', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
-          answers: fc.array(answer, { maxLength: 5 }),
+          results: fc.array(result, { maxLength: 5 }),
           isAtomic: fc.boolean(),
           options: fc.record({ bindsOnSave: fc.boolean() }),
           killAts: fc.array(fc.record({ call: fc.nat(12), when: fc.constantFrom('before', 'after') }), {
@@ -157,35 +161,39 @@ describe('any sequence of storage results', () => {
           deletedAtProvision: fc.option(fc.nat(4), { nil: undefined }),
           deleteFailures: fc.nat(2),
         }),
-        async ({ answers, isAtomic, options, killAts, deletedAtProvision, deleteFailures }) => {
+        async ({ results, isAtomic, options, killAts, deletedAtProvision, deleteFailures }) => {
           const fixture = await createProvisioningFixture()
           await fixture.aClass('fast')
           await fixture.aClaim('data')
-          for (const one of answers) {
-            if (!('fails' in one)) fixture.storage.script.push(one)
-            else fixture.storage.script.push({ fails: one.fails, creates: one.fails === 'unfinished' && one.isMade })
+          for (const result of results) {
+            if (!('fails' in result)) fixture.storage.script.push(result)
+            else
+              fixture.storage.script.push({
+                fails: result.fails,
+                creates: result.fails === 'unfinished' && result.createsVolume,
+              })
           }
           for (let i = 0; i < deleteFailures; i++) fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
-          const isDeleted = () =>
+          const isDeletionDue = () =>
             deletedAtProvision !== undefined && fixture.storage.provisions.length > deletedAtProvision
-          const meanwhile = async () => {
-            if (isDeleted()) await deleteClaim(fixture)
+          const runOtherActors = async () => {
+            if (isDeletionDue()) await deleteClaim(fixture)
             await fixture.housekeeping()
           }
-          const isEnd = async () => ((await isProvided(fixture)) && !isDeleted()) || (await isGone(fixture))
+          const isDone = async () => ((await isProvisioned(fixture)) && !isDeletionDue()) || (await isDeleted(fixture))
           for (const killAt of killAts) {
             const process = fixture.start({
               isAtomic,
               options,
               killAt: killAt as NonNullable<ProcessOptions['killAt']>,
             })
-            await fixture.until(async () => process.hasCrashed || (await isEnd()), 'the kill', meanwhile)
+            await fixture.until(async () => process.hasCrashed || (await isDone()), 'the kill', runOtherActors)
             if (!process.hasCrashed) await process.stop()
           }
           fixture.start({ isAtomic, options })
-          await fixture.until(isEnd, 'the end', meanwhile)
+          await fixture.until(isDone, 'the end', runOtherActors)
           await fixture.settle()
-          expect(await isEnd()).toBe(true)
+          expect(await isDone()).toBe(true)
           const [volume] = await fixture.volumes()
           expect([...fixture.storage.assets.keys()]).toEqual(volume ? [`${DISKS}/${volume.metadata.name}`] : [])
           await fixture.close()

@@ -55,26 +55,26 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   if (!volume || volume.metadata.uid !== uid) return done
   context.volumes.learn(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
-  const inUse = inUseReason(volume, await findClaim(volume, context))
-  if (inUse !== undefined) return stuck(inUse)
+  const inUseReasonText = inUseReason(volume, await findClaim(volume, context))
+  if (inUseReasonText !== undefined) return stuck(inUseReasonText)
 
   if (!isDeletionRequested(volume) && !(await markDeletionRequested(volume, context)))
     return backOff('the volume changed during the reconcile')
   election?.assertStillLeader()
   const startedMs = clock.monotonicMs()
-  const deleted = await callProvisioner(volume, context, signal)
-  switch (deleted.is) {
+  const result = await callProvisioner(volume, context, signal)
+  switch (result.is) {
     case 'ignored':
       return done
     case 'failed':
       metrics?.recordDeleteFailure(volume)
-      context.events.record(persistentVolumeKind, volume, deleteFailedEvent(deleted.because))
-      return deleted.isForeign ? releaseForeign(volume, deleted.because, context) : backOff(deleted.because)
+      context.events.record(persistentVolumeKind, volume, deleteFailedEvent(result.because))
+      return result.isForeign ? releaseForeign(volume, result.because, context) : backOff(result.because)
     case 'deleted':
   }
-  const removed = await deleteVolumeObject(volume, context)
-  if (removed.is === 'done') metrics?.recordDelete(volume, (clock.monotonicMs() - startedMs) / 1_000)
-  return removed
+  const outcome = await deleteVolumeObject(volume, context)
+  if (outcome.is === 'done') metrics?.recordDelete(volume, (clock.monotonicMs() - startedMs) / 1_000)
+  return outcome
 }
 
 /** Only if the volume is unchanged since it was read; false otherwise. */
@@ -106,13 +106,13 @@ async function callProvisioner(
   { provisioner, events, metrics, log }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<DeleteResult> {
-  let overdue = 0
+  let overdueReports = 0
   const onOverdue = (because: string) => {
     log.warn(
       { volume: volume.metadata.name, because },
       'deleting a volume exceeds its time limit; waiting for the call to end',
     )
-    if (overdue++ === 0) metrics?.recordDeleteFailure(volume)
+    if (overdueReports++ === 0) metrics?.recordDeleteFailure(volume)
     events.record(persistentVolumeKind, volume, deleteFailedEvent(because))
   }
   try {
@@ -126,14 +126,16 @@ async function callProvisioner(
 async function deleteVolumeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
   const { name, uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer
-  const remove: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
-  const drop: CommitWrite = {
+  const deleteWrite: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
+  const removeFinalizerWrite: CommitWrite = {
     do: 'patch',
     kind: persistentVolumeKind,
     ref: { name },
     patch: { type: 'strategic', body: { metadata: removeFinalizerPatch(volume, finalizer) } },
   }
-  const result = await context.trySave(finalizers?.includes(finalizer) ? [remove, drop] : [remove])
+  const result = await context.trySave(
+    finalizers?.includes(finalizer) ? [deleteWrite, removeFinalizerWrite] : [deleteWrite],
+  )
   if (result.is === 'saved' || isMissingOrReplaced(result.error)) return done
   throw result.error
 }
@@ -151,8 +153,8 @@ async function patchFinalizers(
 ): Promise<Outcome> {
   const { name } = volume.metadata
   try {
-    const left = await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body: { metadata } })
-    if (left) volumes.learn(left)
+    const patched = await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body: { metadata } })
+    if (patched) volumes.learn(patched)
     return done
   } catch (error) {
     if (isNotFound(error)) return done

@@ -29,9 +29,9 @@ export const provisionFailedEvent = (failure: Failure, because: string): EventDe
 
 /** For a claim that is being deleted and waits: for what, and how an operator can end it. */
 export function explainHeldClaim(because: string, { volumeName, intent }: HeldClaim): string {
-  const why = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
+  const reason = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
   return (
-    `${why.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
+    `${reason.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
     `repeated. If the storage will never answer, ${manualCleanup({ volumeName, intent })}`
   )
 }
@@ -49,10 +49,10 @@ interface HeldClaim {
 const REASON_CHARACTERS_MAX = 500
 
 /** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */
-export const notNeededEvent = (volumeName: string, why: string, isDeleted: boolean): EventDetails => ({
+export const notNeededEvent = (volumeName: string, reason: string, isDeleted: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
-  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${why}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
+  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. It is ${isDeleted ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
 export const saveFailedEvent = (claim: Claim, because: string, isLast: boolean): EventDetails =>

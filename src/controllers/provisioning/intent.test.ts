@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { intentOf } from './intent.ts'
-import { settingsOf, volumeNameOf } from './options.ts'
 
 describe('intentOf', () => {
   it('PROV-12 builds the finalizer from the names of provisioner and instance', () => {
@@ -20,23 +19,4 @@ describe('intentOf', () => {
       }),
     )
   })
-})
-
-describe('volumeNameOf', () => {
-  const UID = '5a294561-7e5b-11e6-a20e-0eb6048532a3'
-  it.each([
-    [{}, `pvc-${UID}`],
-    [{ volumeNamePrefix: 'vol' }, `vol-${UID}`],
-    [{ volumeNameUuidLength: 10 }, 'pvc-5a2945617e'],
-    [{ volumeNameUuidLength: 64 }, 'pvc-5a2945617e5b11e6a20e0eb6048532a3'],
-  ])('PROV-11 with options %j returns %s', (options, name) => {
-    expect(volumeNameOf(UID, settingsOf(options))).toBe(name)
-  })
-
-  it.each([{ volumeNamePrefix: '' }, { volumeNameUuidLength: 0 }, { volumeNameUuidLength: 1.5 }])(
-    'PROV-11 rejects options %j',
-    (options) => {
-      expect(() => settingsOf(options)).toThrow(/Cannot name volumes/)
-    },
-  )
 })

@@ -30,9 +30,9 @@ export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletio
 export async function addIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
-  const held = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
-  claims.learn(held)
-  return held
+  const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
+  claims.learn(patched)
+  return patched
 }
 
 /**
@@ -40,11 +40,11 @@ export async function addIntent(claim: Claim, { client, claims, intent }: Provis
  * now would belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if the intent was removed.
  */
 export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
-  const live = await client.get(persistentVolumeClaimKind, refOf(claim))
+  const current = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name, uid } = claim.metadata
-  if (live.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
-  claims.learn(live)
-  if (!hasIntent(live, intent))
+  if (current.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
+  claims.learn(current)
+  if (!hasIntent(current, intent))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
@@ -59,8 +59,8 @@ export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => 
 export async function removeIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   if (!hasIntent(claim, intent)) return
   try {
-    const left = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
-    if (left) claims.learn(left) // undefined if the claim was waiting for this to be removed
+    const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
+    if (patched) claims.learn(patched) // undefined if the claim was waiting for this to be removed
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
   }
@@ -76,17 +76,21 @@ export async function clearSelectedNode(
   { client, claims, intent }: ProvisioningContext,
 ): Promise<boolean> {
   try {
-    const live = await client.get(persistentVolumeClaimKind, refOf(claim))
-    if (live.metadata.uid !== claim.metadata.uid || live.metadata.annotations?.[SELECTED_NODE] !== node) return true
-    const { uid, resourceVersion } = live.metadata
+    const current = await client.get(persistentVolumeClaimKind, refOf(claim))
+    if (current.metadata.uid !== claim.metadata.uid || current.metadata.annotations?.[SELECTED_NODE] !== node)
+      return true
+    const { uid, resourceVersion } = current.metadata
     const metadata = {
       uid,
       resourceVersion,
       annotations: { [SELECTED_NODE]: null },
       ...(mayExist ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
     }
-    const left = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body: { metadata } })
-    if (left) claims.learn(left)
+    const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
+      type: 'strategic',
+      body: { metadata },
+    })
+    if (patched) claims.learn(patched)
     return true
   } catch (error) {
     if (isNotFound(error)) return true

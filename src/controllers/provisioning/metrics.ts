@@ -13,41 +13,41 @@ export interface ProvisioningMetrics {
 }
 
 export function createProvisioningMetrics(registry: Registry): ProvisioningMetrics {
-  const perClaim = { labelNames: ['class', 'source'] as const, registers: [registry] }
-  const perVolume = { labelNames: ['class'] as const, registers: [registry] }
-  const claimMetric = (what: string) => `controller_persistentvolumeclaim_provision_${what}`
-  const volumeMetric = (what: string) => `controller_persistentvolume_delete_${what}`
-  const provisions = new Counter({ name: claimMetric('total'), help: 'Volumes provisioned.', ...perClaim })
+  const claimLabels = { labelNames: ['class', 'source'] as const, registers: [registry] }
+  const volumeLabels = { labelNames: ['class'] as const, registers: [registry] }
+  const claimMetric = (suffix: string) => `controller_persistentvolumeclaim_provision_${suffix}`
+  const volumeMetric = (suffix: string) => `controller_persistentvolume_delete_${suffix}`
+  const provisions = new Counter({ name: claimMetric('total'), help: 'Volumes provisioned.', ...claimLabels })
   const failures = new Counter({
     name: claimMetric('failed_total'),
     help: 'Failed attempts to provision a volume.',
-    ...perClaim,
+    ...claimLabels,
   })
   const seconds = new Histogram({
     name: claimMetric('duration_seconds'),
     help: 'Seconds from the call to the storage until the PV is created; successes only.',
-    ...perClaim,
+    ...claimLabels,
   })
-  const deletes = new Counter({ name: volumeMetric('total'), help: 'Volumes deleted.', ...perVolume })
+  const deletes = new Counter({ name: volumeMetric('total'), help: 'Volumes deleted.', ...volumeLabels })
   const deleteFailures = new Counter({
     name: volumeMetric('failed_total'),
     help: 'Failed attempts to delete a volume.',
-    ...perVolume,
+    ...volumeLabels,
   })
   const deleteSeconds = new Histogram({
     name: volumeMetric('duration_seconds'),
     help: 'Seconds from the call to the storage until the volume is deleted; successes only.',
-    ...perVolume,
+    ...volumeLabels,
   })
   return {
-    recordProvision(claim, took) {
+    recordProvision(claim, durationSeconds) {
       provisions.inc(labelsOf(claim))
-      seconds.observe(labelsOf(claim), took)
+      seconds.observe(labelsOf(claim), durationSeconds)
     },
     recordProvisionFailure: (claim) => failures.inc(labelsOf(claim)),
-    recordDelete(volume, took) {
+    recordDelete(volume, durationSeconds) {
       deletes.inc({ class: volumeClassName(volume) })
-      deleteSeconds.observe({ class: volumeClassName(volume) }, took)
+      deleteSeconds.observe({ class: volumeClassName(volume) }, durationSeconds)
     },
     recordDeleteFailure: (volume) => deleteFailures.inc({ class: volumeClassName(volume) }),
   }

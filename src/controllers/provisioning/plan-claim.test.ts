@@ -4,21 +4,20 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY, PROVISIONER } from '../../volumes/names.ts'
 import type { Stage } from './attempts.ts'
 import { type ClaimSituation, planClaim, requestOf } from './plan-claim.ts'
-import { inUseReason, planVolume } from './plan-volume.ts'
 
-const OURS = 'disks.example.com'
-const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: OURS }
+const PROVISIONER_NAME = 'disks.example.com'
+const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: PROVISIONER_NAME }
 
-const aSituation = (more: Partial<ClaimSituation> = {}): ClaimSituation => ({
-  provisionerName: OURS,
-  intent: `provisioning.stowage.dev/${OURS}`,
+const aSituation = (overrides: Partial<ClaimSituation> = {}): ClaimSituation => ({
+  provisionerName: PROVISIONER_NAME,
+  intent: `provisioning.stowage.dev/${PROVISIONER_NAME}`,
   claim: {
     metadata: {
       namespace: 'shop',
       name: 'data',
       uid: 'u1',
       resourceVersion: '1',
-      annotations: { [PROVISIONER]: OURS },
+      annotations: { [PROVISIONER]: PROVISIONER_NAME },
     },
     spec: { storageClassName: 'fast' },
   },
@@ -29,22 +28,26 @@ const aSituation = (more: Partial<ClaimSituation> = {}): ClaimSituation => ({
   volumeName: 'pvc-u1',
   volume: undefined,
   nowMs: 1_000,
-  ...more,
+  ...overrides,
 })
-const aVolume = (by: string, uid: string): PersistentVolume => ({
-  metadata: { name: 'pvc-u1', annotations: { [PROVISIONED_BY]: by } },
+const aVolume = (provisionedBy: string, uid: string): PersistentVolume => ({
+  metadata: { name: 'pvc-u1', annotations: { [PROVISIONED_BY]: provisionedBy } },
   spec: { claimRef: { namespace: 'shop', name: 'data', uid } },
 })
-const created = { volume: aVolume(OURS, 'u1'), tries: 1 }
+const created = { volume: aVolume(PROVISIONER_NAME, 'u1'), retries: 1 }
 const claims = fc
-  .record({ asked: fc.constantFrom(OURS, 'other.io'), isDeleted: fc.boolean(), volumeName: fc.constantFrom('', 'pv') })
-  .map(({ asked, isDeleted, volumeName }) => ({
+  .record({
+    provisioner: fc.constantFrom(PROVISIONER_NAME, 'other.io'),
+    isDeleted: fc.boolean(),
+    volumeName: fc.constantFrom('', 'pv'),
+  })
+  .map(({ provisioner, isDeleted, volumeName }) => ({
     metadata: {
       namespace: 'shop',
       name: 'data',
       uid: 'u1',
       resourceVersion: '1',
-      annotations: { [PROVISIONER]: asked },
+      annotations: { [PROVISIONER]: provisioner },
       ...(isDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: { storageClassName: 'fast', volumeName },
@@ -64,7 +67,12 @@ const situations: fc.Arbitrary<ClaimSituation> = fc
     holdsIntent: fc.boolean(),
     stage: stages,
     storageClass: fc.constantFrom(CLASS, { ...CLASS, provisioner: 'other.io' }, undefined),
-    volume: fc.constantFrom(undefined, aVolume(OURS, 'u1'), aVolume('other.io', 'u1'), aVolume(OURS, 'u2')),
+    volume: fc.constantFrom(
+      undefined,
+      aVolume(PROVISIONER_NAME, 'u1'),
+      aVolume('other.io', 'u1'),
+      aVolume(PROVISIONER_NAME, 'u2'),
+    ),
   })
   .map(aSituation)
 
@@ -74,9 +82,9 @@ describe('planClaim', () => {
       fc.property(situations, (situation) => {
         if (planClaim(situation).do !== 'releaseIntent') return
         const { stage, volume } = situation
-        const isAccountedFor =
-          volume?.spec?.claimRef?.uid === 'u1' && volume.metadata.annotations?.[PROVISIONED_BY] === OURS
-        expect(stage.is === 'nothing' || stage.is === 'saved' || (stage.is === 'unknown' && isAccountedFor)).toBe(true)
+        const hasOwnVolume =
+          volume?.spec?.claimRef?.uid === 'u1' && volume.metadata.annotations?.[PROVISIONED_BY] === PROVISIONER_NAME
+        expect(stage.is === 'nothing' || stage.is === 'saved' || (stage.is === 'unknown' && hasOwnVolume)).toBe(true)
       }),
     )
   })
@@ -88,9 +96,9 @@ describe('planClaim', () => {
         if (plan.do !== 'provision' || situation.stage.is !== 'nothing') return
         expect(situation.claim.metadata.deletionTimestamp).toBeUndefined()
         expect(situation.claim.spec?.volumeName).toBe('')
-        expect(situation.claim.metadata.annotations?.[PROVISIONER]).toBe(OURS)
+        expect(situation.claim.metadata.annotations?.[PROVISIONER]).toBe(PROVISIONER_NAME)
         expect(situation.volume).toBeUndefined()
-        expect(plan.request.storageClass.provisioner).toBe(OURS)
+        expect(plan.request.storageClass.provisioner).toBe(PROVISIONER_NAME)
       }),
     )
   })
@@ -117,53 +125,5 @@ describe('planClaim', () => {
     expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', because: 'bad', afterMs: 4_000 })
     const storageClass = { ...CLASS, metadata: { name: 'fast', uid: 'c2' } }
     expect(planClaim(aSituation({ infeasible, storageClass })).do).toBe('provision')
-  })
-})
-
-describe('planVolume', () => {
-  const policies = ['Delete', 'Retain', 'Recycle'] as const
-  const phases = ['Pending', 'Available', 'Bound', 'Released', 'Failed'] as const
-  const volumes = fc
-    .record({
-      by: fc.constantFrom(OURS, 'other.io', ''),
-      policy: fc.constantFrom(...policies),
-      phase: fc.constantFrom(...phases),
-      isHeld: fc.boolean(),
-      isDeleted: fc.boolean(),
-    })
-    .map(({ by, policy, phase, isHeld, isDeleted }) => ({
-      metadata: {
-        name: 'pv',
-        annotations: { [PROVISIONED_BY]: by },
-        finalizers: isHeld ? ['held'] : [],
-        ...(isDeleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
-      },
-      spec: { persistentVolumeReclaimPolicy: policy, claimRef: { name: 'data', namespace: 'shop', uid: 'u1' } },
-      status: { phase },
-    }))
-
-  it('PROV-14 deletes only our volumes with policy Delete that are released, or freed and deleted by a user', () => {
-    fc.assert(
-      fc.property(volumes, fc.boolean(), (volume, owns) => {
-        const plan = planVolume(volume, { name: OURS, owns: () => owns }, 'held')
-        const by = volume.metadata.annotations[PROVISIONED_BY]
-        const isOurs = by === OURS || (by === '' && owns)
-        if (!isOurs) expect(plan.do).toBe('nothing')
-        if (plan.do === 'delete') {
-          const isGivenBack = volume.status.phase === 'Available' && volume.metadata.deletionTimestamp !== undefined
-          expect(volume.status.phase === 'Released' || isGivenBack).toBe(true)
-          expect(volume.spec.persistentVolumeReclaimPolicy).toBe('Delete')
-        }
-        if (plan.do === 'addFinalizer') expect(volume.metadata.deletionTimestamp).toBeUndefined()
-      }),
-      { numRuns: 1_000 }, // there are 180 of them
-    )
-  })
-
-  it('PROV-14 keeps a volume whose claimRef has no uid while a claim of that name exists', () => {
-    const volume = { metadata: { name: 'pv' }, spec: { claimRef: { namespace: 'shop', name: 'data' } } }
-    const claim = { metadata: { namespace: 'shop', name: 'data', uid: 'u9' }, spec: {} }
-    expect(inUseReason(volume, claim)).toContain('"shop/data"')
-    expect(inUseReason(volume, undefined)).toBeUndefined()
   })
 })

@@ -15,9 +15,9 @@ export type ClaimAction =
   | { readonly do: 'nothing' }
   | { readonly do: 'wait'; readonly because: string; readonly recordsEvent?: true; readonly afterMs?: number }
   /** The work is done: remove the intent. */
-  | { readonly do: 'releaseIntent'; readonly then: Extract<ClaimAction, { do: 'nothing' | 'wait' }> }
+  | { readonly do: 'releaseIntent'; readonly next: Extract<ClaimAction, { do: 'nothing' | 'wait' }> }
   /** `isWanted`: the claim still requests it. Otherwise the call only determines the result of an earlier try. */
-  | { readonly do: 'provision'; readonly request: ProvisionRequest; readonly isWanted: boolean }
+  | { readonly do: 'provision'; readonly request: ProvisionRequest; readonly isRequested: boolean }
   | { readonly do: 'save'; readonly stage: Extract<Stage, { is: 'unsaved' }> }
   | { readonly do: 'cleanUp'; readonly stage: Extract<Stage, { is: 'unwanted' }> }
 
@@ -62,14 +62,14 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
 /** A volume may exist. It gets a PV even if the claim was deleted, so that it can be reclaimed. */
 function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unknown' }>): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName } = situation
-  if (isOurVolumeOf(situation)) return finish(situation, NOTHING)
+  if (hasOwnVolume(situation)) return finish(situation, NOTHING)
   const selection = selectClaim(claim, storageClass, provisionerName)
-  const isWanted = !isBeingDeleted(claim) && selection.is === 'selected'
-  if (stage.request) return { do: 'provision', request: stage.request, isWanted }
+  const isRequested = !isBeingDeleted(claim) && selection.is === 'selected'
+  if (stage.request) return { do: 'provision', request: stage.request, isRequested }
   // Called without a node, the storage could create a volume anywhere that it had not created before.
   if (!isBeingDeleted(claim) && selection.is === 'waiting') return { do: 'wait', because: selection.because }
   if (storageClass?.provisioner === provisionerName) {
-    return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isWanted }
+    return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isRequested }
   }
   const because =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
@@ -110,7 +110,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     const waiting = waitUntil(infeasible.untilMs, nowMs, infeasible.because)
     if (waiting) return waiting
   }
-  return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isWanted: true }
+  return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isRequested: true }
 }
 
 /** Deletion of that volume does not wake the claim, because the case is rare. */
@@ -124,8 +124,8 @@ export const requestOf = (
 
 const finish = (
   { holdsIntent }: ClaimSituation,
-  then: Extract<ClaimAction, { do: 'nothing' | 'wait' }>,
-): ClaimAction => (holdsIntent ? { do: 'releaseIntent', then } : then)
+  next: Extract<ClaimAction, { do: 'nothing' | 'wait' }>,
+): ClaimAction => (holdsIntent ? { do: 'releaseIntent', next } : next)
 
 const waitUntil = (untilMs: number, nowMs: number, because: string): ClaimAction | undefined =>
   nowMs < untilMs ? { do: 'wait', because, afterMs: untilMs - nowMs } : undefined
@@ -134,5 +134,5 @@ const isVolumeOf = (volume: Readonly<PersistentVolume> | undefined, { metadata: 
   volume !== undefined && volume.spec?.claimRef?.uid === uid
 
 /** Another provisioner may have created one for the same claim, which says nothing about ours. */
-const isOurVolumeOf = ({ volume, claim, provisionerName }: ClaimSituation): boolean =>
+const hasOwnVolume = ({ volume, claim, provisionerName }: ClaimSituation): boolean =>
   isVolumeOf(volume, claim) && volume?.metadata.annotations?.[PROVISIONED_BY] === provisionerName

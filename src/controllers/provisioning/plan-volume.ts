@@ -22,23 +22,24 @@ export function planVolume(
   if (!isResponsible(volume, provisioner)) return { do: 'nothing' }
   const policy = volume.spec?.persistentVolumeReclaimPolicy
   const phase = volume.status?.phase
-  const isHeld = volume.metadata.finalizers?.includes(finalizer) ?? false
-  const isGoing = volume.metadata.deletionTimestamp !== undefined
-  if (policy !== 'Delete') return { do: isHeld ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
-  if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'addFinalizer' }
-  const isAssigned = isDeletionRequested(volume)
+  const hasFinalizer = volume.metadata.finalizers?.includes(finalizer) ?? false
+  const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined
+  if (policy !== 'Delete') return { do: hasFinalizer ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
+  if (phase === 'Bound' && !hasFinalizer && !isBeingDeleted) return { do: 'addFinalizer' }
+  const deletionRequested = isDeletionRequested(volume)
   // Without a claimRef an administrator is about to free it, unless deletion has begun. Being deleted and without our
   // finalizer, we have released it before.
-  if (phase === 'Released' && (volume.spec?.claimRef || isAssigned) && (isHeld || !isGoing)) return { do: 'delete' }
+  if (phase === 'Released' && (volume.spec?.claimRef || deletionRequested) && (hasFinalizer || !isBeingDeleted))
+    return { do: 'delete' }
   // Freed and then deleted by a user, or freed after deletion had begun.
-  if (phase === 'Available' && isHeld && (isGoing || isAssigned)) return { do: 'delete' }
+  if (phase === 'Available' && hasFinalizer && (isBeingDeleted || deletionRequested)) return { do: 'delete' }
   return { do: 'nothing' }
 }
 
 /** By the provisioned-by annotation; without one, by its source. */
 function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Provisioner, 'name' | 'owns'>): boolean {
-  const by = volume.metadata.annotations?.[PROVISIONED_BY]
-  return by ? by === provisioner.name : provisioner.owns(volume)
+  const provisionedBy = volume.metadata.annotations?.[PROVISIONED_BY]
+  return provisionedBy ? provisionedBy === provisioner.name : provisioner.owns(volume)
 }
 
 /**
@@ -52,8 +53,8 @@ export function inUseReason(
   const { claimRef } = volume.spec ?? {}
   if (!claim || (claimRef?.uid && claimRef.uid !== claim.metadata.uid)) return undefined
   const { volumeName } = claim.spec ?? {}
-  const isGoing = volume.metadata.deletionTimestamp !== undefined
-  if (volumeName ? volumeName !== volume.metadata.name : isGoing) return undefined
+  const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined
+  if (volumeName ? volumeName !== volume.metadata.name : isBeingDeleted) return undefined
   if (isDeletionRequested(volume) && annotationOf(claim, BIND_COMPLETED) === undefined) return undefined
   return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
 }

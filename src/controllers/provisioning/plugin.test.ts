@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { defineProvisioner } from './plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume, ProvisionRequest } from './plugin/contract.ts'
 import { IgnoredError, InfeasibleError, NotCreatedError, RescheduleError, UnreachableError } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
-import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
+import { aRequest, type RequestFields } from './plugin/plugin.fixture.ts'
 import { provisionerOf } from './plugin.ts'
 
 const GI = 1024n ** 3n
@@ -27,24 +26,24 @@ function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   }
   const clock = manualClock()
   const provisioner = provisionerOf(plugin, { clock })
-  const provision = (parts?: RequestParts) => provisioner.provision(aRequest(parts), new AbortController().signal)
+  const provision = (fields?: RequestFields) => provisioner.provision(aRequest(fields), new AbortController().signal)
   return { requests, deleted, clock, provisioner, provision }
 }
 
-const returns = (result: Partial<ProvisionedVolume>) => ({
+const pluginReturning = (result: Partial<ProvisionedVolume>) => ({
   provision: async () => ({ sizeBytes: GI, source: NFS, ...result }) as ProvisionedVolume,
 })
-const throws = (error: unknown) => ({
+const pluginThrowing = (error: unknown) => ({
   provision: async () => {
     throw error
   },
 })
-function pledge() {
+function createDeferred() {
   let resolve: (result: ProvisionedVolume) => void = () => {}
   let reject: (error: unknown) => void = () => {}
-  const promise = new Promise<ProvisionedVolume>((yes, no) => {
-    resolve = yes
-    reject = no
+  const promise = new Promise<ProvisionedVolume>((resolvePromise, rejectPromise) => {
+    resolve = resolvePromise
+    reject = rejectPromise
   })
   return { promise, resolve, reject }
 }
@@ -57,7 +56,7 @@ describe('provisionerOf', () => {
   it('PROV-11 returns the volume that the plugin created', async () => {
     const { provision } = aPlugin({
       takesMountOptions: true,
-      ...returns({
+      ...pluginReturning({
         sizeBytes: 2n * GI,
         labels: { 'example.com/tier': 'fast' },
         annotations: { 'example.com/id': '7' },
@@ -108,7 +107,7 @@ describe('provisionerOf', () => {
     ])
   })
 
-  const MEANINGS = [
+  const FAILURES = [
     ['anything', new Error('boom'), 'unfinished'],
     ['a text', 'boom', 'unfinished'],
     ['InfeasibleError', new InfeasibleError('boom'), 'infeasible'],
@@ -116,38 +115,38 @@ describe('provisionerOf', () => {
     ['RescheduleError', new RescheduleError('boom'), 'reschedule'],
     ['UnreachableError', new UnreachableError('boom'), 'noChange'],
   ] as const
-  const WORDLESS: [unknown, string][] = [
+  const ERRORS_WITHOUT_MESSAGE: [unknown, string][] = [
     [null, 'null was thrown instead of an Error'],
     [undefined, 'undefined was thrown'],
     [{ status: 500 }, '{ status: 500 } was thrown'],
     [new TypeError(), '(TypeError)'],
   ]
-  for (const [thrown, said] of WORDLESS) {
-    it(`PROV-8 describes an error without message: ${said}`, async () => {
-      const answer = await aPlugin(throws(thrown)).provision()
+  for (const [thrown, description] of ERRORS_WITHOUT_MESSAGE) {
+    it(`PROV-8 describes an error without message: ${description}`, async () => {
+      const result = await aPlugin(pluginThrowing(thrown)).provision()
       const because = expect.stringMatching(/^it failed without a message \(/)
-      expect(answer).toEqual({ is: 'failed', failure: 'unfinished', because })
-      expect(answer).toMatchObject({ because: expect.stringContaining(said) })
+      expect(result).toEqual({ is: 'failed', failure: 'unfinished', because })
+      expect(result).toMatchObject({ because: expect.stringContaining(description) })
     })
   }
 
-  for (const [what, error, failure] of MEANINGS) {
-    it(`PROV-8 returns the failure ${failure} when provision throws ${what}`, async () => {
-      const { provision } = aPlugin(throws(error))
+  for (const [description, error, failure] of FAILURES) {
+    it(`PROV-8 returns the failure ${failure} when provision throws ${description}`, async () => {
+      const { provision } = aPlugin(pluginThrowing(error))
       expect(await provision()).toEqual({ is: 'failed', failure, because: 'boom' })
     })
   }
 
   it('PROV-9 records no event for IgnoredError', async () => {
     const error = new IgnoredError('node b does that')
-    const { provision } = aPlugin(throws(error))
+    const { provision } = aPlugin(pluginThrowing(error))
     expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
     const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
     const signal = new AbortController().signal
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b does that' })
   })
 
-  const REFUSED: [string, RequestParts, Partial<AnyProvisionerPlugin>, RegExp][] = [
+  const REJECTED: [string, RequestFields, Partial<AnyProvisionerPlugin>, RegExp][] = [
     [
       'parameters it did not declare',
       { parameters: { teir: 'fast', colour: 'red' } },
@@ -171,13 +170,13 @@ describe('provisionerOf', () => {
       'any selector, if it declared no labels',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
-      /cannot give: "tier". It understands no selector: leave it out, or create a volume that has those labels\.$/,
+      /cannot give: "tier". It understands rejectPromise selector: leave it out, or create a volume that has those labels\.$/,
     ],
     [
       'a selector that none of its values satisfies',
       { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'NotIn', values: ['fast', 'slow'] }] } } },
       { labels: { tier: ['fast', 'slow'] } },
-      /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
+      /accepts rejectPromise value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
     ],
     [
       'access modes it did not declare',
@@ -204,7 +203,7 @@ describe('provisionerOf', () => {
       'filling a volume from another',
       { spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'old' } } },
       {},
-      /cannot fill one from the PersistentVolumeClaim "old"/,
+      /cannot fill query from the PersistentVolumeClaim "old"/,
     ],
     ['attributes classes', { spec: { volumeAttributesClassName: 'gold' } }, {}, /attributes class "gold"/],
     [
@@ -214,12 +213,12 @@ describe('provisionerOf', () => {
       /does not support requests for iops/,
     ],
   ]
-  for (const [what, parts, overrides, because] of REFUSED) {
-    it(`PROV-10 rejects ${what} without calling the plugin`, async () => {
+  for (const [description, fields, overrides, because] of REJECTED) {
+    it(`PROV-10 rejects ${description} without calling the plugin`, async () => {
       const { requests, provision } = aPlugin(overrides)
-      const answer = await provision(parts)
+      const result = await provision(fields)
       const message = expect.stringMatching(because)
-      expect(answer).toEqual({ is: 'failed', failure: 'infeasible', because: message, isNotCalled: true })
+      expect(result).toEqual({ is: 'failed', failure: 'infeasible', because: message, isNotCalled: true })
       expect(requests).toEqual([])
     })
   }
@@ -236,24 +235,28 @@ describe('provisionerOf', () => {
   })
 
   it('PROV-12 returns the volume of an earlier try that the plugin finds, although the class is rejected now', async () => {
-    const wanted: unknown[] = []
+    const queries: unknown[] = []
     const { provision } = aPlugin({
-      async find(one) {
-        wanted.push(one)
+      async find(query) {
+        queries.push(query)
         return { sizeBytes: GI, source: NFS }
       },
     })
     expect(await provision({ parameters: { unknown: '1' } })).toMatchObject({ is: 'provisioned' })
-    expect(wanted).toEqual([{ volumeName: 'pvc-u-1', sizeBytes: GI }])
+    expect(queries).toEqual([{ volumeName: 'pvc-u-1', sizeBytes: GI }])
   })
 
   it('PROV-12 returns noChange if the plugin cannot find it', async () => {
     const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
-    const answer = await provision({ parameters: { unknown: '1' } })
-    expect(answer).toMatchObject({ is: 'failed', failure: 'noChange', because: expect.stringContaining('filer is down') })
+    const result = await provision({ parameters: { unknown: '1' } })
+    expect(result).toMatchObject({
+      is: 'failed',
+      failure: 'noChange',
+      because: expect.stringContaining('filer is down'),
+    })
   })
 
-  const WRONG: [string, Partial<ProvisionedVolume>, RequestParts, RegExp][] = [
+  const INVALID_RESULTS: [string, Partial<ProvisionedVolume>, RequestFields, RegExp][] = [
     [
       'labels that do not satisfy the selector',
       { labels: { tier: 'slow' } },
@@ -267,7 +270,7 @@ describe('provisionerOf', () => {
       /limit is 2147483648/,
     ],
     ['two sources', { source: { ...NFS, local: { path: '/x' } } as never }, {}, /has 2 sources/],
-    ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not one of/],
+    ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not query of/],
     ['a fractional size', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, but must be a whole number above 0/],
     ['a size that is not a number', { sizeBytes: 'much' as never }, {}, /its sizeBytes is 'much'/],
     ['labels that are not an object', { labels: null as never }, {}, /its labels is null, but must be an object/],
@@ -299,27 +302,27 @@ describe('provisionerOf', () => {
       /allowedTopologies/,
     ],
   ]
-  for (const [what, result, parts, because] of WRONG) {
-    it(`PROV-11 rejects and deletes a volume with ${what}`, async () => {
+  for (const [description, volume, fields, because] of INVALID_RESULTS) {
+    it(`PROV-11 rejects and deletes a volume with ${description}`, async () => {
       const { deleted, provision } = aPlugin({
         labels: { tier: ['fast', 'slow'] },
         topologyKeys: ['zone'],
-        ...returns(result),
+        ...pluginReturning(volume),
       })
-      const answer = await provision(parts)
-      expect(answer).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
-      expect(answer).toMatchObject({ failure: 'final' })
+      const result = await provision(fields)
+      expect(result).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
+      expect(result).toMatchObject({ failure: 'final' })
       expect(deleted).toHaveLength(1)
     })
   }
 
   it('PROV-12 returns unfinished for an unusable volume that cannot be deleted', async () => {
     const { provision } = aPlugin({
-      ...returns({ labels: { 'a b': 'c' } }),
+      ...pluginReturning({ labels: { 'a b': 'c' } }),
       delete: () => Promise.reject(new Error('busy')),
     })
-    const answer = await provision()
-    expect(answer).toMatchObject({ is: 'failed', failure: 'unfinished', because: expect.stringContaining('busy') })
+    const result = await provision()
+    expect(result).toMatchObject({ is: 'failed', failure: 'unfinished', because: expect.stringContaining('busy') })
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
@@ -337,26 +340,29 @@ describe('provisionerOf', () => {
     const secret = 'k-hunter2'
 
     it('PROV-16 removes its value from messages of the plugin', async () => {
-      const { provision } = aPlugin({ parameters, ...throws(new Error(`PUT https://u:${secret}@filer failed`)) })
-      const answer = await provision({ parameters: { key: secret } })
-      expect(answer).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
+      const { provision } = aPlugin({
+        parameters,
+        ...pluginThrowing(new Error(`PUT https://u:${secret}@filer failed`)),
+      })
+      const result = await provision({ parameters: { key: secret } })
+      expect(result).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
     })
 
     it('PROV-16 removes a value that is invalid, too', async () => {
       const { provision } = aPlugin({ parameters })
-      const answer = await provision({ parameters: { key: 'hunter2' } })
-      expect(JSON.stringify(answer)).not.toContain('hunter2')
-      expect(answer).toMatchObject({ failure: 'infeasible', because: expect.stringContaining('"key"') })
+      const result = await provision({ parameters: { key: 'hunter2' } })
+      expect(JSON.stringify(result)).not.toContain('hunter2')
+      expect(result).toMatchObject({ failure: 'infeasible', because: expect.stringContaining('"key"') })
     })
 
     it('PROV-16 rejects a volume that contains its value', async () => {
       const { deleted, provision } = aPlugin({
         parameters,
-        ...returns({ annotations: { 'example.com/login': secret } }),
+        ...pluginReturning({ annotations: { 'example.com/login': secret } }),
       })
-      const answer = await provision({ parameters: { key: secret } })
-      expect(answer).toMatchObject({ failure: 'final', because: expect.stringContaining('sensitive') })
-      expect(JSON.stringify(answer)).not.toContain(secret)
+      const result = await provision({ parameters: { key: secret } })
+      expect(result).toMatchObject({ failure: 'final', because: expect.stringContaining('sensitive') })
+      expect(JSON.stringify(result)).not.toContain(secret)
       expect(deleted).toHaveLength(1)
     })
   })
@@ -377,26 +383,26 @@ describe('provisionerOf', () => {
     expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
     expect(aPlugin().provisioner.owns(aVolume())).toBe(false)
-    const faulty = aPlugin({
+    const throwing = aPlugin({
       owns() {
         throw new Error('a mistake')
       },
     })
-    expect(faulty.provisioner.owns(aVolume())).toBe(false)
+    expect(throwing.provisioner.owns(aVolume())).toBe(false)
   })
 
   it('PROV-20 does not delete a volume with its annotation but a foreign source', async () => {
     const { deleted, provisioner } = aPlugin({ owns: () => false })
-    const answer = await provisioner.delete(aVolume(), new AbortController().signal)
+    const result = await provisioner.delete(aVolume(), new AbortController().signal)
     const because = expect.stringContaining('Nothing was changed')
-    expect(answer).toEqual({ is: 'failed', because, isForeign: true })
+    expect(result).toEqual({ is: 'failed', because, isForeign: true })
     expect(deleted).toEqual([])
   })
 
   describe('a call that exceeds its time limit', () => {
     /** Starts a call; `onAbort` settles it when its signal is aborted. */
-    async function begun(onAbort: (reason: unknown, end: ReturnType<typeof pledge>) => void) {
-      const end = pledge()
+    async function startCall(onAbort: (reason: unknown, end: ReturnType<typeof createDeferred>) => void) {
+      const end = createDeferred()
       const { clock, provisioner } = aPlugin({
         provision(_request, { signal }) {
           signal.addEventListener('abort', () => onAbort(signal.reason, end))
@@ -405,40 +411,40 @@ describe('provisionerOf', () => {
       })
       const overdue: string[] = []
       const onOverdue = (because: string) => void overdue.push(because)
-      const answer = provisioner.provision(aRequest(), new AbortController().signal, undefined, onOverdue)
+      const result = provisioner.provision(aRequest(), new AbortController().signal, undefined, onOverdue)
       await clock.nextTurn()
-      return { clock, end, overdue, answer }
+      return { clock, end, overdue, result }
     }
 
     it('PROV-8 is aborted, and its error is reported with the timeout', async () => {
       const timeout = 'example.com/tiers did not finish within the timeout of 600 s'
-      const ends: [(reason: unknown) => unknown, string][] = [
+      const cases: [(reason: unknown) => unknown, string][] = [
         [(reason) => reason, `${timeout}.`],
         [() => new Error('This operation was aborted'), `${timeout}: This operation was aborted`],
       ]
-      for (const [thrown, because] of ends) {
+      for (const [thrown, because] of cases) {
         let isAborted = false
-        const { clock, overdue, answer } = await begun((reason, end) => {
+        const { clock, overdue, result } = await startCall((reason, end) => {
           isAborted = true
           end.reject(thrown(reason))
         })
         await clock.advance(599_999)
         expect(isAborted).toBe(false)
         await clock.advance(1)
-        expect(await answer).toEqual({ is: 'failed', failure: 'unfinished', because })
+        expect(await result).toEqual({ is: 'failed', failure: 'unfinished', because })
         await clock.advance(3_600_000)
         expect(overdue).toEqual([])
       }
     })
 
     it('PROV-8 may report that it ended without effect', async () => {
-      const { clock, answer } = await begun((_reason, end) => end.reject(new NotCreatedError('undone')))
+      const { clock, result } = await startCall((_reason, end) => end.reject(new NotCreatedError('undone')))
       await clock.advance(600_000)
-      expect(await answer).toMatchObject({ failure: 'final', because: expect.stringContaining('600 s: undone') })
+      expect(await result).toMatchObject({ failure: 'final', because: expect.stringContaining('600 s: undone') })
     })
 
     it('PROV-8 is reported repeatedly and awaited until it ends', async () => {
-      const { clock, end, overdue, answer } = await begun(() => {})
+      const { clock, end, overdue, result } = await startCall(() => {})
       await clock.advance(600_999)
       expect(overdue).toEqual([])
       await clock.advance(1)
@@ -448,7 +454,7 @@ describe('provisionerOf', () => {
       await clock.advance(600_000)
       expect(overdue).toHaveLength(2)
       end.resolve({ sizeBytes: GI, source: NFS })
-      expect(await answer).toMatchObject({ is: 'provisioned' })
+      expect(await result).toMatchObject({ is: 'provisioned' })
       await clock.advance(3_600_000)
       expect(overdue).toHaveLength(2)
     })
@@ -471,75 +477,15 @@ describe('provisionerOf', () => {
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       },
     })
-    const answer = provisioner.provision(aRequest(), stop.signal)
+    const abortedCall = provisioner.provision(aRequest(), stop.signal)
     await clock.nextTurn()
     stop.abort(new Error('stopped by SIGTERM'))
-    expect(await answer).toEqual({ is: 'failed', failure: 'unfinished', because: 'stopped by SIGTERM' })
-    const late = await provisioner.provision(aRequest(), stop.signal)
-    expect(late).toMatchObject({ failure: 'noChange', because: 'example.com/tiers was not called: stopped by SIGTERM.' })
+    expect(await abortedCall).toEqual({ is: 'failed', failure: 'unfinished', because: 'stopped by SIGTERM' })
+    const laterResult = await provisioner.provision(aRequest(), stop.signal)
+    expect(laterResult).toMatchObject({
+      failure: 'noChange',
+      because: 'example.com/tiers was not called: stopped by SIGTERM.',
+    })
     expect(calls).toBe(1)
-  })
-})
-
-describe('checkPlugin', () => {
-  const functions = { provision: async () => ({ sizeBytes: 1, source: NFS }), delete: async () => {} }
-
-  for (const name of [
-    'disks',
-    'Example.com/disks',
-    'kubernetes.io/disks',
-    'x.k8s.io/d',
-    'a/b/c',
-    '/d',
-    'a/',
-    'a b/c',
-  ]) {
-    it(`PROV-17 rejects the name ${JSON.stringify(name)}`, () => {
-      expect(() => defineProvisioner({ name, ...functions })).toThrow('expected <your domain>/<name>')
-    })
-  }
-
-  it('PROV-17 rejects missing functions, invalid labels and empty parameter declarations', () => {
-    const name = 'example.com/disks'
-    expect(() => defineProvisioner({ name, provision: functions.provision } as never)).toThrow(
-      'lacks the function "delete"',
-    )
-    expect(() => defineProvisioner({ name, ...functions, labels: { tier: [] } })).toThrow('it has no values')
-    expect(() => defineProvisioner({ name, ...functions, labels: { 'a b': ['c'] } })).toThrow('"a b"')
-    expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as never } })).toThrow('parameter.text')
-  })
-
-  it('PROV-17 derives the argument types of provision from the declarations', () => {
-    defineProvisioner({
-      name: 'example.com/disks',
-      parameters: {
-        tier: parameter.choice(['fast', 'slow'], { doc: 'd', default: 'slow' }),
-        server: parameter.text({ doc: 'd', required: true }),
-        note: parameter.text({ doc: 'd' }),
-        copies: parameter.integer({ doc: 'd', default: 1 }),
-        reserve: parameter.bytes({ doc: 'd' }),
-        thin: parameter.flag({ doc: 'd', default: true }),
-        when: parameter.custom({ doc: 'd', expected: 'a date', parse: (text) => new Date(text) }),
-      },
-      labels: { 'example.com/tier': ['fast', 'slow'] },
-      async provision({ parameters, labels }) {
-        parameters.tier satisfies 'fast' | 'slow'
-        parameters.server satisfies string
-        parameters.note satisfies string | undefined
-        parameters.copies satisfies number
-        parameters.reserve satisfies bigint | undefined
-        parameters.thin satisfies boolean
-        parameters.when satisfies Date | undefined
-        labels['example.com/tier'] satisfies readonly ('fast' | 'slow')[]
-        // @ts-expect-error it may be absent
-        parameters.note satisfies string
-        // @ts-expect-error it was not declared
-        parameters.colour
-        return { sizeBytes: 1, source: NFS }
-      },
-      async delete({ source }) {
-        source.nfs?.server satisfies string | undefined
-      },
-    })
   })
 })

@@ -5,13 +5,19 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
-import { checkResult, toExistingVolume, hasSource, toDeletableVolume, type ResultExpectations } from './plugin/check-result.ts'
+import {
+  checkResult,
+  hasSource,
+  type ResultExpectations,
+  toDeletableVolume,
+  toExistingVolume,
+} from './plugin/check-result.ts'
 import type { AnyProvisionerPlugin, ProvisionedVolume } from './plugin/contract.ts'
 import type { FailureKind } from './plugin/failures.ts'
+import { errorMessageOf, redactSecrets } from './plugin/message-text.ts'
 import { readRequest } from './plugin/read-request.ts'
-import { CallError, createTimedCaller, type CallOptions } from './plugin/timed-call.ts'
-import { errorMessageOf, redactSecrets } from './plugin/wording.ts'
-import type { DeleteResult, OverdueCallback, ProvisionResult, Provisioner, ProvisionRequest } from './provisioner.ts'
+import { CallError, type CallOptions, createTimedCaller } from './plugin/timed-call.ts'
+import type { DeleteResult, OverdueCallback, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 
 export interface PluginOptions {
   readonly clock: Clock
@@ -24,24 +30,24 @@ const CALL_TIMEOUT_MS = 600_000
 export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptions): Provisioner {
   checkPlugin(plugin)
   const { clock, callTimeoutMs = CALL_TIMEOUT_MS } = options
-  const timed = createTimedCaller({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
+  const callPlugin = createTimedCaller({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
 
   async function provision(
-    given: ProvisionRequest,
+    claimRequest: ProvisionRequest,
     signal: AbortSignal,
     beforeCreate: () => Promise<void> = async () => {},
     onOverdue?: OverdueCallback,
   ): Promise<ProvisionResult> {
-    const read = readRequest(plugin, given)
-    if (read.is === 'ignored') return read
-    const wait = { signal, onOverdue }
-    if (read.is === 'rejected') return reject(given, read.because, wait, beforeCreate)
+    const parsed = readRequest(plugin, claimRequest)
+    if (parsed.is === 'ignored') return parsed
+    const callOptions = { signal, onOverdue }
+    if (parsed.is === 'rejected') return findOrReject(claimRequest, parsed.because, callOptions, beforeCreate)
     await beforeCreate()
-    const { request, secrets } = read
-    const wanted = { request, secrets, selector: given.claim.spec?.selector }
+    const { request, secrets } = parsed
+    const expectations = { request, secrets, selector: claimRequest.claim.spec?.selector }
     try {
-      const result = await timed(wait, (call) => plugin.provision(request, call))
-      return await accept(result, wanted, given.volumeName, wait)
+      const result = await callPlugin(callOptions, (call) => plugin.provision(request, call))
+      return await acceptResult(result, expectations, claimRequest.volumeName, callOptions)
     } catch (error) {
       return failureResult(error, secrets)
     }
@@ -51,18 +57,18 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
    * A process that crashed may have requested the volume under an earlier class of the same name. If the plugin finds a
    * volume, it is kept, as it would have been without the crash.
    */
-  async function reject(
-    given: ProvisionRequest,
+  async function findOrReject(
+    claimRequest: ProvisionRequest,
     because: string,
-    wait: CallOptions,
+    callOptions: CallOptions,
     beforeCreate: () => Promise<void>,
   ): Promise<ProvisionResult> {
-    const { claim, volumeName } = given
+    const { claim, volumeName } = claimRequest
     if (!plugin.find) return { is: 'failed', failure: 'infeasible', because, isNotCalled: true }
     let found: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-      found = await timed(wait, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
+      found = await callPlugin(callOptions, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
     } catch (error) {
       return {
         is: 'failed',
@@ -72,41 +78,45 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     }
     if (!found) return { is: 'failed', failure: 'infeasible', because }
     await beforeCreate()
-    return accept(found, NO_EXPECTATIONS, volumeName, wait)
+    return acceptResult(found, NO_EXPECTATIONS, volumeName, callOptions)
   }
 
   /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
-  async function accept(
+  async function acceptResult(
     result: ProvisionedVolume,
-    wanted: ResultExpectations,
+    expectations: ResultExpectations,
     volumeName: string,
-    wait: CallOptions,
+    callOptions: CallOptions,
   ): Promise<ProvisionResult> {
     if (!hasSource(result)) {
       // The result does not identify a volume, so only the same request can determine what exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', failure: 'unfinished', because }
     }
-    const checked = checkResult(result, wanted)
+    const checked = checkResult(result, expectations)
     if (checked.is === 'valid') return { is: 'provisioned', volume: checked.volume }
     const because = `${plugin.name} created a volume that cannot be used: ${checked.because}. This is a bug in the provisioner.`
     try {
-      await timed(wait, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
-      return { is: 'failed', failure: 'final', because: redactSecrets(because, wanted.secrets) }
+      await callPlugin(callOptions, (call) => plugin.delete(toDeletableVolume(result, volumeName), call))
+      return { is: 'failed', failure: 'final', because: redactSecrets(because, expectations.secrets) }
     } catch (error) {
-      const both = `${because} Deleting it failed: ${errorMessageOf(error)}`
-      return { is: 'failed', failure: 'unfinished', because: redactSecrets(both, wanted.secrets) }
+      const message = `${because} Deleting it failed: ${errorMessageOf(error)}`
+      return { is: 'failed', failure: 'unfinished', because: redactSecrets(message, expectations.secrets) }
     }
   }
 
-  async function remove(given: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: OverdueCallback): Promise<DeleteResult> {
-    const volume = toExistingVolume(given)
+  async function deleteVolume(
+    claimRequest: Readonly<PersistentVolume>,
+    signal: AbortSignal,
+    onOverdue?: OverdueCallback,
+  ): Promise<DeleteResult> {
+    const volume = toExistingVolume(claimRequest)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
         const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage by hand, then the volume.`
         return { is: 'failed', because, isForeign: true }
       }
-      await timed({ signal, onOverdue }, (call) => plugin.delete(volume, call))
+      await callPlugin({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
     } catch (error) {
       const because = errorMessageOf(error)
@@ -117,7 +127,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   return {
     name: plugin.name,
     provision,
-    delete: remove,
+    delete: deleteVolume,
     owns(volume) {
       try {
         return plugin.owns?.(toExistingVolume(volume)) ?? false
@@ -140,4 +150,4 @@ function failureResult(error: unknown, secrets: readonly string[]): ProvisionRes
   return failure === 'ignored' ? { is: 'ignored', because } : { is: 'failed', failure, because }
 }
 
-const kindOf = (error: unknown): FailureKind => (error instanceof CallError ? error.meaning : 'unfinished')
+const kindOf = (error: unknown): FailureKind => (error instanceof CallError ? error.kind : 'unfinished')

@@ -10,7 +10,7 @@ import type { Attempt, Stage } from './attempts.ts'
 import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
-import { explainHeldClaim, provisioningEvent, provisionFailedEvent } from './events.ts'
+import { explainHeldClaim, provisionFailedEvent, provisioningEvent } from './events.ts'
 import {
   addIntent,
   clearSelectedNode,
@@ -20,14 +20,14 @@ import {
   refOf,
   removeIntent,
 } from './intent.ts'
-import type { Failure, OverdueCallback, ProvisionResult, ProvisionRequest } from './provisioner.ts'
+import type { Failure, OverdueCallback, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
 
 export interface ProvisionAction {
   readonly claim: Claim
   readonly request: ProvisionRequest
   /** False: only to determine the result of an earlier try. */
-  readonly isWanted: boolean
+  readonly isRequested: boolean
   readonly stage: Stage
 }
 
@@ -36,43 +36,43 @@ const INFEASIBLE_RETRY_MS = 300_000
 const CONFLICT_RETRY_MS = 100
 
 export async function provisionClaim(
-  { claim, request, isWanted, stage }: ProvisionAction,
+  { claim, request, isRequested, stage }: ProvisionAction,
   context: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Step> {
   const { provisioner, attempts, election, events, metrics, settings, clock } = context
-  const isKnownOurs = attempts.of(claim) !== undefined
-  if (!isKnownOurs && provisioner.accepts && !(await provisioner.accepts(request, signal))) return done
+  const hasAttempt = attempts.of(claim) !== undefined
+  if (!hasAttempt && provisioner.accepts && !(await provisioner.accepts(request, signal))) return done
   /** This process sent the request and does not know its result: repeat it, even without the claim or its intent. */
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
-  const sent = (stage.is === 'unknown' && stage.request) || request
+  const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
-  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
+  if (isRequested && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioningEvent(claim))
   attempt.startedMs = clock.monotonicMs()
 
   async function beforeCreate(): Promise<void> {
     if (!repeatsOwnCall) {
       if (hasIntent(claim, context.intent)) await confirmIntent(claim, context)
-      else if (isWanted) attempt.claim = await addIntent(claim, context)
+      else if (isRequested) attempt.claim = await addIntent(claim, context)
     }
     election?.assertStillLeader()
-    attempt.stage = { is: 'unknown', request: sent }
+    attempt.stage = { is: 'unknown', request: repeatedRequest }
   }
-  let overdue = 0
+  let overdueReports = 0
   function onOverdue(because: string): void {
     context.log.warn(
-      { claim: keyOfObject(claim), volume: sent.volumeName, because },
+      { claim: keyOfObject(claim), volume: repeatedRequest.volumeName, because },
       'provisioning a volume exceeds its time limit; waiting for the call to end',
     )
-    if (overdue++ === 0) metrics?.recordProvisionFailure(claim)
-    recordFailure(attempt, sent, { failure: 'unfinished', because, isOpen: true }, context)
+    if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
+    recordFailure(attempt, repeatedRequest, { failure: 'unfinished', because, mayExist: true }, context)
   }
-  const answer = await callProvisioner(sent, { beforeCreate, onOverdue }, context, signal)
-  if (answer.is === 'notStarted') {
+  const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal)
+  if (result.is === 'notStarted') {
     if (!repeatsOwnCall) attempts.forget(claim) // another process may start meanwhile
-    return retryAfterConflict(answer.error, claim, context)
+    return retryAfterConflict(result.error, claim, context)
   }
-  return applyResult(answer, { attempt, request, previousStage: stage }, context)
+  return applyResult(result, { attempt, request, previousStage: stage }, context)
 }
 
 type NotStarted = { readonly is: 'notStarted'; readonly error: unknown }
@@ -83,38 +83,42 @@ async function callProvisioner(
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<ProvisionResult | NotStarted> {
-  let isBegun = false
-  let notBegun: NotStarted | undefined
-  const begin = async () => {
+  let hasStarted = false
+  let notStarted: NotStarted | undefined
+  const start = async () => {
     try {
       await beforeCreate()
-      isBegun = true
+      hasStarted = true
     } catch (error) {
-      notBegun = { is: 'notStarted', error }
+      notStarted = { is: 'notStarted', error }
       throw error
     }
   }
   try {
-    const answer = await provisioner.provision(request, signal, begin, onOverdue)
-    if (answer.is === 'provisioned' && !isBegun)
+    const result = await provisioner.provision(request, signal, start, onOverdue)
+    if (result.is === 'provisioned' && !hasStarted)
       throw new Error(`${provisioner.name} called its storage without calling beforeCreate first`)
-    return answer
+    return result
   } catch (error) {
-    if (notBegun) return notBegun
+    if (notStarted) return notStarted
     // provision() must not throw; if it does, the result is unknown.
     return { is: 'failed', failure: 'unfinished', because: error instanceof Error ? error.message : String(error) }
   }
 }
 
 /** Reads the claim: with a cache that is behind, the next try would fail the same way. */
-async function retryAfterConflict(error: unknown, claim: Claim, { client, claims }: ProvisioningContext): Promise<Step> {
+async function retryAfterConflict(
+  error: unknown,
+  claim: Claim,
+  { client, claims }: ProvisioningContext,
+): Promise<Step> {
   if (isNotFound(error)) return done
   if (!isConflict(error)) throw error
   try {
     claims.learn(await client.get(persistentVolumeClaimKind, refOf(claim)))
-  } catch (unread) {
-    if (isNotFound(unread)) return done
-    throw unread
+  } catch (readError) {
+    if (isNotFound(readError)) return done
+    throw readError
   }
   return retryAfter(CONFLICT_RETRY_MS, 'the claim changed during the reconcile')
 }
@@ -125,28 +129,28 @@ interface ProvisionCall {
   readonly previousStage: Stage
 }
 
-async function applyResult(answer: ProvisionResult, call: ProvisionCall, context: ProvisioningContext): Promise<Step> {
+async function applyResult(result: ProvisionResult, call: ProvisionCall, context: ProvisioningContext): Promise<Step> {
   const { attempt, request } = call
   const { provisioner, settings } = context
-  switch (answer.is) {
+  switch (result.is) {
     case 'provisioned': {
       const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
-      const volume = buildVolume(request, answer.volume, by)
-      const mismatch = answer.volume.unusableReason ?? mismatchOf(volume, request.claim)
+      const volume = buildVolume(request, result.volume, by)
+      const mismatch = result.volume.unusableReason ?? mismatchOf(volume, request.claim)
       if (mismatch === undefined) {
-        attempt.stage = { is: 'unsaved', volume, tries: 0, rejections: 0, notBeforeMs: 0 }
+        attempt.stage = { is: 'unsaved', volume, retries: 0, rejections: 0, notBeforeMs: 0 }
         return changed('its volume is provisioned')
       }
       const because = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
-      attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
-      countAndRecordFailure(attempt, request, { failure: 'unfinished', because, isOpen: false }, context)
+      attempt.stage = { is: 'unwanted', volume, because, retries: 0, notBeforeMs: 0 }
+      countAndRecordFailure(attempt, request, { failure: 'unfinished', because, mayExist: false }, context)
       return changed(because)
     }
     case 'ignored':
       await releaseClaim(attempt, context)
       return done
     case 'failed':
-      return applyFailure(answer, call, context)
+      return applyFailure(result, call, context)
   }
 }
 
@@ -155,9 +159,10 @@ async function applyFailure(
   { attempt, request, previousStage }: ProvisionCall,
   context: ProvisioningContext,
 ): Promise<Step> {
-  const mayExist = isNotCalled === true && previousStage.is === 'unknown'
-  const isOpen = mayExist || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
-  countAndRecordFailure(attempt, request, { failure, because, isOpen }, context)
+  const staysUnknown = isNotCalled === true && previousStage.is === 'unknown'
+  const mayExist =
+    staysUnknown || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
+  countAndRecordFailure(attempt, request, { failure, because, mayExist }, context)
   switch (failure) {
     case 'unfinished':
       return changed(because)
@@ -174,45 +179,51 @@ async function applyFailure(
       }
       break
     case 'reschedule':
-      attempt.stage = mayExist ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
+      attempt.stage = staysUnknown ? { is: 'unknown' } : { is: 'nothing' } // the request for another node differs
       if (request.selectedNode === undefined || isBeingDeleted(attempt.claim)) break
-      if (!(await clearSelectedNode(attempt.claim, { node: request.selectedNode, mayExist }, context))) break
-      if (!mayExist) await releaseClaim(attempt, context)
+      if (!(await clearSelectedNode(attempt.claim, { node: request.selectedNode, mayExist: staysUnknown }, context)))
+        break
+      if (!staysUnknown) await releaseClaim(attempt, context)
       return stuck(`node "${request.selectedNode}" is unsuitable, the scheduler has to select another: ${because}`)
   }
-  attempt.stage = mayExist ? previousStage : { is: 'nothing' }
+  attempt.stage = staysUnknown ? previousStage : { is: 'nothing' }
   return changed(because)
 }
 
 interface FailedCall {
   readonly failure: Failure
   readonly because: string
-  /** A volume may exist nevertheless. */
-  readonly isOpen: boolean
+  /** Whether a volume may exist despite the failure. */
+  readonly mayExist: boolean
 }
 
-function countAndRecordFailure(attempt: Attempt, sent: ProvisionRequest, failed: FailedCall, context: ProvisioningContext): void {
+function countAndRecordFailure(
+  attempt: Attempt,
+  request: ProvisionRequest,
+  failedCall: FailedCall,
+  context: ProvisioningContext,
+): void {
   context.metrics?.recordProvisionFailure(attempt.claim)
-  recordFailure(attempt, sent, failed, context)
+  recordFailure(attempt, request, failedCall, context)
 }
 
 function recordFailure(
   { claim }: Attempt,
   { volumeName }: ProvisionRequest,
-  { failure, because, isOpen }: FailedCall,
+  { failure, because, mayExist }: FailedCall,
   { claims, events, intent }: ProvisioningContext,
 ): void {
-  const present = claims.get(keyOfObject(claim))
+  const current = claims.get(keyOfObject(claim))
   const isHeld =
-    isOpen && present !== undefined && present.metadata.uid === claim.metadata.uid && isBeingDeleted(present)
+    mayExist && current !== undefined && current.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
   const message = isHeld ? explainHeldClaim(because, { volumeName, intent }) : because
   events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }
 
 async function releaseClaim({ claim }: Attempt, context: ProvisioningContext): Promise<void> {
   const { uid } = claim.metadata
-  const present = context.claims.get(keyOfObject(claim))
-  await removeIntent(present?.metadata.uid === uid ? present : claim, context)
+  const current = context.claims.get(keyOfObject(claim))
+  await removeIntent(current?.metadata.uid === uid ? current : claim, context)
   context.attempts.forget(claim)
   context.provisioner.forget?.(uid)
 }

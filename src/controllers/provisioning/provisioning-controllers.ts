@@ -56,7 +56,7 @@ const BY_CLAIM = 'provisioning: claim'
 export function createProvisioningControllers(deps: ProvisioningDeps): ProvisioningControllers {
   const { client, caches, clock, random, log, metrics, provisioner, provisioningMetrics, election } = deps
   const settings = settingsOf(deps.options ?? {})
-  const ownEvents = deps.events
+  const ownRecorder = deps.events
     ? undefined
     : createEventRecorder({ client, clock, random, log, component: provisioner.name })
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
@@ -74,7 +74,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     clock,
     random,
     log,
-    events: deps.events ?? ownEvents!,
+    events: deps.events ?? ownRecorder!,
     metrics: provisioningMetrics,
     election,
     claims,
@@ -85,12 +85,12 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 
   const { attempts, intent } = context
-  const mayConcern = (claim: Claim): boolean =>
+  const concernsClaim = (claim: Claim): boolean =>
     isAssigned(claim, provisioner.name) || hasIntent(claim, intent) || attempts.has(keyOfObject(claim))
-  const mayBelongToOurClaim = (volume: Volume): boolean =>
+  const concernsVolume = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)
-      return claim ? mayConcern(claim) : attempts.has(key)
+      return claim ? concernsClaim(claim) : attempts.has(key)
     })
   const needsWork = (volume: Volume): boolean =>
     planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'
@@ -108,15 +108,15 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
         matters: isRelevantClaimChange,
-        concerns: mayConcern,
+        concerns: concernsClaim,
       }),
       source({
         cache: classes,
         keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
       }),
-      source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, concerns: mayBelongToOurClaim }),
+      source({ cache: volumes, keysOf: claimsOf, matters: hasNewOwner, concerns: concernsVolume }),
     ],
-    reconcile: (key, signal) => reconcileClaim(key, context, (lost) => claimController.queue.add(lost), signal),
+    reconcile: (key, signal) => reconcileClaim(key, context, (claimKey) => claimController.queue.add(claimKey), signal),
   })
   const volumeController = createController({
     ...common,
@@ -133,7 +133,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       source({
         cache: claims,
         keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
-        matters: (next, old) => next.spec?.volumeName !== old.spec?.volumeName,
+        matters: (current, previous) => current.spec?.volumeName !== previous.spec?.volumeName,
       }),
     ],
     reconcile: (key, signal) => reconcileVolume(key, context, signal),
@@ -143,16 +143,17 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal) {
-      await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
+      await Promise.all([...controllers.map((controller) => controller.run(signal)), ownRecorder?.run(signal)])
     },
   }
 }
 
 /** Only claims without a volume or with an intent. */
 function classesOf(claim: Claim): string[] {
-  const isOpen = !claim.spec?.volumeName || claim.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX))
+  const isPending =
+    !claim.spec?.volumeName || claim.metadata.finalizers?.some((controller) => controller.startsWith(INTENT_PREFIX))
   const name = claimClassName(claim)
-  return isOpen && name ? [name] : []
+  return isPending && name ? [name] : []
 }
 
 function claimsOf({ spec }: Volume): ObjectKey[] {
@@ -164,9 +165,10 @@ const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
   spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
 
 /** Our own writes and changes of labels do not end a backoff early. */
-const isRelevantClaimChange = (next: Claim, old: Claim): boolean => relevantFieldsOf(next) !== relevantFieldsOf(old)
+const isRelevantClaimChange = (current: Claim, previous: Claim): boolean =>
+  relevantClaimFields(current) !== relevantClaimFields(previous)
 
-const relevantFieldsOf = ({ metadata, spec }: Claim): string =>
+const relevantClaimFields = ({ metadata, spec }: Claim): string =>
   JSON.stringify([
     ...[PROVISIONER, PROVISIONER_BETA, SELECTED_NODE].map((name) => metadata.annotations?.[name] ?? null),
     metadata.deletionTimestamp !== undefined,
@@ -174,11 +176,13 @@ const relevantFieldsOf = ({ metadata, spec }: Claim): string =>
     spec?.volumeName ?? '',
   ])
 
-const hasNewOwner = (next: Volume, old: Volume): boolean => next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
+const hasNewOwner = (current: Volume, previous: Volume): boolean =>
+  current.spec?.claimRef?.uid !== previous.spec?.claimRef?.uid
 
-const isRelevantVolumeChange = (next: Volume, old: Volume): boolean => stateOf(next) !== stateOf(old)
+const isRelevantVolumeChange = (current: Volume, previous: Volume): boolean =>
+  relevantVolumeFields(current) !== relevantVolumeFields(previous)
 
-function stateOf({ metadata, spec, status }: Volume): string {
+function relevantVolumeFields({ metadata, spec, status }: Volume): string {
   const { [DELETION_REQUESTED_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {}
   return JSON.stringify([
     status?.phase,

@@ -17,7 +17,7 @@ import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } 
 import type { ProvisioningOptions } from './options.ts'
 import type { Provisioner } from './provisioner.ts'
 import { createProvisioningControllers, type ProvisioningDeps } from './provisioning-controllers.ts'
-import { type ScriptedStorage, createScriptedStorage } from './scripted-provisioner.fixture.ts'
+import { createScriptedStorage, type ScriptedStorage } from './scripted-provisioner.fixture.ts'
 
 export const DISKS = 'disks.example.com'
 
@@ -50,15 +50,15 @@ export interface ProvisioningFixture {
   readonly events: RecordedEvent[]
   reasons(): string[]
   start(options?: ProcessOptions): Process
-  aClass(name: string, more?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
-  aClaim(name: string, more?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
+  aClass(name: string, overrides?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
+  aClaim(name: string, overrides?: ClaimOptions): Promise<Readonly<PersistentVolumeClaim>>
   claim(name: string): Promise<Readonly<PersistentVolumeClaim> | undefined>
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
   release(volumeName: string): Promise<void>
   /** Binds, releases and removes protection finalizers, once each. */
   housekeeping(): Promise<void>
-  until(condition: () => unknown, what: string, doing?: () => Promise<void>): Promise<void>
+  until(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
   /** Runs everything that is ready, without advancing the clock. */
   settle(): Promise<void>
   close(): Promise<void>
@@ -82,11 +82,11 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
   function start(options: ProcessOptions = {}): Process {
     const { provisioner = storage.provisioner(), isAtomic = true } = options
     const injector = createCrashInjector(options.killAt)
-    const own = processClient(client, injector, isAtomic, options.intercept)
+    const processClientWithFaults = processClient(client, injector, isAtomic, options.intercept)
     const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
     const abort = new AbortController()
     const controllers = createProvisioningControllers({
-      client: own,
+      client: processClientWithFaults,
       caches,
       clock: apiServer.clock,
       random: () => 0.5,
@@ -138,10 +138,10 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     const { claimRef } = volume.spec ?? {}
     if (!claimRef) return
     const claim = claims.find(({ metadata }) => metadata.uid === claimRef.uid)
-    const isElsewhere = claim?.spec?.volumeName !== undefined && claim.spec.volumeName !== name
-    const phase = claim && !isElsewhere ? 'Bound' : 'Released'
+    const isBoundElsewhere = claim?.spec?.volumeName !== undefined && claim.spec.volumeName !== name
+    const phase = claim && !isBoundElsewhere ? 'Bound' : 'Released'
     if (volume.status?.phase !== phase) await setPhase(name, phase)
-    if (!claim || isElsewhere || claim.spec?.volumeName) return
+    if (!claim || isBoundElsewhere || claim.spec?.volumeName) return
     const ref = { namespace: 'default', name: claim.metadata.name ?? '' }
     await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { spec: { volumeName: name } } })
     const body = { status: { phase: 'Bound' } }
@@ -167,7 +167,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     await client.patch(kind, { namespace, name }, { type: 'strategic', body })
   }
 
-  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const undefinedIfMissing = async <T>(request: Promise<T>): Promise<T | undefined> => request.catch(() => undefined)
 
   return {
     apiServer,
@@ -176,7 +176,8 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
     events,
     reasons: () => events.map(({ reason }) => reason),
     start,
-    aClass: (name, more = {}) => client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...more }),
+    aClass: (name, overrides = {}) =>
+      client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...overrides }),
     aClaim: (name, { storageClassName = 'fast', provisioner = DISKS, annotations, spec, size = '1Gi' } = {}) =>
       client.create(persistentVolumeClaimKind, {
         metadata: { namespace: 'default', name, annotations: { [PROVISIONER]: provisioner, ...annotations } },
@@ -187,22 +188,22 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
           ...spec,
         },
       }),
-    claim: (name) => found(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
-    volume: (name) => found(client.get(persistentVolumeKind, { name })),
+    claim: (name) => undefinedIfMissing(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
+    volume: (name) => undefinedIfMissing(client.get(persistentVolumeKind, { name })),
     volumes: async () => (await client.list(persistentVolumeKind)).items,
     release: async (name) => void (await setPhase(name, 'Released')),
     housekeeping,
-    async until(condition, what, doing) {
-      for (let turn = 0; turn < 20_000; turn++) {
+    async until(condition, goal, onTurn) {
+      for (let attempt = 0; attempt < 20_000; attempt++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 10 === 9) await doing?.()
-        if (turn % 40 === 39) await apiServer.clock.advance(turn < 4_000 ? 1_000 : 30_000)
+        if (attempt % 10 === 9) await onTurn?.()
+        if (attempt % 40 === 39) await apiServer.clock.advance(attempt < 4_000 ? 1_000 : 30_000)
       }
-      throw new Error(`still waiting for: ${what}; events so far: ${JSON.stringify(events)}`)
+      throw new Error(`still waiting for: ${goal}; events so far: ${JSON.stringify(events)}`)
     },
     async settle() {
-      for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+      for (let attempt = 0; attempt < 100; attempt++) await new Promise((resolve) => setImmediate(resolve))
     },
     async close() {
       for (const stop of stops.splice(0)) await stop()
@@ -237,20 +238,20 @@ export function createCrashInjector(killAt: ProcessOptions['killAt']): CrashInje
     onCrash: (run) => void crashListeners.push(run),
     async call(name, run) {
       if (hasCrashed) return never()
-      const isLast = calls.length === killAt?.call
+      const isCrashPoint = calls.length === killAt?.call
       calls.push(name)
-      if (isLast && killAt?.when === 'before') {
+      if (isCrashPoint && killAt?.when === 'before') {
         crash()
         return never()
       }
-      const answer = await run().then(
+      const finish = await run().then(
         (value) => () => value,
         (error) => () => {
           throw error
         },
       )
-      if (isLast) crash()
-      return hasCrashed ? never() : answer()
+      if (isCrashPoint) crash()
+      return hasCrashed ? never() : finish()
     },
     wrapAll(target, names) {
       const wrapped: any = { ...target }
@@ -265,25 +266,25 @@ export function createCrashInjector(killAt: ProcessOptions['killAt']): CrashInje
 }
 
 export function processClient(
-  real: Client,
+  base: Client,
   injector: CrashInjector,
   isAtomic: boolean,
   intercept: ProcessOptions['intercept'],
 ): Client {
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'] as const
-  const intercepted: any = { ...real }
+  const intercepted: any = { ...base }
   for (const verb of verbs) {
     intercepted[verb] = async (...args: any[]) => {
       await intercept?.(verb, args)
-      return (real[verb] as any)(...args)
+      return (base[verb] as any)(...args)
     }
   }
   const client: Client = injector.wrapAll(intercepted as Client, verbs)
   if (isAtomic) return client
-  const oneByOne: Client = {
+  const sequentialClient: Client = {
     ...client,
     commitsAtomically: async () => false,
     commit: (writes, shared) => commitOneByOne(client, writes, shared),
   }
-  return oneByOne
+  return sequentialClient
 }

@@ -24,50 +24,50 @@ import { cleanUpVolume, saveProvisioned } from './unsaved-volume.ts'
 export async function reconcileClaim(
   key: ObjectKey,
   context: ProvisioningContext,
-  wake: (key: ObjectKey) => void,
+  enqueue: (key: ObjectKey) => void,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const [name = '', lostUid] = key.split('#')
-  if (lostUid !== undefined) {
-    const attempt = context.attempts.at(name, lostUid)
+  const [name = '', deletedUid] = key.split('#')
+  if (deletedUid !== undefined) {
+    const attempt = context.attempts.at(name, deletedUid)
     return attempt ? advance(attempt.claim, context, signal) : done
   }
   const claim = context.claims.get(name)
-  for (const lost of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
-    if (mayExist(lost.stage)) wake(`${name}#${lost.claim.metadata.uid}`)
-    else forget(lost.claim, context)
+  for (const attempt of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
+    if (mayExist(attempt.stage)) enqueue(`${name}#${attempt.claim.metadata.uid}`)
+    else forget(attempt.claim, context)
   }
   return claim ? advance(claim, context, signal) : done
 }
 
 async function advance(claim: Claim, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
-  let tried: string | undefined
+  let lastReason: string | undefined
   for (;;) {
     const situation = situationOf(claim, context)
     const action = planClaim(situation)
-    if (action.do === 'provision' && tried !== undefined) return backOff(tried)
+    if (action.do === 'provision' && lastReason !== undefined) return backOff(lastReason)
     const step = await apply(action, situation, context, signal)
     if (step.is !== 'changed') return step
-    tried = step.because
+    lastReason = step.because
   }
 }
 
-function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation {
+function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituation {
   const { attempts, volumes, classes, settings, provisioner, clock } = context
-  const claim = currentClaim(from, context)
+  const claim = currentClaim(initial, context)
   let attempt = attempts.of(claim)
   if (attempt?.stage.is === 'saved' && !isOlder(volumes.resourceVersion, attempt.stage.resourceVersion)) {
     attempts.forget(claim) // the cache shows the volume, or its deletion
     attempt = undefined
   }
-  const holds = hasIntent(claim, context.intent)
+  const hasIntentFinalizer = hasIntent(claim, context.intent)
   const volumeName = volumeNameOf(claim.metadata.uid, settings)
   return {
     provisionerName: provisioner.name,
     intent: context.intent,
     claim,
-    holdsIntent: holds,
-    stage: attempt?.stage ?? (holds ? { is: 'unknown' } : { is: 'nothing' }),
+    holdsIntent: hasIntentFinalizer,
+    stage: attempt?.stage ?? (hasIntentFinalizer ? { is: 'unknown' } : { is: 'nothing' }),
     infeasible: attempt?.infeasible,
     storageClass: classes.get(claimClassName(claim) ?? ''),
     volumeName,
@@ -78,8 +78,8 @@ function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation 
 
 /** The claim from the cache; a claim that no longer exists is treated as one being deleted. */
 function currentClaim(claim: Claim, { claims, clock }: ProvisioningContext): Claim {
-  const present = claims.get(keyOfObject(claim))
-  if (present && present.metadata.uid === claim.metadata.uid) return present
+  const current = claims.get(keyOfObject(claim))
+  if (current && current.metadata.uid === claim.metadata.uid) return current
   const deletionTimestamp = claim.metadata.deletionTimestamp ?? new Date(clock.nowMs()).toISOString()
   return { ...claim, metadata: { ...claim.metadata, deletionTimestamp } }
 }
@@ -95,14 +95,15 @@ async function apply(
       if (stage.is === 'nothing' && context.attempts.of(claim)) forget(claim, context)
       return done
     case 'wait':
-      if (action.recordsEvent) context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.because))
+      if (action.recordsEvent)
+        context.events.record(persistentVolumeClaimKind, claim, cannotProvisionEvent(action.because))
       return action.afterMs === undefined ? stuck(action.because) : retryAfter(action.afterMs, action.because)
     case 'releaseIntent':
       await removeIntent(claim, context)
       if (stage.is !== 'saved') forget(claim, context) // kept until the cache shows the volume
-      return apply(action.then, { claim, stage }, context, signal)
+      return apply(action.next, { claim, stage }, context, signal)
     case 'provision':
-      return provisionClaim({ claim, request: action.request, isWanted: action.isWanted, stage }, context, signal)
+      return provisionClaim({ claim, request: action.request, isRequested: action.isRequested, stage }, context, signal)
     case 'save':
       return saveProvisioned(claim, action.stage, context)
     case 'cleanUp':

@@ -22,17 +22,21 @@ export type SaveResult =
   | { readonly is: 'unknown'; readonly because: string }
   | { readonly is: 'rejected'; readonly because: string }
 
-export async function saveVolume(volume: PersistentVolume, claim: Claim, context: ProvisioningContext): Promise<SaveResult> {
+export async function saveVolume(
+  volume: PersistentVolume,
+  claim: Claim,
+  context: ProvisioningContext,
+): Promise<SaveResult> {
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
   const binding = await planBindingWrites(volume, claim, context)
   if (binding) {
-    const bound = await context.trySave([create, ...binding])
-    if (bound.is === 'saved') return savedResult(bound.objects)
+    const bindResult = await context.trySave([create, ...binding])
+    if (bindResult.is === 'saved') return savedResult(bindResult.objects)
     // If a write to the claim failed (changed, or forbidden for us), the binder will bind it.
-    if (!bound.write) return classifyFailure(bound.error, volume, context)
+    if (!bindResult.write) return classifyFailure(bindResult.error, volume, context)
   }
-  const release = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
-  let result = await context.trySave([create, ...release])
+  const intentWrites = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
+  let result = await context.trySave([create, ...intentWrites])
   // The claim is deleted or rejects the change. The PV matters more; the claim is reconciled again anyway.
   if (result.is === 'failed' && result.write === 1) result = await context.trySave([create])
   if (result.is === 'failed') return classifyFailure(result.error, volume, context)
@@ -56,30 +60,40 @@ const savedResult = ([volume]: SavedObjects): SaveResult => ({
   resourceVersion: volume?.metadata.resourceVersion ?? '0',
 })
 
-async function classifyFailure(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<SaveResult> {
+async function classifyFailure(
+  error: unknown,
+  volume: PersistentVolume,
+  context: ProvisioningContext,
+): Promise<SaveResult> {
   if (!(error instanceof ApiError)) throw error
   if (isAlreadyExists(error)) {
     return (
-      (await findExistingVolume(volume, context)) ?? { is: 'unknown', because: 'a volume of that name existed a moment ago' }
+      (await findExistingVolume(volume, context)) ?? {
+        is: 'unknown',
+        because: 'a volume of that name existed a moment ago',
+      }
     )
   }
   return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
 }
 
 /** The PV of that name; undefined if it does not exist. */
-export async function findExistingVolume(volume: PersistentVolume, { client }: ProvisioningContext): Promise<SaveResult | undefined> {
+export async function findExistingVolume(
+  volume: PersistentVolume,
+  { client }: ProvisioningContext,
+): Promise<SaveResult | undefined> {
   const { name = '' } = volume.metadata
-  let found: Volume
+  let existing: Volume
   try {
-    found = await client.get(persistentVolumeKind, { name })
+    existing = await client.get(persistentVolumeKind, { name })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     return isNotFound(error) ? undefined : { is: 'unknown', because: error.message }
   }
-  const { claimRef } = found.spec ?? {}
+  const { claimRef } = existing.spec ?? {}
   const isOfSameClaim = claimRef?.uid !== undefined && claimRef.uid === volume.spec?.claimRef?.uid
-  if (isSameStorage(volume, found)) {
-    if (isOfSameClaim) return { is: 'saved', resourceVersion: found.metadata.resourceVersion }
+  if (isSameStorage(volume, existing)) {
+    if (isOfSameClaim) return { is: 'saved', resourceVersion: existing.metadata.resourceVersion }
     const because = `volume "${name}" and its storage belong to the claim "${claimRef?.namespace}/${claimRef?.name}"`
     return { is: 'notOurs', because }
   }

@@ -1,7 +1,7 @@
 // A fake storage in memory with a provisioner that returns scripted results, then succeeds. Like real storage, it
 // survives the processes that call it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import type { DeleteResult, Failure, ProvisionResult, Provisioner, ProvisionRequest } from './provisioner.ts'
+import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 
 export interface ScriptedResult {
   /** Default: success. */
@@ -31,7 +31,7 @@ export interface ScriptedStorage {
   /** Answers of the next calls, in order. */
   readonly script: ScriptedResult[]
   readonly deleteScript: DeleteResult[]
-  provisioner(name?: string, more?: Partial<Provisioner>): Provisioner
+  provisioner(name?: string, overrides?: Partial<Provisioner>): Provisioner
 }
 
 const NO_VOLUME_FAILURES: ReadonlySet<Failure> = new Set(['final', 'infeasible', 'reschedule'])
@@ -58,14 +58,14 @@ export function createScriptedStorage(): ScriptedStorage {
       isNotCalled,
       after,
       throws,
-      ...answer
+      ...result
     } = script.shift() ?? {}
     await after
-    const handle = answer.handle ?? `${name}/${request.volumeName}`
+    const handle = result.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
     const requested = String(resources?.requests?.storage)
-    if (answer.creates ?? !(fails || ignores || throws))
-      assets.set(handle, assets.get(handle) ?? answer.size ?? requested)
+    if (result.creates ?? !(fails || ignores || throws))
+      assets.set(handle, assets.get(handle) ?? result.size ?? requested)
     if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with what it reports
     if (throws) throw throws
     if (fails) return { is: 'failed', failure: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
@@ -73,7 +73,7 @@ export function createScriptedStorage(): ScriptedStorage {
     return {
       is: 'provisioned',
       volume: {
-        ...(answer.labels ? { labels: answer.labels } : {}),
+        ...(result.labels ? { labels: result.labels } : {}),
         spec: {
           capacity: { storage: assets.get(handle) ?? requested },
           csi: { driver: name, volumeHandle: handle },
@@ -83,11 +83,11 @@ export function createScriptedStorage(): ScriptedStorage {
     }
   }
 
-  async function remove(volume: Readonly<PersistentVolume>): Promise<DeleteResult> {
+  async function deleteVolume(volume: Readonly<PersistentVolume>): Promise<DeleteResult> {
     deletes.push(volume)
-    const answer = deleteScript.shift() ?? { is: 'deleted' }
-    if (answer.is === 'deleted') assets.delete(volume.spec?.csi?.volumeHandle ?? '')
-    return answer
+    const result = deleteScript.shift() ?? { is: 'deleted' }
+    if (result.is === 'deleted') assets.delete(volume.spec?.csi?.volumeHandle ?? '')
+    return result
   }
 
   return {
@@ -97,13 +97,13 @@ export function createScriptedStorage(): ScriptedStorage {
     forgotten,
     script,
     deleteScript,
-    provisioner: (name = 'disks.example.com', more = {}) => ({
+    provisioner: (name = 'disks.example.com', overrides = {}) => ({
       name,
       provision: (request, _signal, beforeCreate) => provision(name, request, beforeCreate),
-      delete: remove,
+      delete: deleteVolume,
       owns: (volume) => volume.spec?.csi?.driver === name,
       forget: (uid) => void forgotten.push(uid),
-      ...more,
+      ...overrides,
     }),
   }
 }

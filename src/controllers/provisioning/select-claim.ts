@@ -19,7 +19,7 @@ export function selectClaim(
   provisionerName: string,
 ): Selection {
   if (!isAssigned(claim, provisionerName)) return { is: 'notOurs' }
-  if (!storageClass) return { is: 'impossible', because: missingClass(claim) }
+  if (!storageClass) return { is: 'impossible', because: missingClassMessage(claim) }
   if (storageClass.provisioner !== provisionerName) return { is: 'notOurs' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
     const { name } = storageClass.metadata
@@ -30,15 +30,15 @@ export function selectClaim(
 
 /** The claim has no volume, and the binder has requested one from this provisioner. */
 export function isAssigned(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
-  const annotated = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
-  return annotated === provisionerName && !claim.spec?.volumeName
+  const annotation = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
+  return annotation === provisionerName && !claim.spec?.volumeName
 }
 
 /** From the alpha annotation only if the other is absent. */
 export const selectedNodeOf = (claim: Readonly<PersistentVolumeClaim>): string | undefined =>
   (annotationOf(claim, SELECTED_NODE) ?? annotationOf(claim, SELECTED_NODE_ALPHA)) || undefined
 
-const missingClass = (claim: Readonly<PersistentVolumeClaim>): string => {
+const missingClassMessage = (claim: Readonly<PersistentVolumeClaim>): string => {
   const name = claimClassName(claim)
   return name
     ? `storageclass.storage.k8s.io "${name}" not found: create it, or recreate the claim with an existing class`

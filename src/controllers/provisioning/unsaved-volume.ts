@@ -7,7 +7,13 @@ import { backoffMs } from '../../runtime/backoff.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-import { cannotProvisionEvent, cleanupFailedEvent, notNeededEvent, provisionedEvent, saveFailedEvent } from './events.ts'
+import {
+  cannotProvisionEvent,
+  cleanupFailedEvent,
+  notNeededEvent,
+  provisionedEvent,
+  saveFailedEvent,
+} from './events.ts'
 import { isBeingDeleted } from './intent.ts'
 import type { DeleteResult, OverdueCallback } from './provisioner.ts'
 import { findExistingVolume, saveVolume } from './save-volume.ts'
@@ -22,16 +28,16 @@ type Unsaved = Extract<Stage, { is: 'unsaved' }>
 type Unwanted = Extract<Stage, { is: 'unwanted' }>
 
 export async function saveProvisioned(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
-  const { volume, tries, rejections } = stage
+  const { volume, retries, rejections } = stage
   const { events, metrics, clock, random } = context
   const attempt = context.attempts.getOrCreate(claim, stage)
   const recordFailure = (event: ReturnType<typeof cannotProvisionEvent>) => {
     events.record(persistentVolumeClaimKind, claim, event)
     metrics?.recordProvisionFailure(claim)
   }
-  const later = (because: string, rejected: 0 | 1): Step => {
-    const notBeforeMs = clock.monotonicMs() + backoffMs(SAVE_BACKOFF, tries, random)
-    attempt.stage = { ...stage, tries: tries + 1, rejections: rejections + rejected, notBeforeMs }
+  const retryLater = (because: string, newRejections: 0 | 1): Step => {
+    const notBeforeMs = clock.monotonicMs() + backoffMs(SAVE_BACKOFF, retries, random)
+    attempt.stage = { ...stage, retries: retries + 1, rejections: rejections + newRejections, notBeforeMs }
     return changed(because)
   }
   const saved = await saveVolume(volume, claim, context)
@@ -46,11 +52,11 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
       attempt.stage = { is: 'nothing' }
       return changed(saved.because)
     case 'unknown':
-      return later(saved.because, 0)
+      return retryLater(saved.because, 0)
     case 'rejected': {
       const isLast = rejections + 1 >= SAVE_REJECTIONS_MAX
       recordFailure(saveFailedEvent(claim, saved.because, isLast))
-      return isLast ? discardVolume(attempt, stage, saved.because) : later(saved.because, 1)
+      return isLast ? discardVolume(attempt, stage, saved.because) : retryLater(saved.because, 1)
     }
   }
 }
@@ -62,25 +68,25 @@ export async function cleanUpVolume(
   signal: AbortSignal,
 ): Promise<Step> {
   const { events, election, clock, random } = context
-  const { volume, tries } = stage
+  const { volume, retries } = stage
   const attempt = context.attempts.getOrCreate(claim, stage)
-  const later = (because: string): Step => {
-    const notBeforeMs = clock.monotonicMs() + backoffMs(CLEANUP_BACKOFF, tries, random)
-    attempt.stage = { ...stage, because, tries: tries + 1, notBeforeMs }
+  const retryLater = (because: string): Step => {
+    const notBeforeMs = clock.monotonicMs() + backoffMs(CLEANUP_BACKOFF, retries, random)
+    attempt.stage = { ...stage, because, retries: retries + 1, notBeforeMs }
     return changed(because)
   }
   // The PV may exist because the reply to its create was lost; then it must not be deleted here.
-  const found = await findExistingVolume(volume, context)
-  if (found?.is === 'saved') return completeAttempt(attempt, volume, found.resourceVersion, context)
-  if (found?.is === 'unknown') return later(found.because)
-  if (found?.is !== 'notOurs') {
+  const existing = await findExistingVolume(volume, context)
+  if (existing?.is === 'saved') return completeAttempt(attempt, volume, existing.resourceVersion, context)
+  if (existing?.is === 'unknown') return retryLater(existing.because)
+  if (existing?.is !== 'notOurs') {
     election?.assertStillLeader()
     const recordFailure = (because: string) =>
       events.record(persistentVolumeClaimKind, claim, cleanupFailedEvent(claim, volume.metadata.name ?? '', because))
-    const deleted = await deleteFromStorage(volume, recordFailure, context, signal)
-    if (deleted.is !== 'deleted') {
-      recordFailure(deleted.because)
-      return later(deleted.because)
+    const result = await deleteFromStorage(volume, recordFailure, context, signal)
+    if (result.is !== 'deleted') {
+      recordFailure(result.because)
+      return retryLater(result.because)
     }
   }
   attempt.stage = { is: 'nothing' }
@@ -98,24 +104,24 @@ function completeAttempt(
   const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
   metrics?.recordProvision(claim, (clock.monotonicMs() - startedMs) / 1_000)
-  const why = notNeededReason(claim, name, context)
+  const notNeeded = notNeededReason(claim, name, context)
   const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  const event = why === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, why, isDeleted)
+  const event = notNeeded === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, notNeeded, isDeleted)
   events.record(persistentVolumeClaimKind, claim, event)
   provisioner.forget?.(claim.metadata.uid)
   return changed('its PV is created')
 }
 
 function notNeededReason({ metadata }: Claim, name: string, { claims }: ProvisioningContext): string | undefined {
-  const present = claims.get(keyOfObject({ metadata }))
-  if (!present || present.metadata.uid !== metadata.uid || isBeingDeleted(present)) return 'the claim is being deleted'
-  const { volumeName } = present.spec ?? {}
+  const current = claims.get(keyOfObject({ metadata }))
+  if (!current || current.metadata.uid !== metadata.uid || isBeingDeleted(current)) return 'the claim is being deleted'
+  const { volumeName } = current.spec ?? {}
   return volumeName && volumeName !== name ? `the claim is bound to volume ${volumeName}` : undefined
 }
 
 function discardVolume(attempt: Attempt, { volume }: Unsaved, because: string): Step {
-  attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
+  attempt.stage = { is: 'unwanted', volume, because, retries: 0, notBeforeMs: 0 }
   return changed(because)
 }
 

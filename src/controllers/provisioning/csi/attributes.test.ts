@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { allGatesOn, parseFeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { notFound } from '../../../api/status-error.ts'
-import { composeParameters, readMutableParameters, type AttributesClassCache, requestedAttributes, omitOverridden } from './attributes.ts'
+import {
+  type AttributesClassCache,
+  composeParameters,
+  omitOverridden,
+  readMutableParameters,
+  requestedAttributes,
+} from './attributes.ts'
 
 const NO_REQUESTS = { iops: undefined, throughput: undefined }
 const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
@@ -16,7 +22,10 @@ describe('requested attributes', () => {
       iops: '3k',
       throughput: '100Mi',
     })
-    expect(requestedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({ className: undefined, ...NO_REQUESTS })
+    expect(requestedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({
+      className: undefined,
+      ...NO_REQUESTS,
+    })
   })
 
   it('VAC-12 are ignored while their gate is disabled', () => {
@@ -48,7 +57,11 @@ describe('the attributes class of a claim', () => {
     }
     const classes = { ...healthyWatch, get: () => undefined, ...cache }
     const deps = { client, attributesClasses: () => classes, driverName: 'disk.example.com' }
-    const parameters = await readMutableParameters({ className: 'gold', ...NO_REQUESTS }, deps, new AbortController().signal)
+    const parameters = await readMutableParameters(
+      { className: 'gold', ...NO_REQUESTS },
+      deps,
+      new AbortController().signal,
+    )
     return { parameters, reads }
   }
 
@@ -85,18 +98,27 @@ describe('mutable parameters', () => {
       iops: '3000',
       throughput: '954',
     })
-    expect(composeParameters({ iops: '5k', throughput: '50MiB/s' }, NO_REQUESTS)).toEqual({ iops: '5k', throughput: '50MiB/s' })
+    expect(composeParameters({ iops: '5k', throughput: '50MiB/s' }, NO_REQUESTS)).toEqual({
+      iops: '5k',
+      throughput: '50MiB/s',
+    })
   })
 
   it.each(['100', '100Mi', '100MiB', '100MiB/s', '100 MiB/s', '104857600'])(
     'PIO-1 a class that says %j and a claim that asks for 100Mi do not disagree',
     (text) => {
-      expect(composeParameters({ throughput: text }, { ...NO_REQUESTS, throughput: '100Mi' })).toEqual({ throughput: text })
+      expect(composeParameters({ throughput: text }, { ...NO_REQUESTS, throughput: '100Mi' })).toEqual({
+        throughput: text,
+      })
     },
   )
 
   it.each([
-    [{ iops: '5000' }, { ...NO_REQUESTS, iops: '3k' }, /requests 3k iops, but its VolumeAttributesClass says iops "5000"/],
+    [
+      { iops: '5000' },
+      { ...NO_REQUESTS, iops: '3k' },
+      /requests 3k iops, but its VolumeAttributesClass says iops "5000"/,
+    ],
     [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /says iops "many"/],
     [{ throughput: '50MiB/s' }, { ...NO_REQUESTS, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
   ])('PIO-1 reject %j and %j, naming both values', (classParameters, requested, message) => {
@@ -106,7 +128,9 @@ describe('mutable parameters', () => {
   })
 
   it.each(['0', '-5', '100m', 'x'])('PIO-5 reject iops of %j', (iops) => {
-    expect(() => composeParameters({}, { ...NO_REQUESTS, iops })).toThrowError(expect.objectContaining({ failure: 'infeasible' }))
+    expect(() => composeParameters({}, { ...NO_REQUESTS, iops })).toThrowError(
+      expect.objectContaining({ failure: 'infeasible' }),
+    )
   })
 
   it('VAC-3 beyond the size limit of CSI are rejected', () => {

@@ -12,7 +12,7 @@ import { normalizeThroughput } from '../../../api/throughput.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import type { Parameters } from './parameters.ts'
-import { infeasibleError, notReadyError, finalError } from './refusal.ts'
+import { finalError, infeasibleError, notReadyError } from './preparation-error.ts'
 
 /** What a claim requests besides its size; feature gates enable each part. */
 export interface RequestedAttributes {
@@ -22,7 +22,10 @@ export interface RequestedAttributes {
   readonly throughput: string | undefined
 }
 
-export function requestedAttributes({ spec }: Readonly<PersistentVolumeClaim>, gates: FeatureGates): RequestedAttributes {
+export function requestedAttributes(
+  { spec }: Readonly<PersistentVolumeClaim>,
+  gates: FeatureGates,
+): RequestedAttributes {
   const requests = gates.enabled('VolumeProvisionedIO') ? spec?.resources?.requests : undefined
   const throughput = amountOf(requests, 'throughput')
   return {
@@ -47,7 +50,10 @@ export async function readMutableParameters(
   deps: AttributesDeps,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
-  return composeParameters(attributes.className ? await readClassParameters(attributes.className, deps, signal) : {}, attributes)
+  return composeParameters(
+    attributes.className ? await readClassParameters(attributes.className, deps, signal) : {},
+    attributes,
+  )
 }
 
 async function readClassParameters(name: string, deps: AttributesDeps, signal: AbortSignal): Promise<Parameters> {
@@ -81,7 +87,10 @@ const readClass = (name: string, { client }: AttributesDeps, signal: AbortSignal
   })
 
 /** The class parameters, and the claim's own requests in the units of drivers: a count, and whole MiB/s. */
-export function composeParameters(classParameters: Parameters, attributes: Omit<RequestedAttributes, 'className'>): Record<string, string> {
+export function composeParameters(
+  classParameters: Parameters,
+  attributes: Omit<RequestedAttributes, 'className'>,
+): Record<string, string> {
   const parameters: Record<string, string> = { ...classParameters }
   for (const attribute of IO_ATTRIBUTES) {
     const requested = attributes[attribute.key]
@@ -148,6 +157,8 @@ const IO_ATTRIBUTES: readonly IoAttribute[] = [
 const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const
 
 export function omitOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {
-  const overridden = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutable, key)).map(({ key }): string => ON_CREATE[key])
+  const overridden = IO_ATTRIBUTES.filter(({ key }) => Object.hasOwn(mutable, key)).map(
+    ({ key }): string => ON_CREATE[key],
+  )
   return Object.fromEntries(Object.entries(parameters).filter(([key]) => !overridden.includes(key)))
 }

@@ -8,7 +8,7 @@ import { quantityToBytes } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'
-import { notReadyError } from './refusal.ts'
+import { notReadyError } from './preparation-error.ts'
 import { addFinalizer } from './source-finalizer.ts'
 
 export const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'

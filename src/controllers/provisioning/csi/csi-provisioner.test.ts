@@ -354,7 +354,9 @@ describe('topology', () => {
     await apiServer.delete('/apis/storage.k8s.io/v1/csinodes/node-a')
     await new Promise((resolve) => setImmediate(resolve))
     await provision({ selectedNode: 'node-a' })
-    expect(driver.createRequests[1]!.accessibilityRequirements).toEqual(driver.createRequests[0]!.accessibilityRequirements)
+    expect(driver.createRequests[1]!.accessibilityRequirements).toEqual(
+      driver.createRequests[0]!.accessibilityRequirements,
+    )
     driver.setReplies(failCreateVolume('INTERNAL'))
     await provision({ selectedNode: 'node-a' }) // a final error discards the remembered topology
     expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ failure: 'reschedule' })
@@ -409,7 +411,9 @@ describe('attributes', () => {
     await caches.of(volumeAttributesClassKind).whenSynced(signal)
     for (let volume = 0; volume < 10; volume++) volumeOf(await provision({ claim }))
     expect(reads).toBe(1) // before the watch started
-    expect(driver.createRequests.map(({ mutableParameters }) => mutableParameters)).toEqual(Array(11).fill(gold.parameters))
+    expect(driver.createRequests.map(({ mutableParameters }) => mutableParameters)).toEqual(
+      Array(11).fill(gold.parameters),
+    )
   })
 
   it('VAC-3 cause no watch before a claim names a class', async () => {
@@ -421,7 +425,10 @@ describe('attributes', () => {
   it('VAC-3 wait for a missing class, reject one of another driver, and are ignored without the gate', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
-    expect(await provision({ claim })).toMatchObject({ failure: 'noChange', because: expect.stringContaining('"gold"') })
+    expect(await provision({ claim })).toMatchObject({
+      failure: 'noChange',
+      because: expect.stringContaining('"gold"'),
+    })
     await apiServer.post(VACS, { ...gold, driverName: 'other.example.com' })
     expect(await provision({ claim })).toMatchObject({
       failure: 'final',
@@ -430,7 +437,9 @@ describe('attributes', () => {
     })
     expect(driver.createRequests).toEqual([])
 
-    const withoutGate = await createProvisionerFixture({ options: { gates: parseFeatureGates('VolumeAttributesClass=false') } })
+    const withoutGate = await createProvisionerFixture({
+      options: { gates: parseFeatureGates('VolumeAttributesClass=false') },
+    })
     expect(volumeOf(await withoutGate.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
   })
 
@@ -524,8 +533,13 @@ describe('deleting a volume', () => {
   })
 
   it('PROV-16 uses credentials of the process, of the volume, of the class, in this order', async () => {
-    const withProcessCredentials = await createFixtureWithSecrets({ options: { credentials: () => ({ token: 'own' }) } })
-    await withProcessCredentials.provisioner.delete(aVolume(secretAnnotations('noted', 'default')), withProcessCredentials.signal)
+    const withProcessCredentials = await createFixtureWithSecrets({
+      options: { credentials: () => ({ token: 'own' }) },
+    })
+    await withProcessCredentials.provisioner.delete(
+      aVolume(secretAnnotations('noted', 'default')),
+      withProcessCredentials.signal,
+    )
     expect(withProcessCredentials.driver.deleteRequests[0]!.secrets).toEqual({ token: 'own' })
 
     const { provisioner, driver, signal } = await createFixtureWithSecrets()
@@ -586,7 +600,10 @@ describe('credentials', () => {
     })
     driver.setReplies(failCreateVolume('UNAUTHENTICATED', 'token hunter2-token is not valid'))
     const result = await provision({ storageClass })
-    expect(driver.createRequests.map(({ secrets }) => secrets)).toEqual([{ token: 'own-token' }, { token: 'hunter2-token' }])
+    expect(driver.createRequests.map(({ secrets }) => secrets)).toEqual([
+      { token: 'own-token' },
+      { token: 'hunter2-token' },
+    ])
     expect(JSON.stringify(result)).not.toContain('hunter2')
     expect(result).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
   })

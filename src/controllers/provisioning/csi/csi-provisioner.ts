@@ -22,16 +22,16 @@ import {
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
 import type { Credentials } from '../../../volumes/credentials.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
-import type { DeleteResult, Failure, ProvisionResult, Provisioner, ProvisionRequest } from '../provisioner.ts'
+import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from '../provisioner.ts'
 import { buildVolume, findReplyProblem } from './build-volume.ts'
 import { dataSourceOf, POPULATOR_MESSAGE } from './data-source.ts'
-import { type DeletionCredentials, readDeletionCredentials } from './deletion-secrets.ts'
-import { checkCapabilities, hasTopology } from './driver-abilities.ts'
-import { createNodeSelection, selectedNodeOf } from './node-race.ts'
+import { type DeletionCredentials, readDeletionCredentials } from './deletion-credentials.ts'
+import { checkCapabilities, hasTopology } from './driver-capabilities.ts'
+import { createNodeSelection, selectedNodeOf } from './node-selection.ts'
 import { clusterTopologies, singleNodeTopology } from './node-topologies.ts'
 import { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from './options.ts'
+import { notReadyError, PreparationError } from './preparation-error.ts'
 import { type PreparedRequest, prepareRequest, type Topology } from './prepare-request.ts'
-import { notReadyError, PreparationError } from './refusal.ts'
 import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
@@ -58,7 +58,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const options = { ...DEFAULT_OPTIONS, ...deps.options }
   const { node, timeoutMs } = options
   const supportsTopology = hasTopology(facts)
-  const topologyCaches = supportsTopology && !node ? { nodes: caches.of(nodeKind), csiNodes: caches.of(csiNodeKind) } : undefined
+  const topologyCaches =
+    supportsTopology && !node ? { nodes: caches.of(nodeKind), csiNodes: caches.of(csiNodeKind) } : undefined
   const nodes = topologyCaches
     ? clusterTopologies({ driverName: facts.name, random, ...topologyCaches })
     : singleNodeTopology(node?.name ?? '', node?.segments ?? {})
@@ -93,7 +94,13 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
     await beforeCreate?.()
     const { controllerPublishReadOnly } = options
-    const buildOptions = { driverName: facts.name, identity, hasTopology: supportsTopology, controllerPublishReadOnly, reportsIo }
+    const buildOptions = {
+      driverName: facts.name,
+      identity,
+      hasTopology: supportsTopology,
+      controllerPublishReadOnly,
+      reportsIo,
+    }
     let volume: Volume
     try {
       volume = await createVolume(prepared.request, signal)
@@ -105,11 +112,18 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         settle(uid)
         return {
           is: 'provisioned',
-          volume: { ...buildVolume(request.claim, prepared, volumeElsewhere, buildOptions), unusableReason: CREATED_FOR_ANOTHER_NODE },
+          volume: {
+            ...buildVolume(request.claim, prepared, volumeElsewhere, buildOptions),
+            unusableReason: CREATED_FOR_ANOTHER_NODE,
+          },
         }
       }
       const hasSelectedNode = request.selectedNode !== undefined
-      return failureResult(uid, classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }), because)
+      return failureResult(
+        uid,
+        classifyCreateFailure(error, { hasSelectedNode, hasTopology: supportsTopology }),
+        because,
+      )
     }
     const problem = findReplyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)
@@ -140,7 +154,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<PreparedRequest> {
     const { uid } = request.claim.metadata
     if (topologyCaches) {
-      const synced = await Promise.all([topologyCaches.nodes.whenSynced(signal), topologyCaches.csiNodes.whenSynced(signal)])
+      const synced = await Promise.all([
+        topologyCaches.nodes.whenSynced(signal),
+        topologyCaches.csiNodes.whenSynced(signal),
+      ])
       if (!synced.every(Boolean)) throw notReadyError('stopped before the nodes were known')
     }
     const claimTopology = topologyMemory.of(uid, request.selectedNode, unfinished.has(uid))
@@ -182,7 +199,11 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         lastError = messageOf(error, credentials)
       }
     }
-    return failureResult(uid, 'unfinished', `${problem}. Cleanup of volume ${prepared.request.name} failed: ${lastError}`)
+    return failureResult(
+      uid,
+      'unfinished',
+      `${problem}. Cleanup of volume ${prepared.request.name} failed: ${lastError}`,
+    )
   }
 
   async function deleteVolume(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<DeleteResult> {
@@ -209,7 +230,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       await driver.controller.deleteVolume(request, { timeoutMs, signal })
       return { is: 'deleted' }
     } catch (error) {
-      return { is: 'failed', because: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials) }
+      return {
+        is: 'failed',
+        because: messageOf(error, deletionCredentials.credentials) + missingCredentialsHint(error, deletionCredentials),
+      }
     }
   }
 
@@ -254,7 +278,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   }
 
   const claims = caches.of(persistentVolumeClaimKind)
-  const nodeSelection = node && createNodeSelection({ node, client, claims, clock, random, log, isNodeAllowed, hasCapacity })
+  const nodeSelection =
+    node && createNodeSelection({ node, client, claims, clock, random, log, isNodeAllowed, hasCapacity })
 
   return {
     name: facts.name,

@@ -190,7 +190,10 @@ describe('restoring a snapshot', () => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => isStowage })
     const { provision } = await createProvisionerFixture({ facts: FACTS, wrapClient })
     const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
-    expect(result).toMatchObject({ failure: 'final', messageOf: expect.stringMatching(/has no aSnapshot\.storage\.k8s\.io/) })
+    expect(result).toMatchObject({
+      failure: 'final',
+      messageOf: expect.stringMatching(/has no aSnapshot\.storage\.k8s\.io/),
+    })
     expect(result).toMatchObject({ messageOf: expect.stringMatching(remedy) })
   })
 

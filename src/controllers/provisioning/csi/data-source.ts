@@ -1,7 +1,7 @@
 // The data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). Any other kind is left
 // to an external populator.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { ignoredError, finalError } from './refusal.ts'
+import { finalError, ignoredError } from './preparation-error.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
 
 export interface DataSource {

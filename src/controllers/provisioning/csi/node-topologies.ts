@@ -26,7 +26,8 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
       if (current.metadata.labels !== previous.metadata.labels && !haveSameLabels(current, previous)) clearTerms()
     },
   })
-  const keysOnNode = (node: Readonly<CSINode>) => node.spec.drivers.find(({ name }) => name === driverName)?.topologyKeys
+  const keysOnNode = (node: Readonly<CSINode>) =>
+    node.spec.drivers.find(({ name }) => name === driverName)?.topologyKeys
   let csiNodesWithKeys: readonly Readonly<CSINode>[] | undefined
   const clearKeys = () => {
     csiNodesWithKeys = undefined

@@ -1,6 +1,6 @@
 // Parameters of a class: those passed to the driver, and fstype. Pure. Parameters that name secrets: secret-reference.ts.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { finalError } from './refusal.ts'
+import { finalError } from './preparation-error.ts'
 
 export type Parameters = Readonly<Record<string, string>>
 

@@ -12,22 +12,22 @@ import { type Credentials, readCredentials } from '../../../volumes/credentials.
 import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
-  readMutableParameters,
-  type RequestedAttributes,
-  requestedAttributes,
   omitOverridden,
+  type RequestedAttributes,
+  readMutableParameters,
+  requestedAttributes,
 } from './attributes.ts'
-import { volumeCapabilities } from './capabilities.ts'
 import { prepareCloneSource } from './clone-source.ts'
 import { type DataSource, dataSourceOf } from './data-source.ts'
-import { checkCapabilities, hasTopology } from './driver-abilities.ts'
+import { checkCapabilities, hasTopology } from './driver-capabilities.ts'
 import type { CsiProvisionerOptions } from './options.ts'
 import { createMetadata, driverParameters, fsTypeOf, type SecretPurpose } from './parameters.ts'
-import { finalError } from './refusal.ts'
+import { finalError } from './preparation-error.ts'
 import { resolveSecretRef } from './secret-reference.ts'
 import { prepareSnapshotSource } from './snapshot-source.ts'
 import { type NodeTopologies, type Term, topologyRequirement } from './topology.ts'
 import type { ClaimTopology } from './topology-memory.ts'
+import { volumeCapabilities } from './volume-capabilities.ts'
 
 export interface PrepareDeps {
   readonly client: Client

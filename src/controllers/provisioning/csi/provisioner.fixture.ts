@@ -12,7 +12,7 @@ import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
-import { CREATES_VOLUMES, factsOf, createStubDriver } from './stub-driver.fixture.ts'
+import { CREATES_VOLUMES, createStubDriver, factsOf } from './stub-driver.fixture.ts'
 
 export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
@@ -36,7 +36,17 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const uncached = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events: recorder, options })
+  const uncached = createCsiProvisioner({
+    driver,
+    facts,
+    client,
+    caches,
+    clock,
+    random,
+    log,
+    events: recorder,
+    options,
+  })
   /** Objects that a test has written are in the caches when the provisioner is called. */
   const provisioner: typeof uncached = {
     ...uncached,
@@ -79,7 +89,10 @@ export const aClaim = (spec: Partial<Spec> = {}, metadata: object = {}): Claim =
   },
 })
 
-export const aClass = (parameters: Record<string, string> = {}, overrides: Partial<StorageClass> = {}): StorageClass => ({
+export const aClass = (
+  parameters: Record<string, string> = {},
+  overrides: Partial<StorageClass> = {},
+): StorageClass => ({
   metadata: { name: 'fast', uid: 'class-uid' },
   provisioner: 'disk.example.com',
   parameters,

@@ -28,7 +28,9 @@ describe('secretRefFor', () => {
     expect(
       resolve({ csiProvisionerSecretName: 'old', 'csi.storage.k8s.io/provisioner-secret-namespace': 'new' }),
     ).toEqual({ name: 'old', namespace: 'new' })
-    expect(resolve({ csiNodeStageSecretName: 'n', csiNodeStageSecretNamespace: 'a' }, 'node-stage-secret')).toBeDefined()
+    expect(
+      resolve({ csiNodeStageSecretName: 'n', csiNodeStageSecretNamespace: 'a' }, 'node-stage-secret'),
+    ).toBeDefined()
   })
 
   it('PROV-16 resolves templates; the namespace only from values that users do not choose', () => {
@@ -66,10 +68,14 @@ describe('secretRefFor', () => {
       fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, namespace, template, value) => {
         const anyClaim = { metadata: { name, namespace, annotations: { k: value } } }
         try {
-          const ref = resolveSecretRef('provisioner-secret', secretParameters(`a${template}\${pvc.name}`, '${pvc.namespace}'), {
-            volumeName: 'pvc-1',
-            claim: anyClaim,
-          })
+          const ref = resolveSecretRef(
+            'provisioner-secret',
+            secretParameters(`a${template}\${pvc.name}`, '${pvc.namespace}'),
+            {
+              volumeName: 'pvc-1',
+              claim: anyClaim,
+            },
+          )
           expect(ref!.name).toMatch(/^[a-z0-9.-]{1,253}$/)
           expect(ref!.namespace).toMatch(/^[a-z0-9-]{1,63}$/)
         } catch (error) {

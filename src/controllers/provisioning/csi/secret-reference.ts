@@ -3,7 +3,7 @@ import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schem
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
 import type { SecretRef } from '../../../volumes/credentials.ts'
 import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
-import { notReadyError } from './refusal.ts'
+import { notReadyError } from './preparation-error.ts'
 
 /** Values for templates. Users choose name and annotations of a claim, so a namespace must not depend on them. */
 export interface TemplateValues {
@@ -26,7 +26,8 @@ export function resolveSecretRef(
   const nameValues = { ...namespaceValues, 'pvc.name': claimName, ...Object.fromEntries(annotationValues) }
 
   const namespace = resolveTemplate(templates.namespace, namespaceValues)
-  if (dns1123LabelProblems(namespace).length > 0) throw notReadyError(invalidNameMessage(templates.namespace, namespace, 'namespace'))
+  if (dns1123LabelProblems(namespace).length > 0)
+    throw notReadyError(invalidNameMessage(templates.namespace, namespace, 'namespace'))
   const name = resolveTemplate(templates.name, nameValues)
   if (dns1123SubdomainProblems(name).length > 0) throw notReadyError(invalidNameMessage(templates.name, name, 'secret'))
   return { namespace, name }
@@ -53,7 +54,9 @@ function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): Sec
     )
   }
   if (names.length !== namespaces.length) {
-    throw notReadyError(`the class gives only ${[...names, ...namespaces].join()} of its ${purpose}: give name and namespace`)
+    throw notReadyError(
+      `the class gives only ${[...names, ...namespaces].join()} of its ${purpose}: give name and namespace`,
+    )
   }
   if (names.length === 0) return undefined
   const [name, namespace] = [parameters[names[0]!]!, parameters[namespaces[0]!]!]

@@ -7,7 +7,7 @@ import { ApiError, isForbidden } from '../../../api/status-error.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'
-import { notReadyError, finalError } from './refusal.ts'
+import { finalError, notReadyError } from './preparation-error.ts'
 import {
   SNAPSHOT_GROUP,
   type VolumeSnapshot,

@@ -20,7 +20,7 @@ import {
 import type { Claim } from '../../../volumes/matching.ts'
 import { CLONE_FINALIZER } from './clone-source.ts'
 import { dataSourceOf } from './data-source.ts'
-import { PreparationError } from './refusal.ts'
+import { PreparationError } from './preparation-error.ts'
 import { volumeSnapshotKind } from './snapshot-kinds.ts'
 import { SNAPSHOT_FINALIZER } from './snapshot-source.ts'
 import { removeFinalizer } from './source-finalizer.ts'
@@ -108,7 +108,8 @@ async function releaseCloneSource(key: string, { client, claims }: SourceDeps, s
   const sourceClaim = claims.get(key)
   if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done
   const clone =
-    findCloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await findUncachedClone(client, key, cloneSources, signal))
+    findCloneInProgress(claims.byIndex(BY_CLONE_SOURCE, key)) ??
+    (await findUncachedClone(client, key, cloneSources, signal))
   if (clone) return stuck(`claim ${keyOfObject(clone)} is being copied from it`)
   return tryRelease(() => removeFinalizer(client, persistentVolumeClaimKind, sourceClaim, CLONE_FINALIZER, signal))
 }
@@ -126,7 +127,12 @@ async function releaseSnapshot(key: string, { client, claims }: SourceDeps, sign
 }
 
 /** Reads from the server: the cache may not show a clone that another provisioner has just started. */
-async function findUncachedClone(client: Client, key: string, sourcesOfClaim: (claim: Claim) => string[], signal: AbortSignal) {
+async function findUncachedClone(
+  client: Client,
+  key: string,
+  sourcesOfClaim: (claim: Claim) => string[],
+  signal: AbortSignal,
+) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
   return findCloneInProgress(items.filter((claim) => sourcesOfClaim(claim).includes(key)))
 }

@@ -30,9 +30,17 @@ export function createStubDriver(initialReplies: Replies = {}): StubDriver {
   const createRequests: CreateVolumeRequest[] = []
   const deleteRequests: DeleteVolumeRequest[] = []
   const capacityRequests: GetCapacityRequest[] = []
-  const recorded: Record<string, Message[]> = { createVolume: createRequests, deleteVolume: deleteRequests, getCapacity: capacityRequests }
+  const recorded: Record<string, Message[]> = {
+    createVolume: createRequests,
+    deleteVolume: deleteRequests,
+    getCapacity: capacityRequests,
+  }
 
-  async function handleCall(method: DescMethod, request: Message, { signal }: { signal?: AbortSignal }): Promise<Message> {
+  async function handleCall(
+    method: DescMethod,
+    request: Message,
+    { signal }: { signal?: AbortSignal },
+  ): Promise<Message> {
     recorded[method.localName]?.push(request)
     const handler = (replies as Record<string, ((request: Message, call: object) => Promise<object>) | undefined>)[
       method.localName

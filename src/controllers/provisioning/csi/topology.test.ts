@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { singleNodeTopology } from './node-topologies.ts'
-import type { PreparationError } from './refusal.ts'
+import type { PreparationError } from './preparation-error.ts'
 import {
   flattenTerms,
   fnv1,
@@ -13,7 +12,6 @@ import {
   termOf,
   topologyRequirement,
 } from './topology.ts'
-import { createTopologyMemory } from './topology-memory.ts'
 
 interface ANode {
   readonly labels?: Record<string, string>
@@ -76,7 +74,12 @@ describe('topology requirement, delayed binding', () => {
   })
 
   it('PROV-9 strict with allowed topologies: all keys of the node, and an error outside of them', () => {
-    const requirement = plan({ nodes: RACKS, selectedNode: 'b', strict: true, allowedTopologies: aSelector({ zone: ['z2'] }) })
+    const requirement = plan({
+      nodes: RACKS,
+      selectedNode: 'b',
+      strict: true,
+      allowedTopologies: aSelector({ zone: ['z2'] }),
+    })
     expect(formatTerms(requirement?.requisite)).toEqual(['rack=rA zone=z2'])
     const error = catchError(() =>
       plan({ nodes: RACKS, selectedNode: 'b', strict: true, allowedTopologies: aSelector({ zone: ['z1'] }) }),
@@ -276,32 +279,5 @@ describe('terms', () => {
         },
       ),
     )
-  })
-})
-
-describe('topology memory', () => {
-  it('is dropped with the claim, and with its node unless the request must be repeated', () => {
-    const memory = createTopologyMemory()
-    const first = memory.of('uid', 'node-a', false)
-    first.keys = ['zone']
-    expect(memory.of('uid', 'node-a', false)).toBe(first)
-    expect(memory.of('uid', 'node-b', true)).toBe(first)
-    expect(memory.of('uid', 'node-b', false).keys).toBeUndefined()
-    memory.forget('uid')
-    expect(memory.size).toBe(0)
-  })
-
-  it('is bounded', () => {
-    const memory = createTopologyMemory()
-    for (let i = 0; i < 10_050; i++) memory.of(`uid-${i}`, undefined, false)
-    expect(memory.size).toBe(10_000)
-  })
-})
-
-describe('a provisioner of one node', () => {
-  it('PROV-9 knows its own node and no other', () => {
-    const nodes = singleNodeTopology('here', { host: 'here' })
-    expect(formatTerms(plan({ nodes, selectedNode: 'here', strict: true })?.requisite)).toEqual(['host=here'])
-    expect(catchError(() => plan({ nodes, selectedNode: 'there' })).failure).toBe('reschedule')
   })
 })

@@ -10,7 +10,7 @@
 //   immediate  none               immediateTopology      every node's term             from the i-th on
 //   immediate  none               no immediateTopology   no requirement
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
-import { notReadyError, rescheduleError } from './refusal.ts'
+import { notReadyError, rescheduleError } from './preparation-error.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 
 /** Topology labels, sorted by key. */
@@ -80,7 +80,8 @@ function immediateRequirement(query: TopologyQuery): TopologyRequirement | undef
   else if (!immediate) return undefined
   else {
     memory.keys ??= undefinedIfEmpty(nodes.keysOfAnyNode())
-    if (!memory.keys) throw notReadyError('no available topology found: the driver has named topology keys on no node yet')
+    if (!memory.keys)
+      throw notReadyError('no available topology found: the driver has named topology keys on no node yet')
     requisite = termsOfNodes(memory.keys, nodes, memory)
   }
   if (requisite.length === 0) return undefined
@@ -90,7 +91,8 @@ function immediateRequirement(query: TopologyQuery): TopologyRequirement | undef
 function selectedNodeKeys(node: string, nodes: NodeTopologies, memory: ClaimTopology): readonly string[] {
   if (memory.keys) return memory.keys
   const keys = nodes.keysOf(node)
-  if (!keys) throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
+  if (!keys)
+    throw rescheduleError(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
   if (keys.length === 0) throw notReadyError(`no topology key found for node ${node}: the driver may not run there yet`)
   memory.keys = keys
   return keys
@@ -103,7 +105,9 @@ function selectedNodeTerm(node: string, keys: readonly string[], nodes: NodeTopo
   const term = labels && termOf(labels, keys)
   if (!term) {
     const problem = labels ? `its labels lack some of them` : `there is no such node`
-    throw notReadyError(`node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${problem}`)
+    throw notReadyError(
+      `node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${problem}`,
+    )
   }
   memory.nodeLabels = Object.fromEntries(term)
   return term

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { manualClock } from '../../../base/manual-clock.ts'
-import { aRequest, type RequestParts } from '../plugin/plugin.fixture.ts'
+import { aRequest, type RequestFields } from '../plugin/plugin.fixture.ts'
 import { provisionerOf } from '../plugin.ts'
 import type { Provisioner } from '../provisioner.ts'
 import { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'
@@ -23,22 +23,22 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dir, { recursive: true, force: true }))
 
-const opened = async (options: Partial<DirectoryPluginOptions> = {}): Promise<Provisioner> =>
+const openProvisioner = async (options: Partial<DirectoryPluginOptions> = {}): Promise<Provisioner> =>
   provisionerOf(await openDirectoryPlugin({ root, ...options }), { clock: manualClock() })
 
-const provision = async (parts: RequestParts = {}, provisioner?: Provisioner) => {
-  const answer = await (provisioner ?? (await opened())).provision(aRequest(parts), signal)
-  if (answer.is !== 'provisioned') throw new Error(`not provisioned: ${answer.because}`)
+const provision = async (fields: RequestFields = {}, provisioner?: Provisioner) => {
+  const result = await (provisioner ?? (await openProvisioner())).provision(aRequest(fields), signal)
+  if (result.is !== 'provisioned') throw new Error(`not provisioned: ${result.because}`)
   return {
-    metadata: { name: parts.volumeName ?? 'pvc-u-1', annotations: answer.volume.annotations },
-    spec: answer.volume.spec,
+    metadata: { name: fields.volumeName ?? 'pvc-u-1', annotations: result.volume.annotations },
+    spec: result.volume.spec,
   }
 }
 const volumeAt = (path: string, name = 'pvc-u-1'): PersistentVolume => ({
   metadata: { name },
   spec: { capacity: { storage: '1Gi' }, hostPath: { path } },
 })
-const isOutsideWhole = async () =>
+const isOutsideUnchanged = async () =>
   (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data' &&
   (await readdir(join(dir, 'outside'))).join() === 'inner,precious'
 
@@ -64,7 +64,7 @@ describe('the directory provisioner', () => {
     expect((await stat(join(root, 'shared'))).mode & 0o7777).toBe(0o2770)
   })
 
-  const REFUSED: [string, RequestParts, RegExp][] = [
+  const REJECTED: [string, RequestFields, RegExp][] = [
     ['unknown parameters', { parameters: { path: '/etc' } }, /does not know: "path". It knows "mode", "onDelete"/],
     ['modes that lock the owner out', { parameters: { mode: '0077' } }, /expected three octal digits/],
     ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],
@@ -73,9 +73,9 @@ describe('the directory provisioner', () => {
     ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
-  for (const [what, parts, because] of REFUSED) {
-    it(`PROV-10 rejects ${what} and creates nothing`, async () => {
-      await expect(provision(parts)).rejects.toThrow(because)
+  for (const [description, fields, because] of REJECTED) {
+    it(`PROV-10 rejects ${description} and creates nothing`, async () => {
+      await expect(provision(fields)).rejects.toThrow(because)
       expect(await readdir(root)).toEqual([])
     })
   }
@@ -83,8 +83,8 @@ describe('the directory provisioner', () => {
   it('PROV-12 finds the same directory, with its content, when called again', async () => {
     await provision()
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
-    const again = await provision()
-    expect(again.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
+    const repeated = await provision()
+    expect(repeated.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
     expect(await readdir(join(root, 'pvc-u-1'))).toEqual(['file'])
   })
 
@@ -103,7 +103,7 @@ describe('the directory provisioner', () => {
   }
 
   it('PROV-10 rejects a link or file in place of the directory, and leaves it', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const mode = (await stat(join(dir, 'outside'))).mode
     await expect(provision({ parameters: { mode: '0777' } }, provisioner)).rejects.toThrow('is not a directory')
@@ -113,18 +113,18 @@ describe('the directory provisioner', () => {
   })
 
   it('PROV-14 deletes the directory with its content, and succeeds a second time', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     const volume = await provision({}, provisioner)
     await mkdir(join(root, 'pvc-u-1', 'a', 'b'), { recursive: true })
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1', 'a', 'link'))
     expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
     expect(await readdir(root)).toEqual([])
     expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
-    expect(await isOutsideWhole()).toBe(true)
+    expect(await isOutsideUnchanged()).toBe(true)
   })
 
   it('PROV-12 finishes a deletion interrupted by a crash in the next try', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     const volume = await provision({}, provisioner)
     await rename(join(root, 'pvc-u-1'), join(root, '.deleting-pvc-u-1'))
     await writeFile(join(root, '.deleting-pvc-u-1', 'rest'), '')
@@ -136,12 +136,12 @@ describe('the directory provisioner', () => {
     await provision({ volumeName: 'kept' })
     await mkdir(join(root, '.deleting-pvc-9', 'a'), { recursive: true })
     await mkdir(join(root, '.archived-pvc-8'))
-    await opened()
+    await openProvisioner()
     expect(await readdir(root)).toEqual(['.archived-pvc-8', 'kept'])
   })
 
   it('PROV-15 archives the files of deleted volumes if the class requests it', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     const volume = await provision({ parameters: { onDelete: 'archive' } }, provisioner)
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
     for (const _try of [1, 2]) expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
@@ -150,7 +150,7 @@ describe('the directory provisioner', () => {
   })
 
   it('PROV-20 owns only directories directly below its root with the name of the volume', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-1')))).toBe(true)
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-2')))).toBe(false)
     expect(provisioner.owns(volumeAt(join(dir, 'outside'), 'outside'))).toBe(false)
@@ -160,49 +160,49 @@ describe('the directory provisioner', () => {
   })
 
   it('PROV-20 never deletes anything but the directory with the name of the volume', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     await mkdir(join(root, 'neighbour', 'a'), { recursive: true })
     await symlink(join(dir, 'outside'), join(root, 'link'))
     const start = fc.constantFrom(root, `${root}/`, `${root}/x/..`, `${root}/link`, dir, '', '/', '.')
-    const part = fc.constantFrom('..', '.', '', 'outside', 'inner', 'link', 'neighbour', 'volumes', 'a', 'pvc-u-1')
-    const path = fc.tuple(start, fc.array(part, { maxLength: 4 })).map(([head, tail]) => [head, ...tail].join('/'))
+    const segment = fc.constantFrom('..', '.', '', 'outside', 'inner', 'link', 'neighbour', 'volumes', 'a', 'pvc-u-1')
+    const path = fc.tuple(start, fc.array(segment, { maxLength: 4 })).map(([head, tail]) => [head, ...tail].join('/'))
     await fc.assert(
-      fc.asyncProperty(path, fc.constantFrom('link', 'pvc-u-1', '..', 'outside', 'inner', 'a'), async (given, name) => {
+      fc.asyncProperty(path, fc.constantFrom('link', 'pvc-u-1', '..', 'outside', 'inner', 'a'), async (path, name) => {
         await mkdir(join(root, 'pvc-u-1'), { recursive: true })
-        const answer = await provisioner.delete(volumeAt(given, name), signal)
-        const isItsOwn = given === join(root, 'pvc-u-1') && name === 'pvc-u-1'
-        if (isItsOwn) expect(answer.is).toBe('deleted')
-        const left = await readdir(root)
-        expect(left).toEqual(isItsOwn ? ['link', 'neighbour'] : ['link', 'neighbour', 'pvc-u-1'])
+        const result = await provisioner.delete(volumeAt(path, name), signal)
+        const isOwnDirectory = path === join(root, 'pvc-u-1') && name === 'pvc-u-1'
+        if (isOwnDirectory) expect(result.is).toBe('deleted')
+        const remaining = await readdir(root)
+        expect(remaining).toEqual(isOwnDirectory ? ['link', 'neighbour'] : ['link', 'neighbour', 'pvc-u-1'])
         expect(await readdir(join(root, 'neighbour'))).toEqual(['a'])
-        expect(await isOutsideWhole()).toBe(true)
+        expect(await isOutsideUnchanged()).toBe(true)
       }),
       { numRuns: 500 },
     )
   })
 
   it('PROV-20 does not follow a link in place of the directory, and reports it', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
-    const answer = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
-    expect(answer).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was changed/) })
+    const result = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
+    expect(result).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was changed/) })
     expect(await readdir(root)).toEqual(['pvc-u-1'])
-    expect(await isOutsideWhole()).toBe(true)
+    expect(await isOutsideUnchanged()).toBe(true)
   })
 
   it('PROV-8 resolves a root that is a link once', async () => {
     await mkdir(join(dir, 'disk'))
     await symlink(join(dir, 'disk'), join(dir, 'alias'))
-    const provisioner = await opened({ root: join(dir, 'alias') })
+    const provisioner = await openProvisioner({ root: join(dir, 'alias') })
     await rm(join(dir, 'alias'))
     await symlink(join(dir, 'outside'), join(dir, 'alias'))
     const volume = await provision({}, provisioner)
     expect(volume.spec.hostPath?.path).toBe(join(dir, 'disk', 'pvc-u-1'))
-    expect(await isOutsideWhole()).toBe(true)
+    expect(await isOutsideUnchanged()).toBe(true)
   })
 
   it('PROV-12 fails on a root that was unmounted or replaced', async () => {
-    const provisioner = await opened()
+    const provisioner = await openProvisioner()
     const volume = await provision({}, provisioner)
     await rename(root, join(dir, 'elsewhere'))
     await mkdir(root)
@@ -214,52 +214,52 @@ describe('the directory provisioner', () => {
   })
 
   describe('over restarts', () => {
-    const marked = () => openRoot(root, { file: join(dir, 'volumes.id'), random: Math.random })
-    const restarted = async () => opened({ root: await marked() })
+    const openMarkedRoot = () => openRoot(root, { file: join(dir, 'volumes.id'), random: Math.random })
+    const openAfterRestart = async () => openProvisioner({ root: await openMarkedRoot() })
 
     it('PROV-12 continues in the same root; a missing directory counts as deleted', async () => {
-      const first = await restarted()
-      const [kept, lost] = [
+      const first = await openAfterRestart()
+      const [existing, missing] = [
         await provision({ volumeName: 'kept' }, first),
         await provision({ volumeName: 'lost' }, first),
       ]
       await rm(join(root, 'lost'), { recursive: true })
-      const second = await restarted()
-      expect(await second.delete(lost, signal)).toEqual({ is: 'deleted' })
+      const second = await openAfterRestart()
+      expect(await second.delete(missing, signal)).toEqual({ is: 'deleted' })
       expect(await readdir(root)).toEqual(['.stowage-volumes', 'kept'])
-      expect(await second.delete(kept, signal)).toEqual({ is: 'deleted' })
+      expect(await second.delete(existing, signal)).toEqual({ is: 'deleted' })
     })
 
-    const MISSING: [string, () => Promise<unknown>, RegExp][] = [
+    const REPLACED_ROOTS: [string, () => Promise<unknown>, RegExp][] = [
       ['is empty', () => mkdir(root), /lacks the mark/],
       ['does not exist', async () => {}, /lacks the mark/],
       ['has another mark', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
     ]
-    for (const [what, replace, because] of MISSING) {
-      it(`PROV-12 does not start on a root that ${what}`, async () => {
-        await provision({}, await restarted())
+    for (const [description, replace, because] of REPLACED_ROOTS) {
+      it(`PROV-12 does not start on a root that ${description}`, async () => {
+        await provision({}, await openAfterRestart())
         await rename(root, join(dir, 'unmounted'))
         await replace()
-        const before = await readdir(dir)
-        await expect(restarted()).rejects.toThrow(because)
-        await expect(restarted()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to continue`)
-        expect(await readdir(dir)).toEqual(before)
+        const filesBefore = await readdir(dir)
+        await expect(openAfterRestart()).rejects.toThrow(because)
+        await expect(openAfterRestart()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to continue`)
+        expect(await readdir(dir)).toEqual(filesBefore)
       })
     }
 
     it('PROV-12 starts with a new identity if the state file was removed', async () => {
-      await restarted()
+      await openAfterRestart()
       await rm(root, { recursive: true })
       await rm(join(dir, 'volumes.id'))
-      await restarted()
-      await restarted()
+      await openAfterRestart()
+      await openAfterRestart()
       expect(await readdir(root)).toEqual(['.stowage-volumes'])
     })
 
     it('PROV-12 adopts a root without a mark, and one whose mark is not in the state file', async () => {
-      await provision({}, await opened())
+      await provision({}, await openProvisioner())
       const start = async () => {
-        const provisioner = await restarted()
+        const provisioner = await openAfterRestart()
         expect(await readdir(root)).toEqual(['.stowage-volumes', 'pvc-u-1'])
         return provisioner
       }
@@ -273,32 +273,32 @@ describe('the directory provisioner', () => {
 
   it('PROV-8 explains why a root is unusable', async () => {
     await writeFile(join(dir, 'file'), '')
-    await expect(opened({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
-    await expect(opened({ root: '/' })).rejects.toThrow('choose another directory')
+    await expect(openProvisioner({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
+    await expect(openProvisioner({ root: '/' })).rejects.toThrow('choose another directory')
   })
 
   it.runIf(process.platform === 'linux')(
     'PROV-8 explains why the disk rejects a directory, and creates nothing',
     async () => {
-      const provisioner = await opened({ root: '/sys/kernel' }) // rejects new directories, also from root
-      const refusal =
+      const provisioner = await openProvisioner({ root: '/sys/kernel' }) // rejects new directories, also from root
+      const expected =
         /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
-      const answer = await provisioner.provision(aRequest(), signal)
-      expect(answer).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(refusal) })
+      const result = await provisioner.provision(aRequest(), signal)
+      expect(result).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(expected) })
     },
   )
 
   it('PROV-11 restricts volumes to its node, and reschedules pods of other nodes', async () => {
-    const provisioner = await opened({ node: 'n1' })
+    const provisioner = await openProvisioner({ node: 'n1' })
     const volume = await provision({ selectedNode: 'n1' }, provisioner)
     expect(volume.spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
       { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
     ])
-    const elsewhere = await provisioner.provision(aRequest({ selectedNode: 'n2' }), signal)
-    expect(elsewhere).toMatchObject({ is: 'failed', failure: 'reschedule', because: expect.stringContaining('"n2"') })
+    const result = await provisioner.provision(aRequest({ selectedNode: 'n2' }), signal)
+    expect(result).toMatchObject({ is: 'failed', failure: 'reschedule', because: expect.stringContaining('"n2"') })
   })
 
   it('PROV-8 uses the configured name', async () => {
-    expect((await opened()).name).toBe(DIRECTORY_PROVISIONER)
+    expect((await openProvisioner()).name).toBe(DIRECTORY_PROVISIONER)
   })
 })

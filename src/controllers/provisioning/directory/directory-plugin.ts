@@ -12,7 +12,7 @@ import { defineProvisioner } from '../plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin, ExistingVolume, ProvisionedVolume } from '../plugin/contract.ts'
 import { InfeasibleError, NotCreatedError, RescheduleError } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
-import { describeDiskError, errorCode } from './disk-problem.ts'
+import { describeDiskError, errorCode } from './disk-error.ts'
 import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
 import { openRoot, type Root } from './root.ts'
 import { directoryOf, volumeNameAt } from './volume-directory.ts'
@@ -90,9 +90,9 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       const name = nameOf(volume)
       if (!name) throw new Error(`The path of the volume is not ${root.path}/<volume name>. Nothing was changed.`)
       await root.check()
-      const moveTo = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
-      const moved = await moveDirectory(root.path, name, moveTo, signal)
-      if (moveTo === DELETING) await removeTree(moved, signal)
+      const prefix = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
+      const movedPath = await moveDirectory(root.path, name, prefix, signal)
+      if (prefix === DELETING) await removeTree(movedPath, signal)
       await syncDirectory(root.path)
     },
 
@@ -101,8 +101,8 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
 
   /** Undefined unless the directory has the name of the volume: a volume object cannot refer to the data of another. */
   function nameOf({ name, source }: ExistingVolume): string | undefined {
-    const behind = source.hostPath && volumeNameAt(root.path, source.hostPath.path)
-    return behind === name ? behind : undefined
+    const directoryName = source.hostPath && volumeNameAt(root.path, source.hostPath.path)
+    return directoryName === name ? directoryName : undefined
   }
 }
 
@@ -162,13 +162,13 @@ async function moveDirectory(root: string, name: string, prefix: string, signal:
 
 /** Rejects a link or a file in place of the directory: this provisioner did not create it. A missing directory is fine. */
 async function rejectNonDirectory(path: string): Promise<void> {
-  const there = await lstat(path).catch((error) => {
+  const stats = await lstat(path).catch((error) => {
     if (errorCode(error) === 'ENOENT') return undefined
     throw new Error(describeDiskError('read', path, error))
   })
-  if (there)
+  if (stats)
     throw new Error(
-      `${path} is ${there.isSymbolicLink() ? 'a link' : 'not a directory'}. Nothing was changed; remove it if it is not needed.`,
+      `${path} is ${stats.isSymbolicLink() ? 'a link' : 'not a directory'}. Nothing was changed; remove it if it is not needed.`,
     )
 }
 

@@ -10,18 +10,18 @@ const hooks = vi.hoisted(() => ({ beforeStep: () => {} }))
 
 vi.mock('node:fs/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:fs/promises')>()
-  const watched = (name: 'open' | 'opendir' | 'rename' | 'rm' | 'rmdir' | 'unlink') => ({
-    [name]: (...given: unknown[]) => {
+  const withHook = (name: 'open' | 'opendir' | 'rename' | 'rm' | 'rmdir' | 'unlink') => ({
+    [name]: (...args: unknown[]) => {
       hooks.beforeStep()
-      return (real[name] as (...given: unknown[]) => unknown)(...given)
+      return (real[name] as (...args: unknown[]) => unknown)(...args)
     },
   })
   const names = ['open', 'opendir', 'rename', 'rm', 'rmdir', 'unlink'] as const
-  return { ...real, ...Object.assign({}, ...names.map(watched)) }
+  return { ...real, ...Object.assign({}, ...names.map(withHook)) }
 })
 
 /** The number of steps of the deletion, and the files outside of the tree afterwards. */
-async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outside: string[] }> {
+async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outsideFiles: string[] }> {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-race-'))
   try {
     mkdirSync(join(dir, 'outside', 'deeper'), { recursive: true })
@@ -42,21 +42,21 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
     await removeTree(join(dir, 'tree')).catch(() => {}) // it may fail and is retried
     await removeTree(join(dir, 'tree'))
     expect(readdirSync(dir)).toEqual(['outside'])
-    return { steps, outside: readdirSync(join(dir, 'outside'), { recursive: true }).map(String).sort() }
+    return { steps, outsideFiles: readdirSync(join(dir, 'outside'), { recursive: true }).map(String).sort() }
   } finally {
     hooks.beforeStep = () => {}
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-const WHOLE = ['deeper', 'deeper/precious', 'precious']
+const OUTSIDE_FILES = ['deeper', 'deeper/precious', 'precious']
 
 describe.runIf(process.platform === 'linux')('deleting a tree that changes meanwhile', () => {
   it('PROV-20 deletes nothing outside when a directory is replaced by a link before any step', async () => {
     const { steps } = await deleteWhileSwapping(Number.POSITIVE_INFINITY)
     expect(steps).toBeGreaterThan(10)
     for (let step = 0; step < steps; step++) {
-      expect((await deleteWhileSwapping(step)).outside, `swapped before step ${step}`).toEqual(WHOLE)
+      expect((await deleteWhileSwapping(step)).outsideFiles, `swapped before step ${step}`).toEqual(OUTSIDE_FILES)
     }
   })
 })

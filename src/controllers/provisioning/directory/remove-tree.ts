@@ -4,7 +4,7 @@
 // (/proc/self/fd).
 import { constants } from 'node:fs'
 import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
-import { describeDiskError, errorCode } from './disk-problem.ts'
+import { describeDiskError, errorCode } from './disk-error.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
 
@@ -35,7 +35,7 @@ interface Tree {
   readonly top: string
   readonly device: number
   readonly signal: AbortSignal | undefined
-  moved: number
+  movedCount: number
 }
 
 interface Entry {
@@ -45,36 +45,36 @@ interface Entry {
   readonly depth: number
 }
 
-async function removeEntry({ path, displayPath, depth }: Entry, above: Tree | Pick<Tree, 'signal'>): Promise<void> {
-  above.signal?.throwIfAborted()
+async function removeEntry({ path, displayPath, depth }: Entry, parent: Tree | Pick<Tree, 'signal'>): Promise<void> {
+  parent.signal?.throwIfAborted()
   const directory = await openDirectory(path)
   if (!directory) return ignoreMissing(unlink(path))
   try {
-    const inside = `/proc/self/fd/${directory.fd}`
+    const descriptorPath = `/proc/self/fd/${directory.fd}`
     const { dev } = await directory.stat()
-    const tree = 'top' in above ? above : { top: inside, device: dev, signal: above.signal, moved: 0 }
+    const tree = 'top' in parent ? parent : { top: descriptorPath, device: dev, signal: parent.signal, movedCount: 0 }
     if (dev !== tree.device) throw new TreeError(describeDiskError('delete', displayPath, { code: 'EXDEV' }))
-    await emptyDirectory({ path: inside, displayPath, depth }, tree)
+    await emptyDirectory({ path: descriptorPath, displayPath, depth }, tree)
   } finally {
     await directory.close()
   }
   await ignoreMissing(rmdir(path))
 }
 
-async function emptyDirectory({ path: inside, displayPath, depth }: Entry, tree: Tree): Promise<void> {
+async function emptyDirectory({ path: descriptorPath, displayPath, depth }: Entry, tree: Tree): Promise<void> {
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     let isEmpty = true
-    for await (const entry of await opendir(`${inside}`, { encoding: 'buffer' as BufferEncoding })) {
+    for await (const entry of await opendir(`${descriptorPath}`, { encoding: 'buffer' as BufferEncoding })) {
       isEmpty = false
       const name = entry.name as unknown as Buffer // names need not be valid UTF-8
-      const path = Buffer.concat([Buffer.from(`${inside}/`), name])
-      const place = { path, shown: `${displayPath}/${name.toString('utf8')}`, depth: depth + 1 }
+      const path = Buffer.concat([Buffer.from(`${descriptorPath}/`), name])
+      const child = { path, displayPath: `${displayPath}/${name.toString('utf8')}`, depth: depth + 1 }
       try {
         if (depth >= DEPTH_MAX && entry.isDirectory()) await moveUp(path, tree)
-        else await removeEntry(place, tree)
+        else await removeEntry(child, tree)
       } catch (error) {
         if (error instanceof TreeError || tree.signal?.aborted) throw error
-        throw new TreeError(describeDiskError('delete', place.shown, error))
+        throw new TreeError(describeDiskError('delete', child.displayPath, error))
       }
     }
     if (isEmpty) return
@@ -87,7 +87,7 @@ async function emptyDirectory({ path: inside, displayPath, depth }: Entry, tree:
 async function moveUp(path: Buffer, tree: Tree): Promise<void> {
   for (;;) {
     try {
-      await rename(path, `${tree.top}/.moved-up-${tree.moved++}`)
+      await rename(path, `${tree.top}/.moved-up-${tree.movedCount++}`)
       return
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return
@@ -105,7 +105,7 @@ async function openDirectory(path: string | Buffer): Promise<FileHandle | undefi
   }
 }
 
-const ignoreMissing = (step: Promise<void>): Promise<void> =>
-  step.catch((error) => {
+const ignoreMissing = (removal: Promise<void>): Promise<void> =>
+  removal.catch((error) => {
     if (errorCode(error) !== 'ENOENT') throw error
   })

@@ -4,8 +4,8 @@ import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
 import { UnreachableError } from '../plugin/failures.ts'
-import { describeDiskError } from './disk-problem.ts'
-import { checkSameRoot, type RootIdentity, recordRoot } from './identity.ts'
+import { describeDiskError } from './disk-error.ts'
+import { checkSameRoot, type RootIdentity, recordRoot } from './root-identity.ts'
 
 export interface Root {
   /** Absolute, without links. */
@@ -15,19 +15,19 @@ export interface Root {
 }
 
 /** Creates a missing root, unless the identity records one of an earlier run. */
-export async function openRoot(given: string, identity?: RootIdentity): Promise<Root> {
-  if (identity) await checkSameRoot(resolve(given), identity)
-  const path = await prepareRoot(resolve(given))
+export async function openRoot(configuredPath: string, identity?: RootIdentity): Promise<Root> {
+  if (identity) await checkSameRoot(resolve(configuredPath), identity)
+  const path = await prepareRoot(resolve(configuredPath))
   if (path === '/') throw new Error('Volumes cannot be directly below /: choose another directory.')
   if (identity) await recordRoot(path, identity)
   const { dev, ino } = await lstat(path, { bigint: true })
   return {
     path,
     async check() {
-      const now = await lstat(path, { bigint: true }).catch((error) => {
+      const current = await lstat(path, { bigint: true }).catch((error) => {
         throw new UnreachableError(describeDiskError('read', path, error))
       })
-      if (now.dev === dev && now.ino === ino) return
+      if (current.dev === dev && current.ino === ino) return
       throw new UnreachableError(
         `The volumes directory ${path} was unmounted or replaced since this process started. Nothing was changed. ` +
           'Mount it again; if it was replaced on purpose, restart this process.',

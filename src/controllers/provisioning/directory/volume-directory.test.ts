@@ -11,7 +11,7 @@ describe('the directory of a volume', () => {
     expect(volumeNameAt(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
   })
 
-  const HOSTILE = [
+  const INVALID_PATHS = [
     '/srv/volumes/../etc',
     '/srv/volumes/x/../../y',
     '/srv/volumes/..',
@@ -31,29 +31,42 @@ describe('the directory of a volume', () => {
     '/',
     '',
   ]
-  for (const path of HOSTILE) {
+  for (const path of INVALID_PATHS) {
     it(`PROV-20 ${JSON.stringify(path)} is no volume's directory`, () => {
       expect(volumeNameAt(ROOT, path)).toBeUndefined()
     })
   }
 
-  const part = fc.constantFrom('..', '.', '', 'pvc-1', '.deleting-x', 'etc', '\0', '~', 'A', '*', '-', 'a'.repeat(300))
+  const segment = fc.constantFrom(
+    '..',
+    '.',
+    '',
+    'pvc-1',
+    '.deleting-x',
+    'etc',
+    '\0',
+    '~',
+    'A',
+    '*',
+    '-',
+    'a'.repeat(300),
+  )
   const path = fc
     .oneof(
       fc.string(),
-      fc.array(fc.oneof(part, fc.string()), { maxLength: 6 }).map((parts) => parts.join('/')),
+      fc.array(fc.oneof(segment, fc.string()), { maxLength: 6 }).map((segments) => segments.join('/')),
     )
     .chain((tail) => fc.constantFrom(tail, `/${tail}`, `${ROOT}/${tail}`, `${ROOT}${tail}`))
 
   it('PROV-20 accepts only the canonical path directly below the root', () => {
     fc.assert(
-      fc.property(path, (given) => {
-        const name = volumeNameAt(ROOT, given)
+      fc.property(path, (candidate) => {
+        const name = volumeNameAt(ROOT, candidate)
         if (name === undefined) return
-        expect(given).toBe(`${ROOT}/${name}`)
-        expect(normalize(given)).toBe(given)
-        expect(dirname(given)).toBe(ROOT)
-        expect(directoryOf(ROOT, name)).toBe(given)
+        expect(candidate).toBe(`${ROOT}/${name}`)
+        expect(normalize(candidate)).toBe(candidate)
+        expect(dirname(candidate)).toBe(ROOT)
+        expect(directoryOf(ROOT, name)).toBe(candidate)
       }),
       { numRuns: 2_000 },
     )
@@ -63,7 +76,7 @@ describe('the directory of a volume', () => {
     fc.assert(
       fc.property(
         fc.oneof(
-          part,
+          segment,
           fc.string(),
           fc.uuid().map((uid) => `pvc-${uid}`),
         ),

@@ -17,6 +17,7 @@ export function volumeNameAt(root: string, path: string): string | undefined {
 }
 
 /** Starts with a letter or digit, and has neither slashes nor two dots in a row. */
-const isSafeName = (name: string): boolean => name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
+const isSafeName = (name: string): boolean =>
+  name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
 
 const withSlash = (root: string): string => (root.endsWith('/') ? root : `${root}/`)

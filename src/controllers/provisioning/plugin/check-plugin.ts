@@ -32,8 +32,8 @@ export function checkPlugin(plugin: AnyProvisionerPlugin): void {
       )
     }
   }
-  for (const [key, rule] of Object.entries(parameters as ParameterDeclarations)) {
-    if (typeof rule?.parse !== 'function') {
+  for (const [key, declaration] of Object.entries(parameters as ParameterDeclarations)) {
+    if (typeof declaration?.parse !== 'function') {
       throw new Error(
         `The provisioner ${name} declares the parameter ${JSON.stringify(key)} without its type: ` +
           "use parameter.text({ doc: '…' }) or one of the other kinds.",

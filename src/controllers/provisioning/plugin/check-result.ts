@@ -8,8 +8,8 @@ import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../../api
 import type { LabelSelectorObject } from '../../../api/selectors.ts'
 import type { NewVolume } from '../provisioner.ts'
 import type { ExistingVolume, ProvisionedVolume, ProvisionRequest, VolumeSources } from './contract.ts'
+import { quoteNames, truncate } from './message-text.ts'
 import { satisfiesSelector } from './read-selector.ts'
-import { quoteNames, truncate } from './wording.ts'
 
 export interface ResultExpectations {
   readonly request: Pick<ProvisionRequest, 'sizeLimitBytes' | 'allowedTopologies' | 'mountOptions'>
@@ -21,26 +21,30 @@ export type CheckedResult =
   | { readonly is: 'valid'; readonly volume: NewVolume }
   | { readonly is: 'invalid'; readonly because: string }
 
-export function checkResult(result: ProvisionedVolume, { request, selector, secrets }: ResultExpectations): CheckedResult {
-  const invalid = (because: string): CheckedResult => ({ is: 'invalid', because })
-  const shape = findTypeProblem(result)
-  if (shape) return invalid(shape)
+export function checkResult(
+  result: ProvisionedVolume,
+  { request, selector, secrets }: ResultExpectations,
+): CheckedResult {
+  const invalidResult = (because: string): CheckedResult => ({ is: 'invalid', because })
+  const typeProblem = findTypeProblem(result)
+  if (typeProblem) return invalidResult(typeProblem)
 
   const { labels = {}, annotations = {}, reachableFrom, mountOptions = [] } = result
   if (!satisfiesSelector(selector, labels)) {
-    return invalid(`its labels ${JSON.stringify(labels)} do not satisfy the claim's selector`)
+    return invalidResult(`its labels ${JSON.stringify(labels)} do not satisfy the claim's selector`)
   }
   if (request.sizeLimitBytes !== undefined && BigInt(result.sizeBytes) > request.sizeLimitBytes) {
-    return invalid(`it has ${result.sizeBytes} bytes, but the claim's limit is ${request.sizeLimitBytes}`)
+    return invalidResult(`it has ${result.sizeBytes} bytes, but the claim's limit is ${request.sizeLimitBytes}`)
   }
   if (!isAllowedTopology(reachableFrom, request.allowedTopologies)) {
-    return invalid("it is reachable from nodes outside of the class's allowedTopologies")
+    return invalidResult("it is reachable from nodes outside of the class's allowedTopologies")
   }
-  const reserved = Object.keys(annotations).filter((key) => RESERVED_ANNOTATIONS.test(key))
-  if (reserved.length > 0) return invalid(`its annotations ${quoteNames(reserved)} are reserved for Kubernetes`)
-  const visible = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
-  if (secrets.some((secret) => visible.includes(JSON.stringify(secret).slice(1, -1)))) {
-    return invalid(
+  const reservedKeys = Object.keys(annotations).filter((key) => RESERVED_ANNOTATIONS.test(key))
+  if (reservedKeys.length > 0)
+    return invalidResult(`its annotations ${quoteNames(reservedKeys)} are reserved for Kubernetes`)
+  const serialized = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
+  if (secrets.some((secret) => serialized.includes(JSON.stringify(secret).slice(1, -1)))) {
+    return invalidResult(
       'it contains a parameter that is declared sensitive, which every user who can read volumes would see',
     )
   }
@@ -84,8 +88,8 @@ export const toDeletableVolume = (result: ProvisionedVolume, name: string): Exis
 function findTypeProblem(result: ProvisionedVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
   if (!isSize(sizeBytes)) return `its sizeBytes is ${inspectShort(sizeBytes)}, but must be a whole number above 0`
-  for (const [what, value] of Object.entries({ labels, annotations })) {
-    if (!isRecord(value)) return `its ${what} is ${inspectShort(value)}, but must be an object`
+  for (const [field, value] of Object.entries({ labels, annotations })) {
+    if (!isRecord(value)) return `its ${field} is ${inspectShort(value)}, but must be an object`
   }
   if (!Array.isArray(mountOptions)) return `its mountOptions is ${inspectShort(mountOptions)}, but must be a list`
   if (!Array.isArray(reachableFrom) || !reachableFrom.every(isRecord)) {
@@ -135,16 +139,16 @@ function isAllowedTopology(
 ): boolean {
   if (allowed.length === 0) return true
   if (reachableFrom.length === 0) return false
-  return reachableFrom.every((place) =>
-    allowed.some((term) => Object.entries(term).every(([key, values]) => values.includes(place[key] ?? ''))),
+  return reachableFrom.every((topology) =>
+    allowed.some((term) => Object.entries(term).every(([key, values]) => values.includes(topology[key] ?? ''))),
   )
 }
 
 function nodeAffinityOf(reachableFrom: NonNullable<ProvisionedVolume['reachableFrom']>) {
   return {
     required: {
-      nodeSelectorTerms: reachableFrom.map((place) => ({
-        matchExpressions: Object.entries(place).map(([key, value]) => ({
+      nodeSelectorTerms: reachableFrom.map((topology) => ({
+        matchExpressions: Object.entries(topology).map(([key, value]) => ({
           key,
           operator: 'In' as const,
           values: [value],

@@ -38,8 +38,9 @@ export class IgnoredError extends Error {
 export type FailureKind = 'infeasible' | 'final' | 'reschedule' | 'noChange' | 'ignored' | 'unfinished'
 
 export function failureKindOf(thrown: unknown): FailureKind {
-  const value = typeof thrown === 'object' && thrown !== null ? (thrown as { [FAILURE_KIND]?: unknown })[FAILURE_KIND] : undefined
-  return DECLARED_KINDS.find((one) => one === value) ?? 'unfinished'
+  const value =
+    typeof thrown === 'object' && thrown !== null ? (thrown as { [FAILURE_KIND]?: unknown })[FAILURE_KIND] : undefined
+  return DECLARED_KINDS.find((kind) => kind === value) ?? 'unfinished'
 }
 
 const DECLARED_KINDS: readonly FailureKind[] = ['infeasible', 'final', 'reschedule', 'noChange', 'ignored']

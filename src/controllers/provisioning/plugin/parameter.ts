@@ -35,25 +35,27 @@ interface CommonOptions<T> {
 /** The type that `provision` receives: includes undefined only if the class may omit the parameter. */
 type Value<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
 
-function text<const O extends CommonOptions<string> & { readonly pattern?: RegExp; readonly expected?: string }>(options: O) {
+function text<const O extends CommonOptions<string> & { readonly pattern?: RegExp; readonly expected?: string }>(
+  options: O,
+) {
   const { pattern, expected = pattern ? `text that matches ${pattern}` : 'text that is not empty' } = options
-  const fits = (given: string) => (pattern ? given.search(pattern) >= 0 : given !== '')
-  return declare<string, O>(options, { expected, parse: (given) => (fits(given) ? given : undefined) })
+  const isValid = (text: string) => (pattern ? text.search(pattern) >= 0 : text !== '')
+  return declare<string, O>(options, { expected, parse: (text) => (isValid(text) ? text : undefined) })
 }
 
 function choice<const V extends string, const O extends CommonOptions<NoInfer<V>>>(values: readonly V[], options: O) {
   const expected = values.length > 1 ? `${values.slice(0, -1).join(', ')} or ${values.at(-1)}` : `${values[0]}`
-  return declare<V, O>(options, { expected, values, parse: (given) => values.find((value) => value === given) })
+  return declare<V, O>(options, { expected, values, parse: (text) => values.find((value) => value === text) })
 }
 
 function integer<const O extends CommonOptions<number> & { readonly min?: number; readonly max?: number }>(options: O) {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options
-  const least = options.min === undefined ? '' : ` from ${min}`
-  const most = options.max === undefined ? '' : ` up to ${max}`
+  const lowerBound = options.min === undefined ? '' : ` from ${min}`
+  const upperBound = options.max === undefined ? '' : ` up to ${max}`
   return declare<number, O>(options, {
-    expected: `a whole number${least}${most}`,
-    parse(given) {
-      const value = /^-?[0-9]{1,16}$/.test(given) ? Number(given) : Number.NaN
+    expected: `a whole number${lowerBound}${upperBound}`,
+    parse(text) {
+      const value = /^-?[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
       return value >= min && value <= max ? value : undefined
     },
   })
@@ -63,8 +65,7 @@ function integer<const O extends CommonOptions<number> & { readonly min?: number
 function bytes<const O extends CommonOptions<bigint>>(options: O) {
   return declare<bigint, O>(options, {
     expected: 'an amount of bytes, such as 10Gi',
-    parse: (given) =>
-      isQuantity(given) && quantitySign(given) >= 0 ? quantityToBytes(parseQuantity(given)) : undefined,
+    parse: (text) => (isQuantity(text) && quantitySign(text) >= 0 ? quantityToBytes(parseQuantity(text)) : undefined),
   })
 }
 
@@ -72,7 +73,7 @@ function flag<const O extends CommonOptions<boolean>>(options: O) {
   return declare<boolean, O>(options, {
     expected: 'true or false',
     values: ['true', 'false'],
-    parse: (given) => (given === 'true' ? true : given === 'false' ? false : undefined),
+    parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
   })
 }
 
@@ -87,10 +88,12 @@ function custom<T, const O extends CommonOptions<T> = CommonOptions<T>>(
 export const parameter = { text, choice, integer, bytes, flag, custom }
 
 function declare<T, O extends CommonOptions<T>>(
-  { doc, required = false, default: otherwise, sensitive = false }: CommonOptions<T>,
+  { doc, required = false, default: defaultValue, sensitive = false }: CommonOptions<T>,
   { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
 ): Parameter<Value<T, O>> {
-  const listed = values ? { values } : {}
+  const allowedValues = values ? { values } : {}
   // Given<T, O> depends on the options, which the compiler cannot follow here.
-  return { doc, expected, required, sensitive, default: otherwise, ...listed, parse } as Parameter<Value<T, O>>
+  return { doc, expected, required, sensitive, default: defaultValue, ...allowedValues, parse } as Parameter<
+    Value<T, O>
+  >
 }

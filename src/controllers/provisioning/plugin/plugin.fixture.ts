@@ -3,7 +3,7 @@ import type { PersistentVolumeClaimSpec } from '../../../api/kinds/claim/claim-s
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 
-export interface RequestParts {
+export interface RequestFields {
   readonly parameters?: Record<string, string>
   readonly spec?: Partial<PersistentVolumeClaimSpec>
   readonly storageClass?: Partial<StorageClass>
@@ -12,22 +12,22 @@ export interface RequestParts {
   readonly size?: string
 }
 
-export const aRequest = (parts: RequestParts = {}): ProvisionRequest => ({
+export const aRequest = (fields: RequestFields = {}): ProvisionRequest => ({
   claim: {
     metadata: { namespace: 'shop', name: 'orders', uid: 'u-1', resourceVersion: '1' },
     spec: {
       accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: parts.size ?? '1Gi' } },
+      resources: { requests: { storage: fields.size ?? '1Gi' } },
       storageClassName: 'fast',
-      ...parts.spec,
+      ...fields.spec,
     },
   },
   storageClass: {
     metadata: { name: 'fast' },
     provisioner: 'example.com/tiers',
-    ...(parts.parameters ? { parameters: parts.parameters } : {}),
-    ...parts.storageClass,
+    ...(fields.parameters ? { parameters: fields.parameters } : {}),
+    ...fields.storageClass,
   },
-  volumeName: parts.volumeName ?? 'pvc-u-1',
-  selectedNode: parts.selectedNode,
+  volumeName: fields.volumeName ?? 'pvc-u-1',
+  selectedNode: fields.selectedNode,
 })

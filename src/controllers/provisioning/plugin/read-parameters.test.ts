@@ -3,16 +3,16 @@ import { describe, expect, it } from 'vitest'
 import { type Parameter, type ParameterDeclarations, parameter } from './parameter.ts'
 import { readParameters } from './read-parameters.ts'
 
-const read = (declared: ParameterDeclarations, given: Record<string, string>) =>
-  readParameters(declared, given, { className: 'fast', provisioner: 'example.com/p' })
-const readOne = (rule: Parameter, text: string) => {
-  const answer = read({ it: rule }, { it: text })
-  return answer.is === 'read' ? answer.values.it : answer.is
+const read = (declared: ParameterDeclarations, parameters: Record<string, string>) =>
+  readParameters(declared, parameters, { className: 'fast', provisioner: 'example.com/p' })
+const readValue = (declaration: Parameter, text: string) => {
+  const result = read({ it: declaration }, { it: text })
+  return result.is === 'read' ? result.values.it : result.is
 }
 const doc = 'd'
 
 describe('parameters of a class', () => {
-  const TABLE: [string, Parameter, string, unknown][] = [
+  const CASES: [string, Parameter, string, unknown][] = [
     ['text', parameter.text({ doc }), 'x', 'x'],
     ['text', parameter.text({ doc }), '', 'rejected'],
     ['text with a pattern', parameter.text({ doc, pattern: /^a+$/g }), 'aa', 'aa'],
@@ -33,9 +33,9 @@ describe('parameters of a class', () => {
     ['custom', parameter.custom({ doc, expected: 'x', parse: (text) => (text === 'x' ? 1 : undefined) }), 'x', 1],
     ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'rejected'],
   ]
-  for (const [kind, rule, text, expected] of TABLE) {
+  for (const [kind, declaration, text, expected] of CASES) {
     it(`PROV-10 ${kind} ${JSON.stringify(text)} is ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
-      expect(readOne(rule, text)).toEqual(expected)
+      expect(readValue(declaration, text)).toEqual(expected)
     })
   }
 
@@ -50,21 +50,21 @@ describe('parameters of a class', () => {
     const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value), { maxLength: 20 }), (pairs) => {
-        const given = Object.fromEntries(pairs)
-        const unknown = Object.keys(given).filter((key) => key !== 'tier' && key !== 'note')
-        const answer = read(declared, given)
-        if (unknown.length === 0) {
-          const fits =
-            (given.tier === undefined || ['fast', 'slow'].includes(given.tier)) &&
-            (given.note === undefined || given.note !== '')
-          expect(answer.is).toBe(fits ? 'read' : 'rejected')
+        const parameters = Object.fromEntries(pairs)
+        const unknownNames = Object.keys(parameters).filter((key) => key !== 'tier' && key !== 'note')
+        const result = read(declared, parameters)
+        if (unknownNames.length === 0) {
+          const isValid =
+            (parameters.tier === undefined || ['fast', 'slow'].includes(parameters.tier)) &&
+            (parameters.note === undefined || parameters.note !== '')
+          expect(result.is).toBe(isValid ? 'read' : 'rejected')
           return
         }
-        expect(answer.is).toBe('rejected')
-        if (answer.is !== 'rejected') return
-        expect(answer.because).toContain('does not know')
-        if (unknown[0]!.length <= 80) expect(answer.because).toContain(JSON.stringify(unknown[0]))
-        expect(answer.because.length).toBeLessThan(2_000)
+        expect(result.is).toBe('rejected')
+        if (result.is !== 'rejected') return
+        expect(result.because).toContain('does not know')
+        if (unknownNames[0]!.length <= 80) expect(result.because).toContain(JSON.stringify(unknownNames[0]))
+        expect(result.because.length).toBeLessThan(2_000)
       }),
     )
   })

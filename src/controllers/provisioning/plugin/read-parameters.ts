@@ -1,7 +1,8 @@
 // Reads class parameters by the declarations of a plugin: typed values, or the reason to reject the class. Pure. Messages
 // never contain values of sensitive parameters.
+
+import { quoteNames, truncate } from './message-text.ts'
 import type { Parameter, ParameterDeclarations } from './parameter.ts'
-import { quoteNames, truncate } from './wording.ts'
 
 export type ReadParameters =
   | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
@@ -9,32 +10,34 @@ export type ReadParameters =
 
 export function readParameters(
   declared: ParameterDeclarations,
-  given: Readonly<Record<string, string>>,
+  parameters: Readonly<Record<string, string>>,
   { className, provisioner }: { readonly className: string; readonly provisioner: string },
 ): ReadParameters {
-  const reject = (why: string): ReadParameters => ({
+  const reject = (problem: string): ReadParameters => ({
     is: 'rejected',
-    because: `Class ${quoteNames([className])} ${why} Parameters of a class cannot change: create it again.`,
+    because: `Class ${quoteNames([className])} ${problem} Parameters of a class cannot change: create it again.`,
   })
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(declared, name))
-  if (unknown.length > 0) {
-    return reject(`has parameters that ${provisioner} does not know: ${quoteNames(unknown)}. ${describeDeclared(declared)}`)
+  const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declared, name))
+  if (unknownNames.length > 0) {
+    return reject(
+      `has parameters that ${provisioner} does not know: ${quoteNames(unknownNames)}. ${describeDeclared(declared)}`,
+    )
   }
   const values: [string, unknown][] = []
   const secrets: string[] = []
-  for (const [name, rule] of Object.entries(declared)) {
-    const { doc, expected, required, sensitive, default: otherwise } = rule
-    const text = Object.hasOwn(given, name) ? given[name] : undefined
+  for (const [name, declaration] of Object.entries(declared)) {
+    const { doc, expected, required, sensitive, default: defaultValue } = declaration
+    const text = Object.hasOwn(parameters, name) ? parameters[name] : undefined
     if (text === undefined) {
       if (required) return reject(`lacks the parameter "${name}" (${doc}); expected ${expected}.`)
-      values.push([name, otherwise])
+      values.push([name, defaultValue])
       continue
     }
     if (sensitive && text !== '') secrets.push(text)
-    const value = tryParse(rule, text)
+    const value = tryParse(declaration, text)
     if (value === undefined) {
-      const shown = sensitive ? 'an invalid value' : JSON.stringify(truncate(text))
-      return reject(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
+      const valueText = sensitive ? 'an invalid value' : JSON.stringify(truncate(text))
+      return reject(`has ${valueText} for the parameter "${name}" (${doc}); expected ${expected}.`)
     }
     values.push([name, value])
   }
@@ -42,9 +45,9 @@ export function readParameters(
 }
 
 /** A rule that throws rejects the text. Its message may contain a secret and is dropped. */
-function tryParse(rule: Parameter, text: string): unknown {
+function tryParse(declaration: Parameter, text: string): unknown {
   try {
-    return rule.parse(text)
+    return declaration.parse(text)
   } catch {
     return undefined
   }

@@ -7,9 +7,9 @@ import type { StorageClass } from '../../../api/kinds/storage-class/storage-clas
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ProvisionRequest as LifecycleRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'
+import { quoteNames } from './message-text.ts'
 import { readParameters } from './read-parameters.ts'
 import { readSelector } from './read-selector.ts'
-import { quoteNames } from './wording.ts'
 
 export type ReadRequest =
   | { readonly is: 'understood'; readonly request: ProvisionRequest; readonly secrets: readonly string[] }
@@ -17,11 +17,11 @@ export type ReadRequest =
   /** A volume populator creates and fills the volume. */
   | { readonly is: 'ignored'; readonly because: string }
 
-export const ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
-export const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
+export const DEFAULT_ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
+export const DEFAULT_VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
 
-export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest): ReadRequest {
-  const { claim, storageClass, volumeName, selectedNode } = given
+export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: LifecycleRequest): ReadRequest {
+  const { claim, storageClass, volumeName, selectedNode } = lifecycleRequest
   const { name: provisioner } = plugin
   const className = storageClass.metadata.name ?? claimClassName(claim) ?? ''
 
@@ -55,18 +55,18 @@ export function readRequest(plugin: ProvisionerPlugin, given: LifecycleRequest):
 
 /** The first request of the claim or class that the plugin has not declared, as a message. */
 function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
-  const { name, accessModes = ACCESS_MODES, volumeModes = VOLUME_MODES, topologyKeys = [] } = plugin
+  const { name, accessModes = DEFAULT_ACCESS_MODES, volumeModes = DEFAULT_VOLUME_MODES, topologyKeys = [] } = plugin
   const { spec = {} } = claim
 
-  const modes = (spec.accessModes ?? []).filter((mode) => !accessModes.includes(mode))
-  if (modes.length > 0) {
-    return `${name} does not create ${modes.join(', ')} volumes, only ${accessModes.join(', ')}. Request one of those, or use a class of another provisioner.`
+  const unsupportedModes = (spec.accessModes ?? []).filter((mode) => !accessModes.includes(mode))
+  if (unsupportedModes.length > 0) {
+    return `${name} does not create ${unsupportedModes.join(', ')} volumes, only ${accessModes.join(', ')}. Request one of those, or use a class of another provisioner.`
   }
 
   const volumeMode = volumeModeOf(claim)
   if (!volumeModes.includes(volumeMode)) {
-    const offered = volumeModes.join(' or ')
-    return `${name} does not create ${volumeMode} volumes, only ${offered}. Request volumeMode ${offered}, or use a class of another provisioner.`
+    const supportedModes = volumeModes.join(' or ')
+    return `${name} does not create ${volumeMode} volumes, only ${supportedModes}. Request volumeMode ${supportedModes}, or use a class of another provisioner.`
   }
 
   const source = spec.dataSourceRef ?? spec.dataSource
@@ -85,10 +85,10 @@ function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim
     return `Volumes of ${name} do not support mount options, but their class "${storageClass.metadata.name}" has ${quoteNames(mountOptions)}. Remove them from the class, or use another class.`
   }
   const keys = topologiesOf(storageClass).flatMap((term) => Object.keys(term))
-  const unknown = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
-  if (unknown.length > 0) {
-    const known = topologyKeys.length > 0 ? `${quoteNames(topologyKeys)} only` : 'none'
-    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoteNames(unknown)}. It supports ${known}. Remove them from the class's allowedTopologies, or use another class.`
+  const unsupportedKeys = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
+  if (unsupportedKeys.length > 0) {
+    const supportedKeys = topologyKeys.length > 0 ? `${quoteNames(topologyKeys)} only` : 'none'
+    return `Class "${storageClass.metadata.name}" restricts the topology of volumes by labels that ${name} does not support: ${quoteNames(unsupportedKeys)}. It supports ${supportedKeys}. Remove them from the class's allowedTopologies, or use another class.`
   }
   return undefined
 }
@@ -106,6 +106,6 @@ function populatedKindOf({ spec }: PersistentVolumeClaim): string | undefined {
   const source = spec?.dataSourceRef ?? spec?.dataSource
   if (!source) return undefined
   const { apiGroup = '', kind } = source
-  const isOurs = (apiGroup === '' && kind === 'PersistentVolumeClaim') || kind === 'VolumeSnapshot'
-  return isOurs ? undefined : `${kind}.${apiGroup}`
+  const isHandled = (apiGroup === '' && kind === 'PersistentVolumeClaim') || kind === 'VolumeSnapshot'
+  return isHandled ? undefined : `${kind}.${apiGroup}`
 }

@@ -16,45 +16,45 @@ describe('the selector of a claim', () => {
   })
 
   it('PROV-10 rejects DoesNotExist for a declared label', () => {
-    const answer = read({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
-    expect(answer).toMatchObject({ is: 'rejected', because: expect.stringContaining('no value of the label "tier"') })
+    const result = read({ matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] })
+    expect(result).toMatchObject({ is: 'rejected', because: expect.stringContaining('no value of the label "tier"') })
   })
 
   it('PROV-10 rejects an unknown operator', () => {
-    const answer = read({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
-    expect(answer).toMatchObject({ is: 'rejected', because: expect.stringContaining('"Near"') })
+    const result = read({ matchExpressions: [{ key: 'tier', operator: 'Near', values: ['fast'] }] })
+    expect(result).toMatchObject({ is: 'rejected', because: expect.stringContaining('"Near"') })
   })
 
   const key = fc.constantFrom('region', 'tier', 'colour')
-  const word = fc.constantFrom('east', 'west', 'north', 'fast', 'slow', 'red')
+  const value = fc.constantFrom('east', 'west', 'north', 'fast', 'slow', 'red')
   const expression = fc.oneof(
     fc.record({
       key,
       operator: fc.constantFrom('In', 'NotIn'),
-      values: fc.array(word, { minLength: 1, maxLength: 3 }),
+      values: fc.array(value, { minLength: 1, maxLength: 3 }),
     }),
     fc.record({ key, operator: fc.constantFrom('Exists', 'DoesNotExist') }),
   )
   const selector = fc.record(
-    { matchLabels: fc.dictionary(key, word), matchExpressions: fc.array(expression, { maxLength: 3 }) },
+    { matchLabels: fc.dictionary(key, value), matchExpressions: fc.array(expression, { maxLength: 3 }) },
     { requiredKeys: [] },
   )
 
   it('PROV-11 allows exactly the values that satisfy the selector', () => {
     fc.assert(
-      fc.property(selector, (given) => {
-        const answer = read(given)
-        const every = LABELS.region.flatMap((region) => LABELS.tier.map((tier) => ({ region, tier })))
-        for (const labels of every) {
+      fc.property(selector, (claimSelector) => {
+        const result = read(claimSelector)
+        const combinations = LABELS.region.flatMap((region) => LABELS.tier.map((tier) => ({ region, tier })))
+        for (const labels of combinations) {
           const isAllowed =
-            answer.is === 'read' &&
-            answer.labels.region!.includes(labels.region) &&
-            answer.labels.tier!.includes(labels.tier)
-          const isUnderstood = ![
-            ...Object.keys(given.matchLabels ?? {}),
-            ...(given.matchExpressions ?? []).map((one) => one.key),
+            result.is === 'read' &&
+            result.labels.region!.includes(labels.region) &&
+            result.labels.tier!.includes(labels.tier)
+          const isSupported = ![
+            ...Object.keys(claimSelector.matchLabels ?? {}),
+            ...(claimSelector.matchExpressions ?? []).map((expression) => expression.key),
           ].includes('colour')
-          expect(isAllowed).toBe(isUnderstood && satisfiesSelector(given, labels))
+          expect(isAllowed).toBe(isSupported && satisfiesSelector(claimSelector, labels))
         }
       }),
     )

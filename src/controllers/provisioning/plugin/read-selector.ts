@@ -7,7 +7,7 @@ import {
   matchesLabels,
 } from '../../../api/selectors.ts'
 import type { LabelDeclarations } from './contract.ts'
-import { quoteNames } from './wording.ts'
+import { quoteNames } from './message-text.ts'
 
 export type ReadSelector =
   | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
@@ -18,28 +18,30 @@ export function readSelector(
   selector: LabelSelectorObject | undefined,
   provisioner: string,
 ): ReadSelector {
-  const reject = (why: string): ReadSelector => ({ is: 'rejected', because: `The claim's selector ${why}` })
-  const wanted = requirementsOf(selector)
-  if (typeof wanted === 'string') return reject(`cannot be read: ${wanted}.`)
-  const known = Object.keys(declared)
-  const unknown = wanted.map(({ key }) => key).filter((key) => !known.includes(key))
-  if (unknown.length > 0) {
-    const offer =
-      known.length > 0
-        ? `It understands ${quoteNames(known)}: ask for those only, or create a volume that has the others.`
+  const reject = (problem: string): ReadSelector => ({ is: 'rejected', because: `The claim's selector ${problem}` })
+  const requirements = requirementsOf(selector)
+  if (typeof requirements === 'string') return reject(`cannot be read: ${requirements}.`)
+  const declaredKeys = Object.keys(declared)
+  const undeclaredKeys = requirements.map(({ key }) => key).filter((key) => !declaredKeys.includes(key))
+  if (undeclaredKeys.length > 0) {
+    const hint =
+      declaredKeys.length > 0
+        ? `It understands ${quoteNames(declaredKeys)}: ask for those only, or create a volume that has the others.`
         : 'It understands no selector: leave it out, or create a volume that has those labels.'
-    return reject(`asks for labels that ${provisioner} cannot give: ${quoteNames([...new Set(unknown)])}. ${offer}`)
+    return reject(
+      `asks for labels that ${provisioner} cannot give: ${quoteNames([...new Set(undeclaredKeys)])}. ${hint}`,
+    )
   }
   const labels: [string, readonly string[]][] = []
   for (const [key, values] of Object.entries(declared)) {
-    const requirements = wanted.filter((one) => one.key === key)
-    const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
-    if (fitting.length === 0) {
+    const ofKey = requirements.filter((requirement) => requirement.key === key)
+    const acceptedValues = values.filter((value) => matchesLabels({ requirements: ofKey }, { [key]: value }))
+    if (acceptedValues.length === 0) {
       return reject(
         `accepts no value of the label "${key}" that ${provisioner} can give: ${quoteNames(values)}. Ask for one of those.`,
       )
     }
-    labels.push([key, Object.freeze(fitting)])
+    labels.push([key, Object.freeze(acceptedValues)])
   }
   return { is: 'read', labels: Object.freeze(Object.fromEntries(labels)) }
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../../base/clock.ts'
 import type { OverdueCallback } from '../provisioner.ts'
 import type { Call } from './contract.ts'
 import { type FailureKind, failureKindOf } from './failures.ts'
-import { errorMessageOf } from './wording.ts'
+import { errorMessageOf } from './message-text.ts'
 
 export interface TimedCallerOptions {
   readonly clock: Clock
@@ -22,11 +22,11 @@ export interface CallOptions {
 /** An error that a plugin threw: its message for events, and its classification. */
 export class CallError extends Error {
   override readonly name = 'CallFailed'
-  readonly meaning: FailureKind
+  readonly kind: FailureKind
 
-  constructor(text: string, meaning: FailureKind) {
-    super(text)
-    this.meaning = meaning
+  constructor(message: string, kind: FailureKind) {
+    super(message)
+    this.kind = kind
   }
 }
 
@@ -37,36 +37,36 @@ const REMINDER_INTERVAL_MS = 600_000
 
 /** Runs calls with a signal that is aborted with the caller's, or at the time limit. */
 export function createTimedCaller({ clock, timeoutMs, name }: TimedCallerOptions) {
-  const lateText = `${name} did not finish within the timeout of ${timeoutMs / 1_000} s`
+  const timeoutMessage = `${name} did not finish within the timeout of ${timeoutMs / 1_000} s`
 
-  return async <T>({ signal, onOverdue }: CallOptions, run: (call: Call) => Promise<T>): Promise<T> => {
+  return async <T>({ signal, onOverdue }: CallOptions, invoke: (call: Call) => Promise<T>): Promise<T> => {
     // A listener added now would never be called.
     if (signal.aborted) throw new CallError(`${name} was not called: ${errorMessageOf(signal.reason)}.`, 'noChange')
     const call = new AbortController()
-    const timeout = new Error(`${lateText}.`)
-    const stop = () => call.abort(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    const remind = () => {
+    const timeout = new Error(`${timeoutMessage}.`)
+    const abortCall = () => call.abort(signal.reason)
+    signal.addEventListener('abort', abortCall, { once: true })
+    const reportOverdue = () => {
       onOverdue?.(
-        `${lateText} and did not stop when its signal was aborted. The call is awaited, and not repeated before it ends; ` +
+        `${timeoutMessage} and did not stop when its signal was aborted. The call is awaited, and not repeated before it ends; ` +
           'if it never ends, restart the provisioner.',
       )
-      cancelTimer = clock.after(REMINDER_INTERVAL_MS, remind)
+      cancelTimer = clock.after(REMINDER_INTERVAL_MS, reportOverdue)
     }
     let cancelTimer = clock.after(timeoutMs, () => {
       call.abort(timeout)
-      cancelTimer = clock.after(STOP_GRACE_MS, remind)
+      cancelTimer = clock.after(STOP_GRACE_MS, reportOverdue)
     })
     try {
-      return await run({ signal: call.signal })
+      return await invoke({ signal: call.signal })
     } catch (error) {
       const isTimeout = call.signal.reason === timeout
-      const text = errorMessageOf(error)
-      if (!isTimeout || error === timeout) throw new CallError(text, failureKindOf(error))
-      throw new CallError(`${lateText}: ${text}`, failureKindOf(error))
+      const message = errorMessageOf(error)
+      if (!isTimeout || error === timeout) throw new CallError(message, failureKindOf(error))
+      throw new CallError(`${timeoutMessage}: ${message}`, failureKindOf(error))
     } finally {
       cancelTimer()
-      signal.removeEventListener('abort', stop)
+      signal.removeEventListener('abort', abortCall)
     }
   }
 }

@@ -5,7 +5,7 @@ import type { StorageClass } from '../../../api/kinds/storage-class/storage-clas
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Client } from '../../../client/index.ts'
 import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'
-import { PreparationError } from './refusal.ts'
+import { PreparationError } from './preparation-error.ts'
 import { resolveSecretRef } from './secret-reference.ts'
 
 const SECRET_NAME = 'volume.kubernetes.io/provisioner-deletion-secret-name'

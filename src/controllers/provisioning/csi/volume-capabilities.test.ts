@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
-import { volumeCapabilities } from './capabilities.ts'
+import { volumeCapabilities } from './volume-capabilities.ts'
 
 const options = { fsType: 'ext4', mountOptions: ['noatime'], supportsSingleNodeMultiWriter: false }
 const modesOf = (accessModes: string[], overrides: Partial<typeof options> = {}) =>
@@ -20,7 +20,9 @@ describe('volume capabilities', () => {
 
   it('PROV-9 use the single-writer modes for drivers that support them', () => {
     expect(modesOf(['ReadWriteOnce'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
-    expect(modesOf(['ReadWriteOncePod'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_SINGLE_WRITER])
+    expect(modesOf(['ReadWriteOncePod'], { supportsSingleNodeMultiWriter: true })).toEqual([
+      Mode.SINGLE_NODE_SINGLE_WRITER,
+    ])
     expect(modesOf(['ReadWriteMany'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
   })
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 interface VolumeOptions {
-  readonly by?: string | null
+  readonly provisionedBy?: string | null
   readonly policy?: 'Delete' | 'Retain' | 'Recycle'
   readonly finalizers?: string[]
   readonly spec?: object
@@ -22,11 +22,11 @@ interface VolumeOptions {
 
 async function aVolume(
   name: string,
-  { by = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeOptions = {},
+  { provisionedBy = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeOptions = {},
 ) {
   fixture.storage.assets.set(name, '1Gi')
   await fixture.client.create(persistentVolumeKind, {
-    metadata: { name, finalizers, annotations: by === null ? {} : { [PROVISIONED_BY]: by } },
+    metadata: { name, finalizers, annotations: provisionedBy === null ? {} : { [PROVISIONED_BY]: provisionedBy } },
     spec: {
       capacity: { storage: '1Gi' },
       accessModes: ['ReadWriteOnce'],
@@ -44,9 +44,9 @@ const setPhase = (name: string, phase: string) =>
     { type: 'merge', body: { status: { phase } } },
     { subresource: 'status' },
   )
-const isGone = (name: string) => async () => (await fixture.volume(name)) === undefined
+const isDeleted = (name: string) => async () => (await fixture.volume(name)) === undefined
 const finalizersOf = async (name: string) => (await fixture.volume(name))?.metadata.finalizers ?? []
-const change = (name: string, body: object) =>
+const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
 describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic) => {
@@ -56,10 +56,10 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.release('pv')
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
-    const effects = process.calls.filter((call) => call !== 'get')
-    expect(effects).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
+    const writes = process.calls.filter((call) => call !== 'get')
+    expect(writes).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
     expect(fixture.events).toEqual([])
   })
 
@@ -68,17 +68,17 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.release('pv')
     for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
     const process = fixture.start({ isAtomic })
-    const pauses: number[] = []
+    const delaysMs: number[] = []
     for (let i = 0; i < 2; i++) {
       await fixture.settle()
       const standing = process.standing('pv')
       expect(standing).toMatchObject({ is: 'waiting', because: `busy ${i}` })
       expect(await fixture.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
-      pauses.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
-      await fixture.apiServer.clock.advance(pauses[i]!)
+      delaysMs.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
+      await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
-    expect(pauses).toEqual([750, 1_500])
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    expect(delaysMs).toEqual([750, 1_500])
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.events.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
       ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
       ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
@@ -94,26 +94,26 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
       if (isDelete && failures-- > 0) throw unavailable('down')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.deletes.length).toBeGreaterThan(1)
   })
 
   it('PROV-14 is annotated before its storage is called, conditional on its version', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    let isKept = false
+    let isRetained = false
     const intercept = async (verb: string, args: readonly any[]) => {
-      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED_ANNOTATION]
-      if (!isSaying || isKept) return
-      isKept = true
-      await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+      const setsAnnotation = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED_ANNOTATION]
+      if (!setsAnnotation || isRetained) return
+      isRetained = true
+      await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(() => isKept, 'the annotation')
+    await fixture.until(() => isRetained, 'the annotation')
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     expect((await fixture.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED_ANNOTATION])
-    await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
+    await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' })
     await fixture.until(() => fixture.storage.deletes.length === 1, 'the call')
     expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED_ANNOTATION])
@@ -125,9 +125,9 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     fixture.start({ isAtomic })
     for (const name of ['gone', 'kept']) await fixture.release(name)
     await fixture.until(() => fixture.storage.deletes.length === 2, 'the calls')
-    await change('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
-    await change('gone', { spec: { claimRef: null } })
-    await fixture.until(isGone('gone'), 'the deletion of the volume', fixture.housekeeping)
+    await patchVolume('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
+    await patchVolume('gone', { spec: { claimRef: null } })
+    await fixture.until(isDeleted('gone'), 'the deletion of the volume', fixture.housekeeping)
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
     expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
@@ -141,7 +141,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     await fixture.settle()
     expect(fixture.storage.assets.has('pv')).toBe(true)
     await fixture.release('pv')
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 })
@@ -154,7 +154,7 @@ describe('a volume that a user deletes', () => {
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -184,7 +184,7 @@ describe('a volume that a user deletes', () => {
 
 describe('which volumes', () => {
   it.each([
-    ['PROV-14 of another provisioner', { by: 'tapes.example.com' }, 'Released'],
+    ['PROV-14 of another provisioner', { provisionedBy: 'tapes.example.com' }, 'Released'],
     ['PROV-15 that are to be retained', { policy: 'Retain' }, 'Released'],
     ['PROV-14 that are to be recycled', { policy: 'Recycle' }, 'Released'],
     ['PROV-14 that are bound', {}, 'Bound'],
@@ -193,7 +193,7 @@ describe('which volumes', () => {
     ['PROV-15 whose claim was cleared to give them to another', { spec: { claimRef: undefined } }, 'Released'],
     [
       'PROV-20 of a source that is not ours',
-      { by: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
+      { provisionedBy: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
       'Released',
     ],
   ] as [string, VolumeOptions, string][])('%s are left alone', async (_which, options, phase) => {
@@ -209,10 +209,10 @@ describe('which volumes', () => {
   })
 
   it('PROV-20 deletes a volume without the provisioned-by annotation if its source is ours', async () => {
-    await aVolume('static', { by: null, finalizers: [] })
+    await aVolume('static', { provisionedBy: null, finalizers: [] })
     await fixture.release('static')
     fixture.start()
-    await fixture.until(isGone('static'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('static'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.assets.size).toBe(0)
   })
 
@@ -232,8 +232,8 @@ describe('which volumes', () => {
   it('PROV-20 reports and keeps volumes with our annotation but a foreign source, until a user deletes them', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    const refusal = { is: 'failed', because: 'not mine; nothing was changed', isForeign: true } as const
-    fixture.storage.deleteScript.push(refusal, refusal)
+    const foreignResult = { is: 'failed', because: 'not mine; nothing was changed', isForeign: true } as const
+    fixture.storage.deleteScript.push(foreignResult, foreignResult)
     const process = fixture.start()
     await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
     await fixture.apiServer.clock.advance(3_600_000)
@@ -241,25 +241,25 @@ describe('which volumes', () => {
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was changed' }])
     expect(await finalizersOf('pv')).toContain(FINALIZER)
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the deletion of the object', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the object', fixture.housekeeping)
     expect(fixture.storage.assets.has('pv')).toBe(true)
   })
 
   it('PROV-14 reports a delete call that exceeds its time limit, and keeps waiting', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    const plain = fixture.storage.provisioner()
-    let open = () => {}
-    const opened = new Promise<void>((resolve) => {
-      open = resolve
+    const provisioner = fixture.storage.provisioner()
+    let resume = () => {}
+    const resumed = new Promise<void>((resolve) => {
+      resume = resolve
     })
     fixture.start({
       provisioner: {
-        ...plain,
+        ...provisioner,
         async delete(volume, signal, onOverdue) {
           onOverdue?.('did not finish within the timeout of 600 s')
-          await opened
-          return plain.delete(volume, signal)
+          await resumed
+          return provisioner.delete(volume, signal)
         },
       },
     })
@@ -267,8 +267,8 @@ describe('which volumes', () => {
     expect(fixture.events).toMatchObject([
       { reason: 'VolumeFailedDelete', message: 'did not finish within the timeout of 600 s' },
     ])
-    open()
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    resume()
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
@@ -284,13 +284,13 @@ describe('which volumes', () => {
 
 describe('the finalizer on volumes', () => {
   it('PROV-18 is set on our bound volumes while their policy is Delete', async () => {
-    await aVolume('static', { by: null, finalizers: [] })
+    await aVolume('static', { provisionedBy: null, finalizers: [] })
     await setPhase('static', 'Bound')
     fixture.start()
     await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
-    await change('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'the removal of the finalizer')
-    await change('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
+    await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
     expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
   })
@@ -299,10 +299,10 @@ describe('the finalizer on volumes', () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
     fixture.start()
-    await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.release('pv')
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
-    await fixture.until(isGone('pv'), 'the deletion of the object', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the object', fixture.housekeeping)
     expect(fixture.storage.assets.has('pv')).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
@@ -325,7 +325,7 @@ describe('a released volume that may be in use', () => {
       { type: 'merge', body },
     )
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when its claim is bound to another volume', async () => {
@@ -333,7 +333,7 @@ describe('a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is deleted when only a later claim of the same name exists', async () => {
@@ -341,7 +341,7 @@ describe('a released volume that may be in use', () => {
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
     fixture.start()
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
   it('PROV-14 is kept when its policy became Retain and the cache is behind', async () => {
@@ -351,7 +351,7 @@ describe('a released volume that may be in use', () => {
     const intercept = async (verb: string) => {
       if (verb !== 'get' || isChanged) return
       isChanged = true
-      await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+      await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ intercept })
     await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the removal of our finalizer')
@@ -376,6 +376,6 @@ describe('a released volume that may be in use', () => {
     expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete' }])
     expect(fixture.storage.deletes).toEqual([])
     await fixture.client.delete(volumeAttachmentKind, { name: 'attached' })
-    await fixture.until(isGone('pv'), 'the deletion of the volume', fixture.housekeeping)
+    await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 })

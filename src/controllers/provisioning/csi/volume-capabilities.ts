@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
-import { finalError } from './refusal.ts'
+import { finalError } from './preparation-error.ts'
 
 export type VolumeCapability = MessageInitShape<typeof VolumeCapabilitySchema>
 

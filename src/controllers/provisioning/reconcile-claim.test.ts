@@ -17,18 +17,19 @@ beforeEach(async () => {
 })
 afterEach(() => fixture.close())
 
-const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
-const intentOn = async (name: string) => (await fixture.claim(name))?.metadata.finalizers?.includes(INTENT) ?? false
+const volumeNameOf = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
+const hasIntent = async (name: string) => (await fixture.claim(name))?.metadata.finalizers?.includes(INTENT) ?? false
 const ref = (name: string) => ({ namespace: 'default', name })
-const messages = (reason: string) => fixture.events.filter((one) => one.reason === reason).map(({ message }) => message)
+const messages = (reason: string) =>
+  fixture.events.filter((event) => event.reason === reason).map(({ message }) => message)
 const deleteClaim = (name: string) => fixture.client.delete(persistentVolumeClaimKind, ref(name))
-const isOver = (name: string) => async () =>
+const isDeleted = (name: string) => async () =>
   (await fixture.claim(name)) === undefined &&
   (await fixture.volumes()).length === 0 &&
   fixture.storage.assets.size === 0
 
 /** A promise and its end. */
-function gate() {
+function createGate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
     open = resolve
@@ -41,8 +42,8 @@ describe('a claim of this provisioner', () => {
     await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
-    const volume = await fixture.volume(nameFor(claim))
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    const volume = await fixture.volume(volumeNameOf(claim))
     expect(volume).toMatchObject({
       metadata: { annotations: { [PROVISIONED_BY]: DISKS } },
       spec: {
@@ -58,7 +59,7 @@ describe('a claim of this provisioner', () => {
     })
     expect(volume?.spec?.claimRef?.resourceVersion).toBeTruthy()
     expect(volume?.metadata.finalizers).toContain('external-provisioner.volume.kubernetes.io/finalizer')
-    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
+    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
     expect(fixture.events).toEqual([
       expect.objectContaining({
         type: 'Normal',
@@ -68,7 +69,7 @@ describe('a claim of this provisioner', () => {
       expect.objectContaining({
         type: 'Normal',
         reason: 'ProvisioningSucceeded',
-        message: `Successfully provisioned volume ${nameFor(claim)}`,
+        message: `Successfully provisioned volume ${volumeNameOf(claim)}`,
       }),
     ])
     expect(fixture.storage.provisions).toHaveLength(1)
@@ -77,31 +78,31 @@ describe('a claim of this provisioner', () => {
 
   it('PROV-12 has the intent before the storage is called', async () => {
     await fixture.aClass('fast')
-    let held: boolean | undefined
+    let hadIntent: boolean | undefined
     await fixture.aClaim('data')
-    const plain = fixture.storage.provisioner()
+    const provisioner = fixture.storage.provisioner()
     fixture.start({
       provisioner: {
-        ...plain,
+        ...provisioner,
         provision: (request, signal, beforeCreate) =>
-          plain.provision(request, signal, async () => {
+          provisioner.provision(request, signal, async () => {
             await beforeCreate?.()
-            held ??= await intentOn('data')
+            hadIntent ??= await hasIntent('data')
           }),
       },
     })
     await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
-    expect(held).toBe(true)
+    expect(hadIntent).toBe(true)
   })
 
   it('PROV-8 with an in-process provisioner: other finalizer and wording, no event per try', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { inProcess: true } })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
-    expect((await fixture.volume(nameFor(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
     expect(fixture.events.map(({ message }) => message)).toEqual([
-      `Successfully provisioned volume ${nameFor(claim)} using ${DISKS}`,
+      `Successfully provisioned volume ${volumeNameOf(claim)} using ${DISKS}`,
     ])
   })
 
@@ -118,8 +119,8 @@ describe('a claim of this provisioner', () => {
     await fixture.aClass('fast', { reclaimPolicy: 'Retain' })
     const claim = await fixture.aClaim('data')
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
-    expect((await fixture.volume(nameFor(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    expect((await fixture.volume(volumeNameOf(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
   })
 })
 
@@ -130,9 +131,9 @@ describe('selection of claims', () => {
     await fixture.aClaim('theirs', { storageClassName: 'theirs', provisioner: 'tapes.example.com' })
     await fixture.aClaim('unasked', { annotations: { [PROVISIONER]: '' } })
     await fixture.aClaim('bound', { spec: { volumeName: 'old' } })
-    const last = await fixture.aClaim('ours')
+    const ownClaim = await fixture.aClaim('ours')
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(last)), 'our own')
+    await fixture.until(() => fixture.volume(volumeNameOf(ownClaim)), 'our own')
     await fixture.settle()
     expect(fixture.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['ours'])
     for (const name of ['theirs', 'unasked', 'bound']) {
@@ -157,9 +158,9 @@ describe('selection of claims', () => {
     expect(messages('ProvisioningFailed')).toEqual([
       'storageclass.storage.k8s.io "fast" not found: create it, or recreate the claim with an existing class',
     ])
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     await fixture.aClass('fast')
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
   })
 
   it('PROV-9 provisions for a WaitForFirstConsumer class once a node is selected', async () => {
@@ -171,7 +172,7 @@ describe('selection of claims', () => {
     expect(fixture.events).toEqual([])
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[0]?.selectedNode).toBe('node-7')
   })
 
@@ -189,8 +190,8 @@ describe('selection of claims', () => {
     fixture.start({ provisioner: fixture.storage.provisioner(DISKS, { accepts: async () => false }) })
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
-    expect(await intentOn('data')).toBe(false)
-    expect(await intentOn('begun')).toBe(true)
+    expect(await hasIntent('data')).toBe(false)
+    expect(await hasIntent('begun')).toBe(true)
   })
 
   it('PROV-3 uses the class that the claim names, of two default classes', async () => {
@@ -210,22 +211,22 @@ describe('a failed try', () => {
     const claim = await fixture.aClaim('data')
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', because: `no ${i}` })
     const process = fixture.start()
-    const pauses: number[] = []
+    const delaysMs: number[] = []
     for (let i = 0; i < 3; i++) {
       await fixture.settle()
       const standing = process.standing('default/data')
       expect(standing).toMatchObject({ is: 'waiting', because: `no ${i}` })
-      pauses.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
-      await fixture.apiServer.clock.advance(pauses[i]!)
+      delaysMs.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
+      await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
-    expect(pauses).toEqual([750, 1_500, 3_000]) // 1 s doubling, three quarters of it by chance
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s doubling, three quarters of it by chance
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
     expect(fixture.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
 
   it('PROV-10 is retried after five minutes if infeasible, or when the class is replaced', async () => {
-    const slow = await fixture.aClass('fast')
+    const originalClass = await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
     const process = fixture.start()
@@ -245,7 +246,7 @@ describe('a failed try', () => {
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.aClass('fast', { parameters: { good: 'yes' } })
     await fixture.settle()
-    expect(fixture.storage.provisions[2]?.storageClass.metadata.uid).not.toBe(slow.metadata.uid)
+    expect(fixture.storage.provisions[2]?.storageClass.metadata.uid).not.toBe(originalClass.metadata.uid)
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
@@ -260,11 +261,11 @@ describe('a failed try', () => {
     )
     await fixture.settle()
     expect(messages('ProvisioningFailed')).toEqual(['no room'])
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.provisions).toHaveLength(1)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'roomy' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
@@ -281,12 +282,12 @@ describe('a failed try', () => {
       async () => (await fixture.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
       'the choice to be given back',
     )
-    expect(await intentOn('data')).toBe(true)
+    expect(await hasIntent('data')).toBe(true)
     const body = { metadata: { annotations: { [SELECTED_NODE]: 'other' } } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions[2]?.selectedNode).toBe('other')
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.assets.size).toBe(1)
   })
 
@@ -300,7 +301,7 @@ describe('a failed try', () => {
     await fixture.client.delete(persistentVolumeClaimKind, ref('data'))
     fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume, which can be reclaimed')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume, which can be reclaimed')
     expect(fixture.storage.provisions).toHaveLength(3)
   })
 
@@ -310,26 +311,26 @@ describe('a failed try', () => {
     for (let i = 0; i < 9; i++) fixture.storage.script.push({ fails: 'final', isNotCalled: true })
     const first = fixture.start()
     await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     await first.stop()
     fixture.start()
     await deleteClaim('data')
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
   })
 
   it('PROV-12 does not repeat a call because of an intent that only a stale cache shows', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    const finalizers = (metadata: object) =>
+    const patchMetadata = (metadata: object) =>
       fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body: { metadata } })
-    await finalizers({ finalizers: [INTENT] })
+    await patchMetadata({ finalizers: [INTENT] })
     await deleteClaim('data')
     const accepts = async () => {
-      if (await fixture.claim('data')) await finalizers({ finalizers: null })
+      if (await fixture.claim('data')) await patchMetadata({ finalizers: null })
       return true
     }
     fixture.start({ provisioner: fixture.storage.provisioner(DISKS, { accepts }) })
-    await fixture.until(isOver('data'), 'the end')
+    await fixture.until(isDeleted('data'), 'the end')
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
   })
@@ -338,18 +339,18 @@ describe('a failed try', () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     let reads = 0
-    let tries = 0
+    let patches = 0
     fixture.start({
       async intercept(verb, [kind]) {
         if (kind !== persistentVolumeClaimKind) return
         if (verb === 'get') reads++
-        if (verb !== 'patch' || ++tries > 1) return
+        if (verb !== 'patch' || ++patches > 1) return
         const body = { metadata: { labels: { touched: 'yes' } } }
         await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
       },
     })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
-    expect({ reads, tries }).toEqual({ reads: 1, tries: 2 })
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
+    expect({ reads, patches }).toEqual({ reads: 1, patches: 2 })
   })
 
   it('PROV-9 treats reschedule as final without a selected node', async () => {
@@ -357,7 +358,7 @@ describe('a failed try', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'reschedule' })
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(2)
   })
 
@@ -368,7 +369,7 @@ describe('a failed try', () => {
     const process = fixture.start()
     await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(fixture.storage.provisions[1]).toBe(fixture.storage.provisions[0])
   })
@@ -381,25 +382,25 @@ describe('a failed try', () => {
     await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     expect(messages('ProvisioningFailed')).toEqual(['a bug'])
     await deleteClaim('data')
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
   it('PROV-8 is reported and counted once when it exceeds its time limit, and awaited', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
-    const plain = fixture.storage.provisioner()
+    const provisioner = fixture.storage.provisioner()
     let overdue: ((because: string) => void) | undefined
     const registry = new Registry()
     fixture.start({
       provisioningMetrics: createProvisioningMetrics(registry),
       provisioner: {
-        ...plain,
+        ...provisioner,
         provision(request, signal, beforeCreate, onOverdue) {
           overdue = onOverdue
-          return plain.provision(request, signal, beforeCreate)
+          return provisioner.provision(request, signal, beforeCreate)
         },
       },
     })
@@ -409,7 +410,7 @@ describe('a failed try', () => {
     expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('did not finish within the timeout of 600 s'))
     expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
     open()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -422,7 +423,7 @@ describe('a failed try', () => {
     await fixture.settle()
     await fixture.apiServer.clock.advance(600_000)
     expect(fixture.reasons()).toEqual(['Provisioning'])
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -454,14 +455,14 @@ describe('a volume that does not satisfy its claim', () => {
       { selector: { matchLabels: { region: 'north' } } },
       "its labels do not match the claim's selector",
     ],
-  ])('PROV-11 %s is deleted, reported and provisioned again', async (_what, answer, spec, why) => {
+  ])('PROV-11 %s is deleted, reported and provisioned again', async (_what, answer, spec, reason) => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data', { spec })
     fixture.storage.script.push(answer, { labels: { region: 'north' } })
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual([
-      `Volume "${nameFor(claim)}" does not satisfy the claim: ${why}. It is deleted again.`,
+      `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${reason}. It is deleted again.`,
     ])
     expect(fixture.storage.deletes).toHaveLength(1)
     expect([...fixture.storage.assets.values()]).toEqual(['1Gi'])
@@ -470,13 +471,13 @@ describe('a volume that does not satisfy its claim', () => {
   it('PROV-13 is deleted with its claim if the claim is deleted meanwhile', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ size: '10Mi', after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     open()
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 })
@@ -485,22 +486,22 @@ describe('a claim that changes during provisioning', () => {
   it('PROV-13 deleted: the volume gets a PV, is released and deleted', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
     await fixture.housekeeping()
-    expect(await intentOn('data')).toBe(true)
+    expect(await hasIntent('data')).toBe(true)
     open()
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
   it('PROV-13 deleted, and no volume was created: the claim is removed immediately', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final' })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
@@ -518,7 +519,7 @@ describe('a claim that changes during provisioning', () => {
     fixture.storage.script.push({ fails: 'final' })
     const process = fixture.start()
     await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
-    expect(await intentOn('data')).toBe(true)
+    expect(await hasIntent('data')).toBe(true)
     await deleteClaim('data')
     await fixture.housekeeping()
     await fixture.settle()
@@ -533,7 +534,7 @@ describe('a claim that changes during provisioning', () => {
     const process = fixture.start()
     await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
     await deleteClaim('data')
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(4)
   })
 
@@ -553,17 +554,17 @@ describe('a claim that changes during provisioning', () => {
       const message = messages('ProvisioningFailed')[1]!
       expect(message).toMatch(/^rpc error: desc = hung hung/)
       expect(message).toContain('The claim is kept until it is known whether its volume exists')
-      const giveUp = `look for "${nameFor(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+      const giveUp = `look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
       expect(message.endsWith(giveUp)).toBe(true)
       expect(Buffer.byteLength(message)).toBeLessThan(1_024) // the limit for an event message
-      await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+      await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     },
   )
 
   it('PROV-13 deleted, and no volume exists: the event does not mention it', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, fails: 'final', because: 'full' })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
@@ -583,17 +584,17 @@ describe('a claim that changes during provisioning', () => {
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
-    const again = await fixture.aClaim('data') // another claim of the same name
-    const isReclaimed = async () => !(await fixture.volume(nameFor(claim))) && fixture.storage.deletes.length === 1
+    const recreated = await fixture.aClaim('data') // another claim of the same name
+    const isReclaimed = async () => !(await fixture.volume(volumeNameOf(claim))) && fixture.storage.deletes.length === 1
     await fixture.until(isReclaimed, 'the first one to be reclaimed', fixture.housekeeping)
-    await fixture.until(() => fixture.volume(nameFor(again)), 'the volume of the other')
-    expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(again)}`])
+    await fixture.until(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the other')
+    expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(recreated)}`])
   })
 
   it('PROV-13 bound to another volume: ours gets a PV, is released and deleted', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
@@ -602,30 +603,30 @@ describe('a claim that changes during provisioning', () => {
     open()
     await fixture.until(() => fixture.storage.deletes.length === 1, 'the volume to be deleted', fixture.housekeeping)
     await fixture.until(
-      async () => !(await fixture.volume(nameFor(claim))),
+      async () => !(await fixture.volume(volumeNameOf(claim))),
       'the deletion of its object',
       fixture.housekeeping,
     )
     expect((await fixture.claim('data'))?.spec?.volumeName).toBe('created-by-hand')
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
     expect(fixture.reasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
     expect(fixture.events[1]).toMatchObject({
       type: 'Normal',
-      message: `Volume ${nameFor(claim)} was provisioned for this claim and is not needed: the claim is bound to volume created-by-hand. It is deleted.`,
+      message: `Volume ${volumeNameOf(claim)} was provisioned for this claim and is not needed: the claim is bound to volume created-by-hand. It is deleted.`,
     })
   })
 
   it('PROV-13 edited: the PV is still created', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     const body = { metadata: { labels: { team: 'shop' }, finalizers: ['example.com/mine', INTENT] } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     open()
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect((await fixture.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
   })
 
@@ -633,18 +634,18 @@ describe('a claim that changes during provisioning', () => {
     await fixture.aClass('fast')
     const first = await fixture.aClaim('data')
     fixture.start()
-    await fixture.until(() => fixture.volume(nameFor(first)), 'the first volume')
+    await fixture.until(() => fixture.volume(volumeNameOf(first)), 'the first volume')
     await deleteClaim('data')
     await fixture.until(async () => !(await fixture.claim('data')), 'the deletion of the claim', fixture.housekeeping)
     const second = await fixture.aClaim('data')
-    await fixture.until(() => fixture.volume(nameFor(second)), 'the second volume', fixture.housekeeping)
+    await fixture.until(() => fixture.volume(volumeNameOf(second)), 'the second volume', fixture.housekeeping)
     await fixture.until(
-      async () => !(await fixture.volume(nameFor(first))),
+      async () => !(await fixture.volume(volumeNameOf(first))),
       'the deletion of the first',
       fixture.housekeeping,
     )
-    expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(second)}`])
-    expect((await fixture.volume(nameFor(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
+    expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(second)}`])
+    expect((await fixture.volume(volumeNameOf(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
   })
 
   it('PROV-9 deleted before provisioning: never started', async () => {
@@ -654,7 +655,7 @@ describe('a claim that changes during provisioning', () => {
     fixture.start()
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
   })
 })
 
@@ -665,26 +666,26 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
       : verb === 'commit' && args[0].some((write: any) => write.do === 'create')
 
   /** Fails the first creations of a volume. */
-  const failing = (times: number, error: ApiError) => (verb: string, args: readonly any[]) => {
+  const failCreates = (times: number, error: ApiError) => (verb: string, args: readonly any[]) => {
     if (isCreate(verb, args) && times-- > 0) throw error
   }
-  const REFUSED = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
+  const FORBIDDEN = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
 
   it('PROV-12 retries without limit while the API server does not answer', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    fixture.start({ isAtomic, intercept: failing(12, unavailable('down')) })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.provisions).toHaveLength(1)
     expect(fixture.storage.deletes).toEqual([])
-    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
+    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
   })
 
   it('PROV-12 retries after one rejection', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    fixture.start({ isAtomic, intercept: failing(1, REFUSED) })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    fixture.start({ isAtomic, intercept: failCreates(1, FORBIDDEN) })
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.deletes).toEqual([])
     expect(messages('ProvisioningFailed')).toHaveLength(1)
   })
@@ -692,8 +693,8 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
   it('PROV-12 deletes the volume, with an event, after five rejections, and starts over', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    fixture.start({ isAtomic, intercept: failing(5, REFUSED) })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(fixture.storage.deletes).toHaveLength(1)
     expect(fixture.storage.provisions).toHaveLength(2)
     expect(messages('ProvisioningFailed').at(-1)).toBe(
@@ -705,11 +706,11 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
-    fixture.start({ isAtomic, intercept: failing(5, REFUSED) })
-    await fixture.until(() => fixture.volume(nameFor(claim)), 'the volume')
+    fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
+    await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningCleanupFailed')).toEqual(
       Array(2).fill(
-        `Error cleaning provisioned volume for claim default/data: busy. Retrying; until then volume "${nameFor(claim)}" occupies storage.`,
+        `Error cleaning provisioned volume for claim default/data: busy. Retrying; until then volume "${volumeNameOf(claim)}" occupies storage.`,
       ),
     )
     expect(fixture.storage.deletes).toHaveLength(3)
@@ -718,10 +719,10 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
   it('PROV-12 deletes the volume if the claim is deleted while the API server rejects the PV', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    fixture.start({ isAtomic, intercept: failing(1_000, REFUSED) })
+    fixture.start({ isAtomic, intercept: failCreates(1_000, FORBIDDEN) })
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     await deleteClaim('data')
-    await fixture.until(isOver('data'), 'the end', fixture.housekeeping)
+    await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
@@ -731,23 +732,27 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     let creates = 0
     const intercept = async (verb: string, args: readonly any[]) => {
       if (!isCreate(verb, args)) return
-      if (creates++ > 0) throw REFUSED
+      if (creates++ > 0) throw FORBIDDEN
       await (fixture.client[verb as 'commit'] as any)(...args)
       throw unavailable('the reply was lost')
     }
     fixture.start({ isAtomic, intercept })
-    await fixture.until(async () => !(await intentOn('data')) && (await fixture.volumes()).length === 1, 'the end')
+    await fixture.until(async () => !(await hasIntent('data')) && (await fixture.volumes()).length === 1, 'the end')
     await fixture.apiServer.clock.advance(600_000)
     await fixture.settle()
     expect(fixture.storage.deletes).toEqual([])
-    expect(await fixture.volume(nameFor(claim))).toBeDefined()
+    expect(await fixture.volume(volumeNameOf(claim))).toBeDefined()
   })
 })
 
 describe('two provisioners for one claim', () => {
-  const OTHERS = 'other.example.com/disks'
-  const volumeOf = (claim: Parameters<typeof nameFor>[0], spec: object, by = OTHERS): PersistentVolume => ({
-    metadata: { name: nameFor(claim), annotations: { [PROVISIONED_BY]: by } },
+  const OTHER_PROVISIONER = 'other.example.com/disks'
+  const volumeOf = (
+    claim: Parameters<typeof volumeNameOf>[0],
+    spec: object,
+    provisionedBy = OTHER_PROVISIONER,
+  ): PersistentVolume => ({
+    metadata: { name: volumeNameOf(claim), annotations: { [PROVISIONED_BY]: provisionedBy } },
     spec: {
       capacity: { storage: '1Gi' },
       accessModes: ['ReadWriteOnce'],
@@ -760,13 +765,13 @@ describe('two provisioners for one claim', () => {
   it('PROV-11 deletes ours if the other created its PV first', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
     open()
-    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await intentOn('data')), 'the end')
+    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
     expect((await fixture.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/theirs'])
     expect(messages('ProvisioningFailed')[0]).toContain('was created first')
     expect(fixture.storage.deletes).toHaveLength(1)
@@ -781,22 +786,26 @@ describe('two provisioners for one claim', () => {
     await first.stop()
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
     fixture.start()
-    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await intentOn('data')), 'the end')
+    await fixture.until(async () => fixture.storage.assets.size === 0 && !(await hasIntent('data')), 'the end')
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
   it('PROV-11 accepts a PV of the same storage from another instance of ours', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened })
     fixture.start()
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
-    const csi = { driver: DISKS, volumeHandle: `${DISKS}/${nameFor(claim)}`, volumeAttributes: { madeBy: 'another' } }
+    const csi = {
+      driver: DISKS,
+      volumeHandle: `${DISKS}/${volumeNameOf(claim)}`,
+      volumeAttributes: { madeBy: 'another' },
+    }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
     await fixture.until(() => fixture.reasons().includes('ProvisioningSucceeded'), 'the end')
-    await fixture.until(async () => !(await intentOn('data')), 'the removal of the intent')
+    await fixture.until(async () => !(await hasIntent('data')), 'the removal of the intent')
     expect(fixture.storage.deletes).toEqual([])
   })
 
@@ -811,13 +820,13 @@ describe('two provisioners for one claim', () => {
     await fixture.until(() => process.standing('default/data')?.is === 'waiting', 'the reason')
     expect(process.standing('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
     expect(fixture.storage.provisions).toEqual([])
-    expect(await intentOn('data')).toBe(false)
+    expect(await hasIntent('data')).toBe(false)
   })
 
   it('PROV-11 does not change a PV for the same storage that another claim obtained meanwhile', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
-    const { opened, open } = gate()
+    const { opened, open } = createGate()
     fixture.storage.script.push({ after: opened, handle: 'theirs' })
     fixture.storage.assets.set('theirs', '1Gi')
     const process = fixture.start()
@@ -839,17 +848,19 @@ describe('two provisioners for one claim', () => {
     await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
     await first.stop()
     await fixture.client.delete(storageClassKind, { name: 'fast' })
-    await fixture.aClass('fast', { provisioner: OTHERS })
+    await fixture.aClass('fast', { provisioner: OTHER_PROVISIONER })
     const second = fixture.start()
     await fixture.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
-    const asked = (why: string) =>
-      `It is unknown whether volume "${nameFor(claim)}" exists, and the call cannot be repeated: ${why}. ` +
-      `Create the class again as it was; or look for "${nameFor(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
-    expect(messages('ProvisioningFailed').at(-1)).toBe(asked(`its class "fast" now names the provisioner ${OTHERS}`))
-    expect(await intentOn('data')).toBe(true)
+    const expectedMessage = (reason: string) =>
+      `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
+      `Create the class again as it was; or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+    expect(messages('ProvisioningFailed').at(-1)).toBe(
+      expectedMessage(`its class "fast" now names the provisioner ${OTHER_PROVISIONER}`),
+    )
+    expect(await hasIntent('data')).toBe(true)
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.until(
-      () => messages('ProvisioningFailed').at(-1) === asked('its class "fast" does not exist'),
+      () => messages('ProvisioningFailed').at(-1) === expectedMessage('its class "fast" does not exist'),
       'the reason',
     )
     await fixture.aClass('fast')

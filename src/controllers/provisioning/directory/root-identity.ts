@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
 import { randomUuid } from '../../../base/identifiers.ts'
-import { describeDiskError } from './disk-problem.ts'
+import { describeDiskError } from './disk-error.ts'
 
 export interface RootIdentity {
   /** The state file with the mark; on another disk than the volumes. */
@@ -12,17 +12,17 @@ export interface RootIdentity {
   readonly random: Random
 }
 
-const MARK = '.stowage-volumes'
+const MARK_FILE = '.stowage-volumes'
 
 /** Throws if the volumes of an earlier run are in another directory. Creates nothing. */
 export async function checkSameRoot(root: string, { file }: RootIdentity): Promise<void> {
-  const recorded = await readMark(file)
-  if (recorded === undefined) return
-  const found = await readMark(join(root, MARK))
-  if (found === recorded) return
-  const what = found === undefined ? `lacks the mark ${MARK}` : `has another mark in ${MARK}`
+  const recordedMark = await readMark(file)
+  if (recordedMark === undefined) return
+  const rootMark = await readMark(join(root, MARK_FILE))
+  if (rootMark === recordedMark) return
+  const problem = rootMark === undefined ? `lacks the mark ${MARK_FILE}` : `has another mark in ${MARK_FILE}`
   throw new Error(
-    `${root} is not the directory that volumes were created in before: it ${what}. Is its disk not mounted? ` +
+    `${root} is not the directory that volumes were created in before: it ${problem}. Is its disk not mounted? ` +
       `Mount it, or remove ${file} to continue with this directory, without those volumes.`,
   )
 }
@@ -30,7 +30,7 @@ export async function checkSameRoot(root: string, { file }: RootIdentity): Promi
 /** Marks the root, if it has no mark yet, and writes the state file. Existing files are kept. */
 export async function recordRoot(root: string, { file, random }: RootIdentity): Promise<void> {
   if ((await readMark(file)) !== undefined) return
-  const path = join(root, MARK)
+  const path = join(root, MARK_FILE)
   const mark = (await readMark(path)) ?? randomUuid(random)
   await writeMark(path, mark) // first: a state file without a mark in the root would fail the next start
   await writeMark(file, mark)

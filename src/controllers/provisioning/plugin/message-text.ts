@@ -5,9 +5,9 @@ const QUOTED_NAMES_MAX = 8 // of a longer list, the first names and a count
 const TEXT_LENGTH_MAX = 80 // characters per text
 
 export function quoteNames(names: readonly string[]): string {
-  const shown = names.slice(0, QUOTED_NAMES_MAX).map((name) => JSON.stringify(truncate(name)))
-  const others = names.length - shown.length
-  return others > 0 ? `${shown.join(', ')} and ${others} more` : shown.join(', ')
+  const quoted = names.slice(0, QUOTED_NAMES_MAX).map((name) => JSON.stringify(truncate(name)))
+  const omitted = names.length - quoted.length
+  return omitted > 0 ? `${quoted.join(', ')} and ${omitted} more` : quoted.join(', ')
 }
 
 export const truncate = (text: string): string =>
@@ -16,7 +16,7 @@ export const truncate = (text: string): string =>
 /** Replaces all secrets, the longest first, because one secret may contain another. */
 export function redactSecrets(text: string, secrets: readonly string[]): string {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
-  return longestFirst.reduce((clean, secret) => clean.replaceAll(secret, '(secret)'), text)
+  return longestFirst.reduce((redacted, secret) => redacted.replaceAll(secret, '(secret)'), text)
 }
 
 /** The message of a thrown value; plugins may throw anything. */

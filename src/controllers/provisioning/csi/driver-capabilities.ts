@@ -2,7 +2,7 @@
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { RequestedAttributes } from './attributes.ts'
 import type { DataSource } from './data-source.ts'
-import { finalError } from './refusal.ts'
+import { finalError } from './preparation-error.ts'
 
 export const hasTopology = ({ plugin }: DriverFacts): boolean => plugin.has('VOLUME_ACCESSIBILITY_CONSTRAINTS')
 

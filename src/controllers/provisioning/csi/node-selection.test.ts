@@ -58,7 +58,9 @@ describe('a per-node provisioner', () => {
     expect(await accepts()).toBe(true)
     const result = await provisioner.provision({ ...request, claim: await getClaim(), selectedNode: 'here' }, signal)
     expect(result.is).toBe('provisioned')
-    expect(driver.createRequests[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
+    expect(driver.createRequests[0]!.accessibilityRequirements?.requisite).toMatchObject([
+      { segments: { host: 'here' } },
+    ])
   })
 
   it('PROV-9 ignores claims that wait for a pod, and all without a node if it does not compete', async () => {

@@ -24,10 +24,10 @@ describe('events', () => {
     const { client, apiServer, storage } = fixture
     const caches = createCacheSet({ client, clock: apiServer.clock, random: () => 0.5 })
     const abort = new AbortController()
-    let chance = 0
+    let lastRandom = 0
     const random = () => {
-      chance = (chance + 0.137) % 1 // event names are derived from it
-      return chance
+      lastRandom = (lastRandom + 0.137) % 1 // event names are derived from it
+      return lastRandom
     }
     const base = { client, caches, clock: apiServer.clock, random, log: silentLog }
     const running = createProvisioningControllers({ ...base, provisioner: storage.provisioner() }).run(abort.signal)
@@ -59,10 +59,10 @@ describe('metrics', () => {
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final' }, { ignores: true })
     fixture.start({ provisioningMetrics })
-    const text = () => registry.metrics()
+    const metricsText = () => registry.metrics()
     await fixture.until(() => fixture.storage.provisions.length === 2, 'both tries')
     await fixture.settle()
-    expect(await text()).toMatch(
+    expect(await metricsText()).toMatch(
       /^controller_persistentvolumeclaim_provision_failed_total\{class="fast",source=""\} 1$/m,
     )
     // An ignored claim is reconciled again only after it changes.
@@ -77,18 +77,22 @@ describe('metrics', () => {
       'the deletion of the volume',
       fixture.housekeeping,
     )
-    expect(await text()).toMatch(/^controller_persistentvolumeclaim_provision_total\{class="fast",source=""\} 1$/m)
-    expect(await text()).toMatch(/^controller_persistentvolumeclaim_provision_duration_seconds_count\{.*\} 1$/m)
-    expect(await text()).toMatch(/^controller_persistentvolume_delete_total\{class="fast"\} 1$/m)
-    expect(await text()).toMatch(/^controller_persistentvolume_delete_failed_total\{class="fast"\} 1$/m)
-    expect(await text()).toMatch(/^controller_persistentvolume_delete_duration_seconds_count\{class="fast"\} 1$/m)
+    expect(await metricsText()).toMatch(
+      /^controller_persistentvolumeclaim_provision_total\{class="fast",source=""\} 1$/m,
+    )
+    expect(await metricsText()).toMatch(/^controller_persistentvolumeclaim_provision_duration_seconds_count\{.*\} 1$/m)
+    expect(await metricsText()).toMatch(/^controller_persistentvolume_delete_total\{class="fast"\} 1$/m)
+    expect(await metricsText()).toMatch(/^controller_persistentvolume_delete_failed_total\{class="fast"\} 1$/m)
+    expect(await metricsText()).toMatch(
+      /^controller_persistentvolume_delete_duration_seconds_count\{class="fast"\} 1$/m,
+    )
   })
 })
 
 describe('a leader', () => {
   const LEASE = { namespace: 'default', name: 'provisioner' }
   /** Like leader-election.ts: checks leadership locally, and fences writes by the lease. */
-  const electionOf = (identity: string, leads: () => boolean) => ({
+  const createElection = (identity: string, leads: () => boolean) => ({
     assertStillLeader: () => {
       if (!leads()) throw new NotLeaderError(`${identity} no longer leads`)
     },
@@ -107,21 +111,21 @@ describe('a leader', () => {
     await fixture.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    let open = () => {}
+    let resume = () => {}
     fixture.storage.script.push({
       after: new Promise<void>((resolve) => {
-        open = resolve
+        resume = resolve
       }),
     })
-    const first = fixture.start({ election: electionOf('first', () => true) })
+    const first = fixture.start({ election: createElection('first', () => true) })
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
     await leads('second')
-    open()
+    resume()
     await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the refusal')
     expect(first.standing('default/data')?.because).toContain('another process leads now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
-    fixture.start({ election: electionOf('second', () => true) })
+    fixture.start({ election: createElection('second', () => true) })
     await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
     expect(fixture.storage.assets.size).toBe(1)
   })
@@ -131,7 +135,7 @@ describe('a leader', () => {
     await fixture.aClass('fast')
     await fixture.aClaim('early')
     let leads = true
-    const first = fixture.start({ election: electionOf('first', () => leads) })
+    const first = fixture.start({ election: createElection('first', () => leads) })
     await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
     const [volume] = await fixture.volumes()
     leads = false

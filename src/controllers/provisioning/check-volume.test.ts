@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { Claim } from '../../volumes/matching.ts'
+import { buildVolume } from './build-volume.ts'
+import { isSameStorage, mismatchOf } from './check-volume.ts'
+import type { NewVolume } from './provisioner.ts'
+
+const aClaim = (spec: object = {}): Claim => ({
+  metadata: { namespace: 'shop', name: 'data', uid: 'u1', resourceVersion: '53' },
+  spec: {
+    storageClassName: 'fast',
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '4Gi' } },
+    ...spec,
+  },
+})
+const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
+const NEW_VOLUME: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
+const PROVISIONER_IDENTITY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
+const build = (created: NewVolume = NEW_VOLUME, claim = aClaim(), storageClass = CLASS) =>
+  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, created, PROVISIONER_IDENTITY)
+
+describe('mismatchOf', () => {
+  const aProvisionedVolume = (spec: object, labels?: Record<string, string>): PersistentVolume => {
+    const volume = build({ ...NEW_VOLUME, ...(labels ? { labels } : {}) })
+    return { ...volume, spec: { ...volume.spec, ...spec } }
+  }
+  it.each([
+    ['PROV-11 exactly', aClaim(), aProvisionedVolume({}), undefined],
+    ['PROV-11 more', aClaim(), aProvisionedVolume({ capacity: { storage: '5Gi' } }), undefined],
+    [
+      'PROV-11 the same in other units',
+      aClaim(),
+      aProvisionedVolume({ capacity: { storage: '4294967296' } }),
+      undefined,
+    ],
+    [
+      'PROV-11 one byte less',
+      aClaim(),
+      aProvisionedVolume({ capacity: { storage: '4294967295' } }),
+      'it has 4294967295',
+    ],
+    ['PROV-11 no size', aClaim(), aProvisionedVolume({ capacity: {} }), 'reports no capacity'],
+    [
+      'PROV-11 another access mode',
+      aClaim(),
+      aProvisionedVolume({ accessModes: ['ReadOnlyMany'] }),
+      'lacks the access modes ReadWriteOnce',
+    ],
+    [
+      'PROV-11 more access modes',
+      aClaim(),
+      aProvisionedVolume({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] }),
+      undefined,
+    ],
+    ['PROV-11 another mode', aClaim(), aProvisionedVolume({ volumeMode: 'Block' }), 'its volumeMode is Block'],
+    [
+      'PROV-11 no labels for a selector',
+      aClaim({ selector: { matchLabels: { z: 'a' } } }),
+      aProvisionedVolume({}),
+      'labels',
+    ],
+    [
+      'PROV-11 labels for a selector',
+      aClaim({ selector: { matchLabels: { z: 'a' } } }),
+      aProvisionedVolume({}, { z: 'a' }),
+      undefined,
+    ],
+    [
+      'PROV-11 a selector of exclusion',
+      aClaim({ selector: { matchExpressions: [{ key: 'z', operator: 'NotIn', values: ['a'] }] } }),
+      aProvisionedVolume({}, { z: 'a' }),
+      'labels',
+    ],
+  ] as [string, Claim, PersistentVolume, string | undefined][])('%s', (_what, claim, volume, expected) => {
+    const mismatch = mismatchOf(volume, claim)
+    if (expected === undefined) expect(mismatch).toBeUndefined()
+    else expect(mismatch).toContain(expected)
+  })
+})
+
+describe('isSameStorage', () => {
+  const aVolume = (spec: object): PersistentVolume => ({ metadata: { name: 'pv' }, spec })
+  it.each([
+    [
+      'PROV-12 the same handle',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      true,
+    ],
+    [
+      'PROV-12 the same handle, found by another process',
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'a' } } },
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'b' } } },
+      true,
+    ],
+    [
+      'PROV-12 another handle',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'd', volumeHandle: 'i' } },
+      false,
+    ],
+    [
+      'PROV-12 another driver',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'e', volumeHandle: 'h' } },
+      false,
+    ],
+    [
+      'PROV-12 a path with the server’s defaults',
+      { hostPath: { path: '/x' } },
+      { hostPath: { path: '/x', type: '' } },
+      true,
+    ],
+    ['PROV-12 another path', { hostPath: { path: '/x' } }, { hostPath: { path: '/y', type: '' } }, false],
+    ['PROV-12 another kind of source', { hostPath: { path: '/x' } }, { local: { path: '/x' } }, false],
+    ['PROV-12 no source at all', {}, {}, false],
+  ])('%s', (_what, created, saved, expected) => {
+    expect(isSameStorage(aVolume(created), aVolume(saved))).toBe(expected)
+  })
+})

@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { createTopologyMemory } from './topology-memory.ts'
+
+describe('topology memory', () => {
+  it('is dropped with the claim, and with its node unless the request must be repeated', () => {
+    const memory = createTopologyMemory()
+    const first = memory.of('uid', 'node-a', false)
+    first.keys = ['zone']
+    expect(memory.of('uid', 'node-a', false)).toBe(first)
+    expect(memory.of('uid', 'node-b', true)).toBe(first)
+    expect(memory.of('uid', 'node-b', false).keys).toBeUndefined()
+    memory.forget('uid')
+    expect(memory.size).toBe(0)
+  })
+
+  it('is bounded', () => {
+    const memory = createTopologyMemory()
+    for (let i = 0; i < 10_050; i++) memory.of(`uid-${i}`, undefined, false)
+    expect(memory.size).toBe(10_000)
+  })
+})
