@@ -8,9 +8,9 @@ import type {
   VolumeSources,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { type FailureKind, failureKindOf } from '../controllers/provisioning/plugin/failures.ts'
+import { errorMessageOf } from '../controllers/provisioning/plugin/message-text.ts'
 import type { ParameterDeclarations } from '../controllers/provisioning/plugin/parameter.ts'
 import { readParameters } from '../controllers/provisioning/plugin/read-parameters.ts'
-import { errorMessageOf } from '../controllers/provisioning/plugin/message-text.ts'
 import { startTestCluster, type TestClaim } from './test-cluster.ts'
 
 export interface ConformanceOptions {

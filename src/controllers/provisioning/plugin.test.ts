@@ -170,13 +170,13 @@ describe('provisionerOf', () => {
       'any selector, if it declared no labels',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
-      /cannot give: "tier". It understands rejectPromise selector: leave it out, or create a volume that has those labels\.$/,
+      /cannot give: "tier". It understands no selector: leave it out, or create a volume that has those labels\.$/,
     ],
     [
       'a selector that none of its values satisfies',
       { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'NotIn', values: ['fast', 'slow'] }] } } },
       { labels: { tier: ['fast', 'slow'] } },
-      /accepts rejectPromise value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
+      /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
     ],
     [
       'access modes it did not declare',
@@ -203,7 +203,7 @@ describe('provisionerOf', () => {
       'filling a volume from another',
       { spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'old' } } },
       {},
-      /cannot fill query from the PersistentVolumeClaim "old"/,
+      /cannot fill one from the PersistentVolumeClaim "old"/,
     ],
     ['attributes classes', { spec: { volumeAttributesClassName: 'gold' } }, {}, /attributes class "gold"/],
     [
@@ -270,7 +270,7 @@ describe('provisionerOf', () => {
       /limit is 2147483648/,
     ],
     ['two sources', { source: { ...NFS, local: { path: '/x' } } as never }, {}, /has 2 sources/],
-    ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not query of/],
+    ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not one of/],
     ['a fractional size', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, but must be a whole number above 0/],
     ['a size that is not a number', { sizeBytes: 'much' as never }, {}, /its sizeBytes is 'much'/],
     ['labels that are not an object', { labels: null as never }, {}, /its labels is null, but must be an object/],

@@ -303,7 +303,7 @@ describe('topology', () => {
     })
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({
       is: 'provisioned',
-      volume: { spec: { csi: { volumeHandle: 'v' } }, unwanted: 'an earlier try created it for another node' },
+      volume: { spec: { csi: { volumeHandle: 'v' } }, unusableReason: 'an earlier try created it for another node' },
     })
     driver.setReplies(failCreateVolume('ALREADY_EXISTS'))
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', failure: 'noChange' })

@@ -185,16 +185,16 @@ describe('restoring a snapshot', () => {
 
   it.each([
     ['our own server', true, /: Stowage does not serve snapshots\. Recreate the claim without the data source$/],
-    ['another server', false, /: install the aSnapshot controller's CustomResourceDefinitions, or recreate the claim/],
+    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or recreate the claim/],
   ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isStowage, remedy) => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => isStowage })
     const { provision } = await createProvisionerFixture({ facts: FACTS, wrapClient })
     const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
     expect(result).toMatchObject({
       failure: 'final',
-      messageOf: expect.stringMatching(/has no aSnapshot\.storage\.k8s\.io/),
+      because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/),
     })
-    expect(result).toMatchObject({ messageOf: expect.stringMatching(remedy) })
+    expect(result).toMatchObject({ because: expect.stringMatching(remedy) })
   })
 
   it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([
