@@ -31,6 +31,7 @@ import {
   startedPatch,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
+import { AttachError } from '../attaching/attacher/attach-error.ts'
 import { buildPublishRequest } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
@@ -61,7 +62,7 @@ export async function expandVolume(
     if (signal.aborted) throw error
     const because = (error as Error).message
     events.record(persistentVolumeClaimKind, before, resizeFailed(failedText(volumeName, facts.name, because)))
-    return (error as { isStuck?: boolean }).isStuck ? stuck(because) : tried(target, because)
+    return error instanceof AttachError ? stuck(because) : tried(target, because)
   }
 
   const delay = attempt === 'first' ? context.throttle?.begin({ claim: before, volume }) : undefined
