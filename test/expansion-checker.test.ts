@@ -1,4 +1,4 @@
-// Feeds the expansion checker the violations it must find.
+// Tests that the expansion checker reports violations and accepts valid sequences.
 import { describe, expect, it } from 'vitest'
 import { callDriver } from '../src/csi/driver.ts'
 import { Controller } from '../src/csi/gen/csi_pb.js'
@@ -7,10 +7,10 @@ import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
 
 const GI = 1024 ** 3
 
-/** A store and a driver whose content the test sets. */
-async function aWorld({ followsRealSize = false } = {}) {
+/** Creates a checker on a store and a driver whose content the test sets. */
+async function createHarness({ followsRealSize = false } = {}) {
   const violations: string[] = []
-  const held = { capacityBytes: GI, onNodes: { n: { fileSystemBytes: GI } } }
+  const volume = { capacityBytes: GI, onNodes: { n: { fileSystemBytes: GI } } }
   let onEvents: (events: object[]) => void = () => {}
   let revision = 0
   const store = {
@@ -20,8 +20,8 @@ async function aWorld({ followsRealSize = false } = {}) {
     },
   }
   const checker = checkExpansion({
-    cluster: { follow: (tell: (one: unknown) => void) => tell(store), world: { nowMs: 0 } },
-    driver: { state: () => ({ volumes: { 'vol-a': held } }), settings: { expandsOnNode: true } },
+    cluster: { follow: (listener: (store: unknown) => void) => listener(store), world: { nowMs: 0 } },
+    driver: { state: () => ({ volumes: { 'vol-a': volume } }), settings: { expandsOnNode: true } },
     followsRealSize,
     maximumBytes: 10 * GI,
     reportViolation: (violation: string) => void violations.push(violation),
@@ -35,10 +35,10 @@ async function aWorld({ followsRealSize = false } = {}) {
         entry: { value: Buffer.from(JSON.stringify(object)) },
       })),
     )
-  const world = {
+  const harness = {
     violations,
     checker,
-    held,
+    held: volume,
     claim(request: string, { mark = request, status = {} as object } = {}) {
       commit([
         'core/persistentvolumeclaims/default/a',
@@ -70,8 +70,8 @@ async function aWorld({ followsRealSize = false } = {}) {
           status: { used: { 'requests.storage': used } },
         },
       ]),
-    /** The size requested from the driver. */
-    ask: (gi: number) =>
+    /** Requests this size from the driver. */
+    expand: (gi: number) =>
       callDriver(
         checker.wrapDriver(createCsiDriver(async () => ({}) as never)),
         Controller.method.controllerExpandVolume,
@@ -79,33 +79,33 @@ async function aWorld({ followsRealSize = false } = {}) {
         {},
       ),
   }
-  world.volume('1Gi')
-  world.claim('1Gi')
+  harness.volume('1Gi')
+  harness.claim('1Gi')
   expect(violations).toEqual([])
-  return world
+  return harness
 }
 
-describe('the expansion checker', () => {
+describe('checkExpansion', () => {
   it('SYS-14 accepts an ordinary expansion', async () => {
-    const world = await aWorld()
-    world.quota('10Gi', '1Gi')
-    world.claim('3Gi')
-    world.quota('10Gi', '3Gi')
-    world.violations.length = 0 // here the charge follows the claim; the server writes both at once
-    await world.ask(3)
-    world.held.capacityBytes = 3 * GI
-    world.volume('3Gi')
-    world.held.onNodes.n.fileSystemBytes = 3 * GI
-    world.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
-    expect(world.violations).toEqual([])
-    expect(world.checker.problems()).toEqual([])
+    const harness = await createHarness()
+    harness.quota('10Gi', '1Gi')
+    harness.claim('3Gi')
+    harness.quota('10Gi', '3Gi')
+    harness.violations.length = 0 // the server writes claim and quota at once, the harness one after the other
+    await harness.expand(3)
+    harness.held.capacityBytes = 3 * GI
+    harness.volume('3Gi')
+    harness.held.onNodes.n.fileSystemBytes = 3 * GI
+    harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
+    expect(harness.violations).toEqual([])
+    expect(harness.checker.problems()).toEqual([])
   })
 
   it('SYS-14 reports a claim or volume whose size exceeds the actual one', async () => {
-    const world = await aWorld()
-    world.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
-    world.volume('3Gi')
-    expect(world.violations).toEqual([
+    const harness = await createHarness()
+    harness.claim('3Gi', { status: { capacity: { storage: '3Gi' } } })
+    harness.volume('3Gi')
+    expect(harness.violations).toEqual([
       `a reports ${3 * GI}, the device has ${GI}`,
       `a reports ${3 * GI}, its file system has ${GI}`,
       `volume pv-a reports ${3 * GI}, the device has ${GI}`,
@@ -113,13 +113,13 @@ describe('the expansion checker', () => {
   })
 
   it('SYS-14 reports sizes and marks that decrease', async () => {
-    const world = await aWorld()
-    world.held.capacityBytes = world.held.onNodes.n.fileSystemBytes = 3 * GI
-    world.claim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
-    world.volume('3Gi')
-    world.claim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
-    world.volume('2Gi')
-    expect(world.violations).toEqual([
+    const harness = await createHarness()
+    harness.held.capacityBytes = harness.held.onNodes.n.fileSystemBytes = 3 * GI
+    harness.claim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
+    harness.volume('3Gi')
+    harness.claim('3Gi', { mark: '4Gi', status: { capacity: { storage: '2Gi' } } })
+    harness.volume('2Gi')
+    expect(harness.violations).toEqual([
       'the capacity of a fell',
       'the mark of a fell',
       'the capacity of volume pv-a fell',
@@ -127,23 +127,23 @@ describe('the expansion checker', () => {
   })
 
   it('SYS-14 accepts a mark that falls to the real size only if configured and at rest', async () => {
-    const world = await aWorld({ followsRealSize: true })
-    world.claim('1Gi', { mark: '5Gi' })
-    world.claim('1Gi', { mark: '1Gi' })
-    expect(world.violations).toEqual([])
-    const underWay = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
-    world.claim('1Gi', { mark: '5Gi', status: underWay })
-    world.claim('1Gi', { mark: '1Gi', status: underWay })
-    expect(world.violations).toEqual(['the mark of a fell'])
+    const harness = await createHarness({ followsRealSize: true })
+    harness.claim('1Gi', { mark: '5Gi' })
+    harness.claim('1Gi', { mark: '1Gi' })
+    expect(harness.violations).toEqual([])
+    const inProgress = { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } }
+    harness.claim('1Gi', { mark: '5Gi', status: inProgress })
+    harness.claim('1Gi', { mark: '1Gi', status: inProgress })
+    expect(harness.violations).toEqual(['the mark of a fell'])
   })
 
   it('SYS-14 reports storage that is not charged, and calls with a wrong size', async () => {
-    const world = await aWorld()
-    await world.ask(2)
-    world.held.capacityBytes = 2 * GI
-    world.claim('1Gi')
-    await world.ask(1)
-    expect(world.violations).toEqual([
+    const harness = await createHarness()
+    await harness.expand(2)
+    harness.held.capacityBytes = 2 * GI
+    harness.claim('1Gi')
+    await harness.expand(1)
+    expect(harness.violations).toEqual([
       `the driver is called with ${2 * GI}, but ${GI} is charged`,
       `a has ${2 * GI} and is charged ${GI}`,
       `the driver is called with ${GI} for vol-a, which has ${2 * GI}`,
@@ -151,25 +151,25 @@ describe('the expansion checker', () => {
   })
 
   it('SYS-14 reports an exceeded quota, and one whose usage is wrong', async () => {
-    const world = await aWorld()
-    world.quota('2Gi', '1Gi')
-    world.quota('2Gi', '3Gi')
-    expect(world.violations).toEqual([
+    const harness = await createHarness()
+    harness.quota('2Gi', '1Gi')
+    harness.quota('2Gi', '3Gi')
+    expect(harness.violations).toEqual([
       `quota q was exceeded: ${3 * GI} of ${2 * GI}`,
-      `the quota says ${3 * GI}, the claims add up to ${GI}`,
+      `the quota reports ${3 * GI}, the claims add up to ${GI}`,
     ])
   })
 
   it('SYS-14 reports an incomplete expansion without a reason', async () => {
-    const world = await aWorld()
-    world.claim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
-    expect(world.checker.problems()).toContain('a is still NodeResizePending')
+    const harness = await createHarness()
+    harness.claim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
+    expect(harness.checker.problems()).toContain('a is still NodeResizePending')
     const infeasible = { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } }
-    world.claim('50Gi', { status: infeasible })
-    expect(world.checker.problems()).toHaveLength(1)
-    world.claim('50Gi', {
+    harness.claim('50Gi', { status: infeasible })
+    expect(harness.checker.problems()).toHaveLength(1)
+    harness.claim('50Gi', {
       status: { ...infeasible, conditions: [{ type: 'ControllerResizeError', message: 'too much' }] },
     })
-    expect(world.checker.problems()).toEqual([])
+    expect(harness.checker.problems()).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
-// Checks expansion, commit by commit and call by call, with independent arithmetic: no size decreases, no reported size
-// exceeds the real one, the driver is never called with more than is charged or less than it has, and the usage of a
-// quota equals the sum over its claims. At rest every claim has what it requests, or reports why not.
+// Checks expansion after every commit and driver call, with independent arithmetic: no size decreases, no reported size
+// exceeds the actual size, the driver is never called with more than is charged or less than the volume has, and the usage
+// of a quota equals the sum over its claims. At rest, every claim has the requested size or reports why not.
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quota.ts'
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'
@@ -14,7 +14,7 @@ import type { Store } from '../src/store/index.ts'
 export interface ExpansionRules {
   readonly cluster: Cluster
   readonly driver: SimDriver
-  /** Whether the high-water mark may fall once a size is proven. */
+  /** Whether the high-water mark may decrease once the actual size is known. */
   readonly followsRealSize: boolean
   /** The largest volume that the driver supports. */
   readonly maximumBytes: number
@@ -22,19 +22,19 @@ export interface ExpansionRules {
 }
 
 export interface ExpansionChecker {
-  /** Wraps the driver of the controller, to check its calls. */
+  /** Wraps the driver to check the calls of the controller. */
   wrapDriver(driver: CsiDriver): CsiDriver
   /** Whether the volume has the size of the last call. */
-  isGiven(volumeId: string): boolean
-  /** The violations at rest. */
+  hasRequestedSize(volumeId: string): boolean
+  /** Returns the violations at rest. */
   problems(): string[]
   claim(name: string): any
   readonly claims: ReadonlyMap<string, any>
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
-  /** Number of commits seen: several may happen at one moment. */
+  /** Number of commits. Several may have the same time. */
   readonly changes: number
-  /** The objects, for the message of a failing run. */
+  /** Returns the objects as text, for the message of a failed test. */
   text(): string
 }
 
@@ -46,33 +46,33 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   const claims = new Map<string, any>()
   const volumes = new Map<string, any>()
   const quotas = new Map<string, any>()
-  const kept = [
+  const collections = [
     { prefix: collectionPrefix(persistentVolumeClaimKind), objects: claims, check: checkClaim },
     { prefix: collectionPrefix(persistentVolumeKind), objects: volumes, check: checkVolume },
     { prefix: collectionPrefix(resourceQuotaKind), objects: quotas, check: checkQuota },
   ]
-  const askedBytes = new Map<string, number>()
+  const requestedBytes = new Map<string, number>()
   let changedMs = 0
   let changes = 0
 
-  /** The states of one call became visible together. Every write of a claim is included, of a quota only the last. */
-  function take(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
+  /** Applies states that became visible together: every write of a claim, but only the last write of a quota. */
+  function applyStates(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
     const checks: (() => void)[] = []
-    let isNews = false
+    let hasChanges = false
     for (const { key, value, revision } of states) {
-      const of = kept.find(({ prefix }) => key.startsWith(prefix))
-      const old = of?.objects.get(key)
-      if (!of || old?.metadata.resourceVersion === String(revision)) continue
-      isNews = true
+      const collection = collections.find(({ prefix }) => key.startsWith(prefix))
+      const old = collection?.objects.get(key)
+      if (!collection || old?.metadata.resourceVersion === String(revision)) continue
+      hasChanges = true
       if (value === undefined) {
-        of.objects.delete(key)
+        collection.objects.delete(key)
         continue
       }
       const next = decodeStored({ value, modRevision: revision })
-      of.objects.set(key, next)
-      checks.push(() => of.check(next, old))
+      collection.objects.set(key, next)
+      checks.push(() => collection.check(next, old))
     }
-    if (!isNews) return
+    if (!hasChanges) return
     for (const check of checks) check()
     changedMs = cluster.simulation.nowMs
     changes++
@@ -81,12 +81,12 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
 
   async function attach(store: Store): Promise<void> {
     const { entries, revision } = await store.list({ prefix: 'core/' })
-    take(entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })))
+    applyStates(entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })))
     store.watch({
       prefix: 'core/',
       afterRevision: revision,
       onEvents: (events) =>
-        take(events.map(({ key, revision: at, entry }) => ({ key, value: entry?.value, revision: at }))),
+        applyStates(events.map(({ key, revision: at, entry }) => ({ key, value: entry?.value, revision: at }))),
       onEnd: () => {},
     })
   }
@@ -94,7 +94,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
 
   function checkClaim(claim: any, old: any): void {
     const { name } = claim.metadata
-    const real = realOf(claim)
+    const real = actualSizes(claim)
     if (markOf(claim) < requestOf(claim)) reportViolation(`${name} requests more than its mark`)
     if (capacityOf(claim) > real.deviceBytes)
       reportViolation(`${name} reports ${capacityOf(claim)}, the device has ${real.deviceBytes}`)
@@ -110,32 +110,32 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
 
   function checkVolume(volume: any, old: any): void {
     const { name } = volume.metadata
-    const said = bytesOf(volume.spec.capacity.storage)
-    if (old && said < bytesOf(old.spec.capacity.storage)) reportViolation(`the capacity of volume ${name} fell`)
+    const volumeBytes = bytesOf(volume.spec.capacity.storage)
+    if (old && volumeBytes < bytesOf(old.spec.capacity.storage)) reportViolation(`the capacity of volume ${name} fell`)
     const device = driver.state().volumes[volume.spec.csi.volumeHandle]?.capacityBytes ?? 0
-    if (said > device) reportViolation(`volume ${name} reports ${said}, the device has ${device}`)
+    if (volumeBytes > device) reportViolation(`volume ${name} reports ${volumeBytes}, the device has ${device}`)
   }
 
   function checkQuota(quota: any, old: any): void {
     const [used, hard] = [usedOf(quota), hardOf(quota)]
     if (used === undefined || !old) return
-    const was = usedOf(old) ?? 0
-    if (used > was && used > Math.max(hard, hardOf(old)))
+    const previous = usedOf(old) ?? 0
+    if (used > previous && used > Math.max(hard, hardOf(old)))
       reportViolation(`quota ${quota.metadata.name} was exceeded: ${used} of ${hard}`)
   }
 
   function checkSum(quota: any): void {
     const used = usedOf(quota)
     const sum = [...claims.values()].reduce((total, claim) => total + chargeOf(claim), 0)
-    if (used !== undefined && used !== sum) reportViolation(`the quota says ${used}, the claims add up to ${sum}`)
+    if (used !== undefined && used !== sum) reportViolation(`the quota reports ${used}, the claims add up to ${sum}`)
   }
 
-  /** The size of its device, and of its file system if the node expands it. */
-  function realOf(claim: any): { deviceBytes: number; fileSystemBytes: number } {
+  /** Returns the size of the device, and of the file system if the node expands it. */
+  function actualSizes(claim: any): { deviceBytes: number; fileSystemBytes: number } {
     const volume = [...volumes.values()].find(({ metadata }) => metadata.name === claim.spec.volumeName)
-    const held = driver.state().volumes[volume?.spec.csi.volumeHandle]
-    const deviceBytes = held?.capacityBytes ?? 0
-    const [presence] = Object.values(held?.onNodes ?? {})
+    const driverVolume = driver.state().volumes[volume?.spec.csi.volumeHandle]
+    const deviceBytes = driverVolume?.capacityBytes ?? 0
+    const [presence] = Object.values(driverVolume?.onNodes ?? {})
     return {
       deviceBytes,
       fileSystemBytes: driver.settings.expandsOnNode && presence ? presence.fileSystemBytes : deviceBytes,
@@ -146,52 +146,56 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const { name } = claim.metadata
     const state = claim.status.allocatedResourceStatuses?.storage
     const conditions: any[] = claim.status.conditions ?? []
-    const reported = conditions.filter(({ type }) => RESIZE_CONDITIONS.includes(type)).map(({ type }) => type)
-    const [wanted, has] = [requestOf(claim), capacityOf(claim)]
-    // The device has grown, the node refused, and the claim requests no more than before: nothing is left to do.
-    const isGivenUp = state === 'NodeResizeInfeasible' && wanted <= has && reported.includes('NodeResizeError')
-    if (isGivenUp) return []
-    if (wanted > maximumBytes) {
-      const why = conditions.find(({ type }) => type === 'ControllerResizeError')?.message
-      return state === 'ControllerResizeInfeasible' && why
+    const resizeConditions = conditions.filter(({ type }) => RESIZE_CONDITIONS.includes(type)).map(({ type }) => type)
+    const [requested, reported] = [requestOf(claim), capacityOf(claim)]
+    // The device was expanded, node expansion is infeasible, and the claim requests no more than it has: nothing is left to do.
+    const isAbandoned =
+      state === 'NodeResizeInfeasible' && requested <= reported && resizeConditions.includes('NodeResizeError')
+    if (isAbandoned) return []
+    if (requested > maximumBytes) {
+      const reason = conditions.find(({ type }) => type === 'ControllerResizeError')?.message
+      return state === 'ControllerResizeInfeasible' && reason
         ? []
-        : [`${name} cannot grow to ${wanted}, and does not report it (${state})`]
+        : [`${name} cannot grow to ${requested}, but does not report it (${state})`]
     }
     const problems: string[] = []
     const volume = [...volumes.values()].find(({ metadata }) => metadata.name === claim.spec.volumeName)
-    const { deviceBytes, fileSystemBytes } = realOf(claim)
-    if (wanted > has) problems.push(`${name} requests ${wanted}, and has ${has} (${state})`)
+    const { deviceBytes, fileSystemBytes } = actualSizes(claim)
+    if (requested > reported) problems.push(`${name} requests ${requested}, but has ${reported} (${state})`)
     if (state !== undefined) problems.push(`${name} is still ${state}`)
-    if (reported.length > 0) problems.push(`${name} still reports ${reported.join(', ')}`)
-    if (has !== deviceBytes) problems.push(`${name} reports ${has}, its device has ${deviceBytes}`)
-    if (has !== fileSystemBytes) problems.push(`${name} reports ${has}, its file system has ${fileSystemBytes}`)
-    if (bytesOf(volume?.spec.capacity.storage) !== has) problems.push(`${name} and its volume do not agree on a size`)
+    if (resizeConditions.length > 0) problems.push(`${name} still reports ${resizeConditions.join(', ')}`)
+    if (reported !== deviceBytes) problems.push(`${name} reports ${reported}, its device has ${deviceBytes}`)
+    if (reported !== fileSystemBytes)
+      problems.push(`${name} reports ${reported}, its file system has ${fileSystemBytes}`)
+    if (bytesOf(volume?.spec.capacity.storage) !== reported)
+      problems.push(`${name} and its volume do not agree on a size`)
     if (volume?.metadata.annotations?.[PRE_RESIZE]) problems.push(`the volume of ${name} is still marked as growing`)
-    if (followsRealSize && chargeOf(claim) !== Math.max(has, wanted))
-      problems.push(`${name} is charged ${chargeOf(claim)} for ${has}`)
+    if (followsRealSize && chargeOf(claim) !== Math.max(reported, requested))
+      problems.push(`${name} is charged ${chargeOf(claim)} for ${reported}`)
     return problems
   }
 
   return {
     claims,
     volumes,
-    claim: (name) => claims.get(`${kept[0]!.prefix}default/${name}`),
+    claim: (name) => claims.get(`${collections[0]!.prefix}default/${name}`),
     text: () =>
       [...claims.values(), ...volumes.values()]
         .map(({ metadata: { name, annotations }, spec, status }) => JSON.stringify({ name, annotations, spec, status }))
         .join('\n'),
     problems: () => [...claims.values()].flatMap(problemsOf),
-    isGiven: (volumeId) => (driver.state().volumes[volumeId]?.capacityBytes ?? 0) >= (askedBytes.get(volumeId) ?? 0),
+    hasRequestedSize: (volumeId) =>
+      (driver.state().volumes[volumeId]?.capacityBytes ?? 0) >= (requestedBytes.get(volumeId) ?? 0),
     get changedMs() {
       return changedMs
     },
     get changes() {
       return changes
     },
-    wrapDriver: (to) =>
+    wrapDriver: (target) =>
       createCsiDriver((method, request, options) => {
         if (method.name === 'ControllerExpandVolume') checkCall(request as never)
-        return callDriver(to, method, request, options)
+        return callDriver(target, method, request, options)
       }),
   }
 
@@ -204,13 +208,13 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   }): void {
     const volume = [...volumes.values()].find(({ spec }) => spec.csi.volumeHandle === volumeId)
     const claim = [...claims.values()].find(({ metadata }) => metadata.uid === volume?.spec.claimRef?.uid)
-    const asked = Number(capacityRange?.requiredBytes ?? 0n)
-    askedBytes.set(volumeId, asked)
-    const { deviceBytes } = realOf(claim)
-    if (asked > chargeOf(claim))
-      reportViolation(`the driver is called with ${asked}, but ${chargeOf(claim)} is charged`)
-    if (asked < deviceBytes)
-      reportViolation(`the driver is called with ${asked} for ${volumeId}, which has ${deviceBytes}`)
+    const requiredBytes = Number(capacityRange?.requiredBytes ?? 0n)
+    requestedBytes.set(volumeId, requiredBytes)
+    const { deviceBytes } = actualSizes(claim)
+    if (requiredBytes > chargeOf(claim))
+      reportViolation(`the driver is called with ${requiredBytes}, but ${chargeOf(claim)} is charged`)
+    if (requiredBytes < deviceBytes)
+      reportViolation(`the driver is called with ${requiredBytes} for ${volumeId}, which has ${deviceBytes}`)
   }
 }
 
@@ -224,13 +228,13 @@ export function bytesOf(size: string | undefined): number {
 
 const requestOf = (claim: any): number => bytesOf(claim.spec.resources.requests.storage)
 const markOf = (claim: any): number => bytesOf(claim.spec.allocatedResources?.storage)
-const triedOf = (claim: any): number => bytesOf(claim.status?.allocatedResources?.storage)
+const allocatedOf = (claim: any): number => bytesOf(claim.status?.allocatedResources?.storage)
 const capacityOf = (claim: any): number => bytesOf(claim.status?.capacity?.storage)
-const chargeOf = (claim: any): number => Math.max(requestOf(claim), markOf(claim), triedOf(claim))
+const chargeOf = (claim: any): number => Math.max(requestOf(claim), markOf(claim), allocatedOf(claim))
 const isSettled = (claim: any): boolean =>
   claim.status.allocatedResourceStatuses?.storage === undefined &&
   requestOf(claim) <= capacityOf(claim) &&
-  triedOf(claim) <= capacityOf(claim)
+  allocatedOf(claim) <= capacityOf(claim)
 
 const usedOf = ({ status }: any): number | undefined =>
   status?.used?.['requests.storage'] === undefined ? undefined : bytesOf(status.used['requests.storage'])

@@ -149,7 +149,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
   fake.script.match = (method, volumes) => {
     if (method !== 'ControllerExpandVolume') return scripted(method, volumes)
     // A driver that has granted a size does not refuse it later.
-    const isGiven = volumes.some((id) => checker?.isGiven(id))
+    const isGiven = volumes.some((id) => checker?.hasRequestedSize(id))
     const effect = effectOf(isGiven && (answer === 'infeasible' || answer === 'final') ? 'uncertain' : answer)
     return effect ? { effect } : undefined
   }

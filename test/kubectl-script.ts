@@ -1,31 +1,31 @@
-// The kubectl script, in the order it runs: each step builds on the steps before.
-import { applying } from './kubectl/applying.ts'
-import { applyingServerSide } from './kubectl/applying-server-side.ts'
-import { asking } from './kubectl/asking.ts'
-import { changing } from './kubectl/changing.ts'
-import { creating } from './kubectl/creating.ts'
-import { deleting } from './kubectl/deleting.ts'
-import { describing } from './kubectl/describing.ts'
-import { explaining } from './kubectl/explaining.ts'
-import { reading } from './kubectl/reading.ts'
-import { refusing } from './kubectl/refusing.ts'
+// The steps of the kubectl script in order. Each step depends on the objects that earlier steps created.
+import { applySteps } from './kubectl/apply.ts'
+import { authSteps } from './kubectl/auth.ts'
+import { createSteps } from './kubectl/create.ts'
+import { deleteSteps } from './kubectl/delete.ts'
+import { describeSteps } from './kubectl/describe.ts'
+import { discoverySteps } from './kubectl/discovery.ts'
+import { errorSteps } from './kubectl/errors.ts'
+import { getSteps } from './kubectl/get.ts'
+import { tableSteps } from './kubectl/get-table.ts'
+import { serverSideApplySteps } from './kubectl/server-side-apply.ts'
 import type { Step } from './kubectl/step.ts'
-import { tables } from './kubectl/tables.ts'
-import { waiting } from './kubectl/waiting.ts'
-import { watching } from './kubectl/watching.ts'
+import { updateSteps } from './kubectl/update.ts'
+import { waitSteps } from './kubectl/wait.ts'
+import { watchSteps } from './kubectl/watch.ts'
 
 export const SCRIPT: readonly Step[] = [
-  ...creating,
-  ...tables,
-  ...reading,
-  ...describing,
-  ...explaining,
-  ...refusing,
-  ...asking,
-  ...watching,
-  ...applying,
-  ...applyingServerSide,
-  ...changing,
-  ...waiting,
-  ...deleting,
+  ...createSteps,
+  ...tableSteps,
+  ...getSteps,
+  ...describeSteps,
+  ...discoverySteps,
+  ...errorSteps,
+  ...authSteps,
+  ...watchSteps,
+  ...applySteps,
+  ...serverSideApplySteps,
+  ...updateSteps,
+  ...waitSteps,
+  ...deleteSteps,
 ]

@@ -1,5 +1,5 @@
-// Every kubectl on this machine runs one script (kubectl-script.ts) against its own server. A failure names the kubectl
-// and the step. The servers run concurrently, the steps of one in order.
+// Runs the steps of kubectl-script.ts with every kubectl on this machine, each against its own server. The servers run
+// concurrently; the steps of one server run in order. A failure names the kubectl and the step.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,36 +9,36 @@ import { createDaemon } from './helpers/daemon.ts'
 import { findKubectls, type KubectlProgram } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { createKubectl } from './kubectl/kubectl.ts'
-import { canTake, type StepContext } from './kubectl/step.ts'
+import { isSupported, type StepContext } from './kubectl/step.ts'
 import { SCRIPT } from './kubectl-script.ts'
 
 const kubectls = await findKubectls()
 
 if (kubectls.length === 0) {
-  it.skipIf(process.env.CI !== 'true')('SYS-2 needs a kubectl on PATH, or some named in STOWAGE_KUBECTLS', () => {
+  it.skipIf(process.env.CI !== 'true')('SYS-2 finds a kubectl on PATH or in STOWAGE_KUBECTLS', () => {
     expect(kubectls).not.toEqual([])
   })
 }
 
 describe.concurrent.each(kubectls)('kubectl $version', (program) => {
-  let setup: Ground
+  let environment: Environment
   beforeAll(async () => {
-    setup = await openGround(program)
+    environment = await startEnvironment(program)
   })
-  afterAll(() => setup?.close())
+  afterAll(() => environment?.close())
 
-  for (const step of SCRIPT.filter((candidate) => canTake(candidate, program.minor))) {
-    it.sequential(`SYS-2 ${step.name}`, () => step.run(setup.context))
+  for (const step of SCRIPT.filter((candidate) => isSupported(candidate, program.minor))) {
+    it.sequential(`SYS-2 ${step.name}`, () => step.run(environment.context))
   }
 })
 
-interface Ground {
+interface Environment {
   readonly context: StepContext
   close(): Promise<void>
 }
 
-/** A server, and a home directory for one kubectl and its files. */
-async function openGround(program: KubectlProgram): Promise<Ground> {
+/** Starts a server and creates a home directory for one kubectl. */
+async function startEnvironment(program: KubectlProgram): Promise<Environment> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-kubectl-'))
   const server = await startServer({ dataDir: join(dir, 'data'), command: 'server' })
   // Deletions need these controllers; the others would bind the claims that the script inspects.
@@ -51,12 +51,12 @@ async function openGround(program: KubectlProgram): Promise<Ground> {
   const home = join(dir, 'home')
   await mkdir(home)
   const viewerConfig = join(dir, 'viewer.kubeconfig')
-  await writeFile(viewerConfig, await viewerKubeconfig(server))
-  const as = (kubeconfig: string) => createKubectl({ program, kubeconfig, namespace: 'shop', home })
+  await writeFile(viewerConfig, await buildViewerKubeconfig(server))
+  const kubectlFor = (kubeconfig: string) => createKubectl({ program, kubeconfig, namespace: 'shop', home })
   return {
     context: {
-      kubectl: as(server.kubeconfig),
-      viewer: as(viewerConfig),
+      kubectl: kubectlFor(server.kubeconfig),
+      viewer: kubectlFor(viewerConfig),
       async file(name, text) {
         const path = join(dir, name)
         await writeFile(path, text)
@@ -71,8 +71,12 @@ async function openGround(program: KubectlProgram): Promise<Ground> {
   }
 }
 
-async function viewerKubeconfig({ dataDir, url, ca }: RunningServer): Promise<string> {
-  const read = (name: string) => readFile(join(dataDir, 'pki', name), 'utf8')
-  const credential = { user: 'stowage-viewer', cert: await read('viewer.crt'), key: await read('viewer.key') }
+async function buildViewerKubeconfig({ dataDir, url, ca }: RunningServer): Promise<string> {
+  const readPkiFile = (name: string) => readFile(join(dataDir, 'pki', name), 'utf8')
+  const credential = {
+    user: 'stowage-viewer',
+    cert: await readPkiFile('viewer.crt'),
+    key: await readPkiFile('viewer.key'),
+  }
   return buildKubeconfig({ server: url, caCert: ca, credential })
 }

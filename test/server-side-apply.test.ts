@@ -50,7 +50,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
   it.sequential('SYS-2 a conflict exits with 1 and names manager and field, unless it is forced', async () => {
     await apply(settings('c', { colour: 'green' }), '--field-manager=first')
     const stdin = settings('c', { colour: 'red' })
-    const text = await kubectl.refusal('apply --server-side --field-manager=second -f -', { stdin })
+    const text = await kubectl.expectError('apply --server-side --field-manager=second -f -', { stdin })
     expect(text).toContain('Apply failed with 1 conflict: conflict with "first": .data.colour')
     expect(text).toContain('--force-conflicts')
     await apply(stdin, '--field-manager=second --force-conflicts')
@@ -62,7 +62,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     await apply(settings('d', { colour: 'green' }))
     await kubectl.out('label cm d team=red')
     await kubectl.out(['patch', 'cm', 'd', '--type=merge', '-p', '{"data":{"size":"large"}}'])
-    const text = await kubectl.refusal('apply --server-side -f -', { stdin: settings('d', { size: 'small' }) })
+    const text = await kubectl.expectError('apply --server-side -f -', { stdin: settings('d', { size: 'small' }) })
     expect(text).toMatch(/conflict with "kubectl-patch" using v1: \.data\.size/)
     await apply(settings('d', {}))
     const { data, metadata } = await mapOf('d')
@@ -93,7 +93,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
       Object.keys(ownersOf(stored)['kubectl Apply']['f:spec']['f:containers']['k:{"name":"web"}']['f:ports']),
     ).toEqual(['k:{"containerPort":80,"protocol":"TCP"}', 'k:{"containerPort":80,"protocol":"UDP"}'])
     const stdin = pod('{name: web, image: web:2}')
-    const text = await kubectl.refusal('apply --server-side --field-manager=third -f -', { stdin })
+    const text = await kubectl.expectError('apply --server-side --field-manager=third -f -', { stdin })
     expect(text).toContain('.spec.containers[name="web"].image')
   })
 
@@ -136,7 +136,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
 
   it.sequential('SYS-2 rejects an unknown field by name', async () => {
     const stdin = `${settings('g', { colour: 'green' })}shade: dark\n`
-    const text = await kubectl.refusal('apply --server-side --validate=false -f -', { stdin })
+    const text = await kubectl.expectError('apply --server-side --validate=false -f -', { stdin })
     expect(text).toContain('.shade: field not declared in schema')
   })
 

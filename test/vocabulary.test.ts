@@ -19,7 +19,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'test/driver-sanity.test.ts': ['nobody'],
   'test/pods.test.ts': ['nobody'],
   'test/operations.test.ts': ['nobody'],
-  'test/kubectl/asking.ts': ['nobody'],
+  'test/kubectl/auth.ts': ['nobody'],
   'test/vocabulary.test.ts': ['all'],
 }
 

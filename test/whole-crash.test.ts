@@ -1,5 +1,5 @@
-// The whole system on real disks: every component in its own process, a random workload, and SIGKILL at random to any
-// component, including the server. After the faults the system must come to rest with nothing lost and nothing leaked.
+// Tests the whole system on loop devices: every component in its own process, a random workload, and SIGKILL to random
+// components, including the server. After the faults, no acknowledged write may be lost and no storage leaked.
 // The seed repeats the workload and the kills, but not the interleaving of the processes.
 //   WHOLE_CRASH_SECONDS=300 npx vitest run test/whole-crash.test.ts
 import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
@@ -22,10 +22,10 @@ import { createWorkload, NAMESPACES } from './whole-crash/workload.ts'
 
 const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const SECONDS = Number(process.env.WHOLE_CRASH_SECONDS ?? 20)
-const ACTORS = 6
-/** How long a node is lost: in a long run, longer than its lease. */
-const LOST_MS = Math.min(60_000, (SECONDS * 1_000) / 5)
-/** As long as the longest backoff of an agent: what has not settled by then is stuck. */
+const USERS = 6
+/** Longest time that a failed node is down. In a long run it exceeds the lease of the node. */
+const NODE_DOWNTIME_MS = Math.min(60_000, (SECONDS * 1_000) / 5)
+/** Time after which an unsettled object counts as stuck: the longest backoff of an agent. */
 const STUCK_MS = 120_000
 
 describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
@@ -54,40 +54,48 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
       const journal = createJournal(cluster)
       const storage = openStorage(cluster)
       const faults = createFaults(cluster, seededRandom(seed + 1))
-      const workload = createWorkload({ cluster, recorder, journal, storage, faults, random, lostMs: LOST_MS })
-      const rests: string[] = []
+      const workload = createWorkload({
+        cluster,
+        recorder,
+        journal,
+        storage,
+        faults,
+        random,
+        nodeDowntimeMs: NODE_DOWNTIME_MS,
+      })
+      const settleTimes: string[] = []
       const deps = { cluster, recorder, storage, workload }
       await workload.setUp()
       await cluster.start()
 
       const workloadEnd = new AbortController()
-      const checkingSizes = storage.watchSizes()
-      const killing = faults.run()
-      const acting = Promise.all(Array.from({ length: ACTORS }, () => workload.act(workloadEnd.signal)))
+      const sizeChecks = storage.watchSizes()
+      const kills = faults.run()
+      const users = Promise.all(Array.from({ length: USERS }, () => workload.act(workloadEnd.signal)))
       try {
-        await Promise.race([acting, killing, pause(SECONDS * 1_000)])
+        await Promise.race([users, kills, pause(SECONDS * 1_000)])
       } finally {
         workloadEnd.abort()
-        await faults.end()
-        await acting
-        await killing
+        await faults.stop()
+        await users
+        await kills
       }
       await workload.settle()
 
-      await atRest('with everything there', () => problemsAtRest(deps))
+      await waitUntilAtRest('with all objects', () => problemsAtRest(deps))
       const dataProblems = await workload.checkData()
-      await recorder.caughtUp()
-      const before = counts()
-      await removeEverything()
-      await atRest('with everything deleted', () => leftovers())
-      await recorder.caughtUp()
+      await recorder.waitUntilCaughtUp()
+      const atRest = countObjects()
+      await deleteEverything()
+      await waitUntilAtRest('after all objects were deleted', () => listLeftovers())
+      await recorder.waitUntilCaughtUp()
       const differences = await recorder.compareWithOneWatch()
       const history = recorder.history()
-      await recorder.end()
-      storage.end()
-      await checkingSizes
+      await recorder.stop()
+      storage.stop()
+      await sizeChecks
 
-      const lost = journal.lost(history)
+      const lostWrites = journal.findLostWrites(history)
       const violations = [
         ...recorder.violations,
         ...differences,
@@ -99,71 +107,75 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
       console.log(
         [
           `the whole system under SIGKILL: seed ${seed}, ${SECONDS} s`,
-          `  kills: ${[...faults.kills].map(([sort, count]) => `${count} ${sort}`).join(', ')}`,
+          `  kills: ${[...faults.kills].map(([kind, count]) => `${count} ${kind}`).join(', ')}`,
           journal.summary(),
-          `  at rest: ${before.claims} claims, ${before.pods} pods (${before.running} running), ${before.volumes} volumes; data verified ${workload.dataFound} times`,
-          `  settled ${rests.join('; ')}`,
-          `  watches: ${history.length} events over ${recorder.resumed} reconnections; sizes checked ${storage.checks} times`,
-          `  ${journal.acknowledged} acknowledged writes, ${lost.length} lost; ${violations.length} violations; 0 leaks`,
+          `  at rest: ${atRest.claims} claims, ${atRest.pods} pods (${atRest.running} running), ${atRest.volumes} volumes; data verified ${workload.verifiedData} times`,
+          `  settled ${settleTimes.join('; ')}`,
+          `  watches: ${history.length} events over ${recorder.resumptions} reconnections; sizes checked ${storage.checks} times`,
+          `  ${journal.acknowledged} acknowledged writes, ${lostWrites.length} lost; ${violations.length} violations; 0 leaks`,
         ].join('\n'),
       )
-      const evidence = lost.length + violations.length > 0 ? `, see ${await writeEvidence()}` : ''
-      expect([...lost, ...violations], `seed ${seed}${evidence}`).toEqual([])
+      const evidence = lostWrites.length + violations.length > 0 ? `, see ${await writeEvidence()}` : ''
+      expect([...lostWrites, ...violations], `seed ${seed}${evidence}`).toEqual([])
       expect(journal.acknowledged).toBeGreaterThan(SECONDS * 3)
       expect([...faults.kills.values()].reduce((sum, count) => sum + count)).toBeGreaterThan(SECONDS / 4)
       expect(faults.kills.get('server')).toBeGreaterThan(0)
 
-      function counts() {
-        const { claims, pods, volumes } = recorder.now
+      function countObjects() {
+        const { claims, pods, volumes } = recorder.current
         const running = [...pods.values()].filter(({ status }) => status.phase === 'Running')
         return { claims: claims.size, pods: pods.size, running: running.length, volumes: volumes.size }
       }
 
       /** Deletes pods, claims, volumes, and storage that administrators created by calling the driver. */
-      async function removeEverything(): Promise<void> {
-        const remove = async (path: string) => void (await cluster.server().call('DELETE', path))
-        for (const namespace of NAMESPACES) await remove(`/api/v1/namespaces/${namespace}/pods`)
-        for (const namespace of NAMESPACES) await remove(`/api/v1/namespaces/${namespace}/persistentvolumeclaims`)
-        await atRest('without pods and claims', async () =>
-          [...recorder.now.pods.keys(), ...recorder.now.claims.keys()].map((key) => `${key} still exists`),
+      async function deleteEverything(): Promise<void> {
+        const requestDeletion = async (path: string) => void (await cluster.server().call('DELETE', path))
+        for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/pods`)
+        for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/persistentvolumeclaims`)
+        await waitUntilAtRest('after pods and claims were deleted', async () =>
+          [...recorder.current.pods.keys(), ...recorder.current.claims.keys()].map((key) => `${key} still exists`),
         )
-        for (const { metadata } of recorder.now.volumes.values()) {
+        for (const { metadata } of recorder.current.volumes.values()) {
           workload.recordDeletion(metadata.uid)
-          await remove(`${COLLECTIONS.volumes}/${metadata.name}`)
+          await requestDeletion(`${COLLECTIONS.volumes}/${metadata.name}`)
         }
-        await atRest('without volumes', async () =>
-          [...recorder.now.volumes.keys()].map((key) => `${key} still exists`),
+        await waitUntilAtRest('after volumes were deleted', async () =>
+          [...recorder.current.volumes.keys()].map((key) => `${key} still exists`),
         )
         for (const { id, node } of await abandonedStorage(deps)) {
           await storage.driver(node).controller.deleteVolume({ volumeId: id })
         }
       }
 
-      /** Writes every state of every object, the drivers' volumes, and all logs, for debugging. */
+      /** Writes the history, the volumes of the drivers and all logs to a directory, for debugging. */
       async function writeEvidence(): Promise<string> {
         const path = await mkdtemp(join(tmpdir(), `whole-crash-evidence-${seed}-`))
-        const held = [...(await storage.held()).values()]
-        const lines = [...recorder.history(), ...held].map((each) => JSON.stringify(each))
+        const driverVolumes = [...(await storage.volumes()).values()]
+        const lines = [...recorder.history(), ...driverVolumes].map((entry) => JSON.stringify(entry))
         await writeFile(join(path, 'history.jsonl'), lines.join('\n'))
         for (const { name, log } of cluster.components) await writeFile(join(path, `${name}.log`), log())
         return path
       }
 
-      async function atRest(what: string, look: () => Promise<string[]>): Promise<void> {
-        const beganMs = performance.now()
-        let last: string[] = []
+      async function waitUntilAtRest(condition: string, findProblems: () => Promise<string[]>): Promise<void> {
+        const startMs = performance.now()
+        let lastProblems: string[] = []
         for (;;) {
-          const problems = await look()
-          const tookMs = performance.now() - beganMs
+          const problems = await findProblems()
+          const elapsedMs = performance.now() - startMs
           if (problems.length === 0) {
-            rests.push(`${what} after ${(tookMs / 1_000).toFixed(1)} s${last.length > 0 ? `, last: ${last[0]}` : ''}`)
+            settleTimes.push(
+              `${condition} after ${(elapsedMs / 1_000).toFixed(1)} s${lastProblems.length > 0 ? `, last: ${lastProblems[0]}` : ''}`,
+            )
             return
           }
-          last = problems
-          if (tookMs > STUCK_MS) {
+          lastProblems = problems
+          if (elapsedMs > STUCK_MS) {
             const evidence = await writeEvidence()
             throw new Error(
-              [`seed ${seed}: not at rest ${what} within ${STUCK_MS} ms:`, ...problems, `see ${evidence}`].join('\n'),
+              [`seed ${seed}: not at rest ${condition} within ${STUCK_MS} ms:`, ...problems, `see ${evidence}`].join(
+                '\n',
+              ),
             )
           }
           await pause(500)
@@ -173,15 +185,15 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
     (SECONDS + 900) * 1_000,
   )
 
-  async function leftovers(): Promise<string[]> {
-    const places = NODES.flatMap((node) => [
+  async function listLeftovers(): Promise<string[]> {
+    const paths = NODES.flatMap((node) => [
       join(agentDirOf(dir, node), 'pods'),
       join(agentDirOf(dir, node), 'plugins', 'kubernetes.io', 'csi', DRIVER),
       ...['volumes', '.stowage/volumes', '.stowage/presences'].map((kind) => join(poolOf(dir, node), kind)),
     ])
-    const found = await Promise.all(
-      places.map(async (place) => (await readdir(place).catch(() => [])).map((name) => join(place, name))),
+    const leftoverPaths = await Promise.all(
+      paths.map(async (path) => (await readdir(path).catch(() => [])).map((name) => join(path, name))),
     )
-    return [...(await traces.list()), ...found.flat()]
+    return [...(await traces.list()), ...leftoverPaths.flat()]
   }
 })

@@ -1,5 +1,5 @@
-// Finds every kubectl on this machine: those on PATH, their numbered siblings (kubectl.1.27, …), and those named by
-// STOWAGE_KUBECTLS (paths, separated by colons or commas).
+// Finds every kubectl on this machine: on PATH, numbered versions in the same directories (kubectl.1.27, …), and the paths
+// in STOWAGE_KUBECTLS, separated by colons or commas.
 import { execFile } from 'node:child_process'
 import { access, constants, readdir, realpath } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
@@ -7,23 +7,23 @@ import { promisify } from 'node:util'
 
 export interface KubectlProgram {
   readonly path: string
-  /** `v1.33.1`. */
+  /** For example `v1.33.1`. */
   readonly version: string
-  /** 33 of 1.33. */
+  /** For example 33 for version 1.33. */
   readonly minor: number
 }
 
 export async function findKubectls(env: NodeJS.ProcessEnv = process.env): Promise<readonly KubectlProgram[]> {
   const named = (env.STOWAGE_KUBECTLS ?? '').split(/[,:]/).filter((path) => path !== '')
   const directories = (env.PATH ?? '').split(delimiter).filter((path) => path !== '')
-  const onPath = (await Promise.all(directories.map(kubectlsIn))).flat()
-  const real = await Promise.all([...named, ...onPath].map((path) => realpath(path)))
-  const siblings = (await Promise.all(real.map((path) => kubectlsIn(dirname(path))))).flat()
-  const programs = await Promise.all([...new Set([...real, ...siblings])].map(programAt))
-  return oneOfEach(programs.filter((program) => program !== undefined)).sort((a, b) => a.minor - b.minor)
+  const onPath = (await Promise.all(directories.map(findKubectlsIn))).flat()
+  const realPaths = await Promise.all([...named, ...onPath].map((path) => realpath(path)))
+  const siblings = (await Promise.all(realPaths.map((path) => findKubectlsIn(dirname(path))))).flat()
+  const programs = await Promise.all([...new Set([...realPaths, ...siblings])].map(readProgram))
+  return uniqueVersions(programs.filter((program) => program !== undefined)).sort((a, b) => a.minor - b.minor)
 }
 
-async function kubectlsIn(directory: string): Promise<string[]> {
+async function findKubectlsIn(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch(() => [])
   const paths = names.filter((name) => /^kubectl(\.1\.\d+)?$/.test(name)).map((name) => join(directory, name))
   const runnable = await Promise.all(
@@ -37,18 +37,18 @@ async function kubectlsIn(directory: string): Promise<string[]> {
   return paths.filter((_, index) => runnable[index])
 }
 
-async function programAt(path: string): Promise<KubectlProgram | undefined> {
+async function readProgram(path: string): Promise<KubectlProgram | undefined> {
   try {
     const { stdout } = await promisify(execFile)(path, ['version', '--client', '-o', 'json'])
     const { gitVersion: version } = JSON.parse(stdout).clientVersion as { gitVersion: string }
     return { path, version, minor: Number(/^v1\.(\d+)\./.exec(version)![1]) }
   } catch {
-    return undefined // another program of that name
+    return undefined // another program with this name
   }
 }
 
-/** By exact version; a dispatcher only starts one of its siblings, so it is omitted if it has some. */
-function oneOfEach(programs: readonly KubectlProgram[]): KubectlProgram[] {
+/** Keeps one program of each version. Omits dispatchers, which only start another kubectl, unless there is nothing else. */
+function uniqueVersions(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)
   const plain = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))

@@ -1,4 +1,4 @@
-// Runs one kubectl with its own home and cache, one kubeconfig and namespace. A run with an unexpected exit code fails with
+// Runs one kubectl with its own home and cache, one kubeconfig and one namespace. A run with an unexpected exit code fails with
 // the whole command and its output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,40 +9,40 @@ export interface KubectlOptions {
   readonly program: KubectlProgram
   readonly kubeconfig: string
   readonly namespace: string
-  /** For its cache; the user's own files are neither read nor written. */
+  /** Directory of its cache. The files of the user are neither read nor written. */
   readonly home: string
 }
 
 export interface RunOptions {
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The expected exit code. Default 0. */
+  /** Expected exit code. Default 0. */
   readonly exit?: number
 }
 
-export interface Ran {
+export interface KubectlOutput {
   readonly out: string
   readonly err: string
 }
 
-export interface Following {
-  /** The next line that matches; earlier ones are skipped. */
+export interface RunningCommand {
+  /** Returns the next line that matches and skips earlier ones. */
   line(pattern: RegExp): Promise<string>
   stop(): Promise<void>
 }
 
 export interface Kubectl {
   readonly minor: number
-  /** `'get pvc orders'` is split at blanks; pass a list if an argument contains one. */
-  run(command: string | readonly string[], options?: RunOptions): Promise<Ran>
-  /** Standard output of a run that ends with exit code 0. */
+  /** Runs a command. A string is split at spaces; pass a list if an argument contains one. */
+  run(command: string | readonly string[], options?: RunOptions): Promise<KubectlOutput>
+  /** Runs a command that must exit with 0, and returns its standard output. */
   out(command: string | readonly string[], options?: RunOptions): Promise<string>
-  /** Standard error of a run that ends with exit code 1. */
-  refusal(command: string | readonly string[], options?: RunOptions): Promise<string>
-  /** The object or list as JSON. */
+  /** Runs a command that must exit with 1, and returns its standard error. */
+  expectError(command: string | readonly string[], options?: RunOptions): Promise<string>
+  /** Runs a command with `-o json` and returns the parsed output. */
   json(command: string): Promise<any>
   /** Starts a long-running command. */
-  follow(command: string): Following
+  follow(command: string): RunningCommand
 }
 
 export function createKubectl({ program, kubeconfig, namespace, home }: KubectlOptions): Kubectl {
@@ -54,44 +54,47 @@ export function createKubectl({ program, kubeconfig, namespace, home }: KubectlO
     })
   }
 
-  async function run(command: string | readonly string[], { stdin, env, exit = 0 }: RunOptions = {}): Promise<Ran> {
+  async function run(
+    command: string | readonly string[],
+    { stdin, env, exit = 0 }: RunOptions = {},
+  ): Promise<KubectlOutput> {
     const child = start(command, env)
-    const out = textOf(child.stdout!)
-    const err = textOf(child.stderr!)
-    child.stdin!.on('error', () => {}) // it may exit without reading
+    const out = collectText(child.stdout!)
+    const err = collectText(child.stderr!)
+    child.stdin!.on('error', () => {}) // kubectl may exit without reading its standard input
     child.stdin!.end(stdin ?? '')
     const [code] = (await once(child, 'close')) as [number | null]
     const ran = { out: out(), err: err() }
     if (code === exit) return ran
-    const shown = typeof command === 'string' ? command : command.join(' ')
-    throw new Error(`kubectl ${shown}\nended with ${code} instead of ${exit}\n${ran.out}${ran.err}`)
+    const commandLine = typeof command === 'string' ? command : command.join(' ')
+    throw new Error(`kubectl ${commandLine}\nexited with ${code} instead of ${exit}\n${ran.out}${ran.err}`)
   }
 
   return {
     minor: program.minor,
     run,
     out: async (command, options) => (await run(command, options)).out,
-    refusal: async (command, options) => (await run(command, { exit: 1, ...options })).err,
+    expectError: async (command, options) => (await run(command, { exit: 1, ...options })).err,
     json: async (command) => JSON.parse((await run(`${command} -o json`)).out),
     follow: (command) => follow(start(command), command),
   }
 }
 
-function textOf(stream: NodeJS.ReadableStream): () => string {
+function collectText(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = []
   stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   return () => Buffer.concat(chunks).toString('utf8')
 }
 
-function follow(child: ChildProcess, command: string): Following {
-  const err = textOf(child.stderr!)
+function follow(child: ChildProcess, command: string): RunningCommand {
+  const err = collectText(child.stderr!)
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
   const closed = once(child, 'close')
   return {
     async line(pattern) {
       for (;;) {
         const { done, value } = await lines.next()
-        if (done) throw new Error(`kubectl ${command}\nended before it printed ${pattern}\n${err()}`)
+        if (done) throw new Error(`kubectl ${command}\nexited before it printed ${pattern}\n${err()}`)
         if (pattern.test(value)) return value
       }
     },

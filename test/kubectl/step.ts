@@ -1,10 +1,10 @@
-// The type of a step of the kubectl script, its context, and the kubectl versions that can run it.
+// Defines a step of the kubectl script, its context, and which kubectl versions support it.
 import type { Kubectl } from './kubectl.ts'
 
 export interface StepContext {
-  /** The administrator, in namespace `shop`. */
+  /** kubectl of the administrator, in namespace `shop`. */
   readonly kubectl: Kubectl
-  /** May read everything but secrets. */
+  /** kubectl of a user who may read everything except secrets. */
   readonly viewer: Kubectl
   /** Writes a manifest and returns its path. */
   file(name: string, text: string): Promise<string>
@@ -12,30 +12,33 @@ export interface StepContext {
 
 export interface Step {
   readonly name: string
-  /** Run only by kubectl versions with this feature. */
-  readonly needs?: Ability
+  /** The step runs only with kubectl versions that have this feature. */
+  readonly needs?: Feature
   run(context: StepContext): Promise<void>
 }
 
-interface AbilitySince {
-  readonly from: number
-  readonly because: string
+interface FeatureSupport {
+  readonly minor: number
+  readonly reason: string
 }
 
 /** The minor version that introduced each feature. */
-export const ABILITIES = {
-  'server-side strict validation': { from: 27, because: 'older versions validate fields themselves, in other words' },
-  'wait for a jsonpath': { from: 23, because: 'wait --for=jsonpath came with 1.23' },
-  'wait for what is gone': { from: 27, because: 'older versions fail if the object is deleted before they look' },
-  '--subresource': { from: 24, because: 'get and patch --subresource came with 1.24' },
-  'auth whoami': { from: 28, because: 'auth whoami asks for v1 of the API from 1.28 on' },
-  events: { from: 23, because: 'events (then under alpha) came with 1.23, as a command of its own with 1.26' },
-} as const satisfies Record<string, AbilitySince>
-export type Ability = keyof typeof ABILITIES
+export const FEATURES = {
+  'server-side strict validation': {
+    minor: 27,
+    reason: 'older versions validate fields on the client, with other messages',
+  },
+  'wait for a jsonpath': { minor: 23, reason: '1.23 introduced wait --for=jsonpath' },
+  'wait for a deleted object': { minor: 27, reason: 'older versions fail if the object is already deleted' },
+  '--subresource': { minor: 24, reason: '1.24 introduced --subresource of get and patch' },
+  'auth whoami': { minor: 28, reason: '1.28 is the first version whose auth whoami uses authentication.k8s.io/v1' },
+  events: { minor: 23, reason: '1.23 introduced alpha events, and 1.26 events' },
+} as const satisfies Record<string, FeatureSupport>
+export type Feature = keyof typeof FEATURES
 
-export function canTake(step: Step, minor: number): boolean {
-  return !step.needs || minor >= ABILITIES[step.needs].from
+export function isSupported(step: Step, minor: number): boolean {
+  return !step.needs || minor >= FEATURES[step.needs].minor
 }
 
-/** The lines of a text, without the last, empty one. */
+/** Returns the lines of a text that are not empty. */
 export const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '')

@@ -1,23 +1,24 @@
-// Tracks storage that users abandoned: they deleted the PersistentVolume while its policy was Retain, or while no
-// provisioner had its finalizer on it. Such storage is not a leak.
+// Tracks abandoned storage: a user deleted the PersistentVolume while its reclaim policy was Retain, or while it had no
+// finalizer of a provisioner. Such storage is not a leak.
 
 import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../src/volumes/names.ts'
 import type { Volume } from './assets.ts'
 import { assetOf } from './assets.ts'
 
-export interface Abandoned {
-  /** A user deletes this volume. */
-  deletedByHand(volume: Volume): void
-  /** Storage that existed before, without a PersistentVolume so far. */
-  imported(asset: string): void
+export interface AbandonedStorage {
+  /** Records that a user deletes this volume. */
+  recordUserDeletion(volume: Volume): void
+  /** Records storage that was created outside the cluster and has no PersistentVolume yet. */
+  recordImport(asset: string): void
   has(asset: string): boolean
 }
 
-export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
-  /** Uids of volumes that a user deleted, and of those that no provisioner held at some time since. */
-  const byHand = new Set<string>()
-  const released = new Set<string>()
+export function trackAbandonedStorage(view: ClaimsAndVolumes): AbandonedStorage {
+  /** Uids of volumes that a user deleted. */
+  const deletedByUser = new Set<string>()
+  /** Uids of those volumes that no provisioner had to delete at some time since. */
+  const releasedUids = new Set<string>()
   const assets = new Set<string>()
 
   view.onCommit((changes) => {
@@ -27,22 +28,25 @@ export function followAbandoned(view: ClaimsAndVolumes): Abandoned {
       const { uid = '', deletionTimestamp } = volume.metadata
       const asset = assetOf(volume)
       if (next && asset) assets.delete(asset)
-      if (!byHand.has(uid)) continue
-      if ((deletionTimestamp || !next) && !isHeldToDelete(volume, !next)) released.add(uid)
-      if (!next && released.has(uid) && asset) assets.add(asset)
+      if (!deletedByUser.has(uid)) continue
+      if ((deletionTimestamp || !next) && !isDeletedByProvisioner(volume, !next)) releasedUids.add(uid)
+      if (!next && releasedUids.has(uid) && asset) assets.add(asset)
     }
   })
 
   return {
-    deletedByHand: ({ metadata: { uid = '' } }) => void byHand.add(uid),
-    imported: (asset) => void assets.add(asset),
+    recordUserDeletion: ({ metadata: { uid = '' } }) => void deletedByUser.add(uid),
+    recordImport: (asset) => void assets.add(asset),
     has: (asset) => assets.has(asset),
   }
 }
 
-/** The last state of a deleted object may have lost its finalizers in the same commit. */
-const isHeldToDelete = ({ metadata: { finalizers = [], deletionTimestamp }, spec }: Volume, isGone: boolean) =>
+/** Whether a provisioner must delete the storage. A deleted object may have lost its finalizers in its last commit. */
+const isDeletedByProvisioner = (
+  { metadata: { finalizers = [], deletionTimestamp }, spec }: Volume,
+  isDeleted: boolean,
+) =>
   spec?.persistentVolumeReclaimPolicy === 'Delete' &&
-  ((isGone && deletionTimestamp !== undefined) ||
+  ((isDeleted && deletionTimestamp !== undefined) ||
     finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER) ||
     finalizers.includes(IN_PROCESS_PROVISIONER_FINALIZER))

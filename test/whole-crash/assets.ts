@@ -1,4 +1,4 @@
-// The storage behind a volume, as a name: `driver vol-7`, `plugin pvc-1`.
+// Names the storage of a volume, its asset: `driver vol-7` or `plugin pvc-1`.
 import type { ObjectOf } from '../../src/sim/engine/view.ts'
 
 export type Claim = ObjectOf<'claim'>
@@ -7,15 +7,15 @@ export type Volume = ObjectOf<'volume'>
 /** Path prefix of the in-process plugin's volumes. */
 export const PLUGIN_PATH = '/memory/'
 
-/** A volume of the driver; `name` is the one in CreateVolume. */
-export interface HeldVolume {
+/** A volume of the driver. `name` is the name in the CreateVolume request. */
+export interface DriverVolume {
   readonly id: string
   readonly name: string
 }
 
-/** Everything in the storage. */
+/** The volumes of the driver and of the in-process plugin. */
 export interface Storage {
-  readonly driver: { state(): { readonly volumes: Readonly<Record<string, HeldVolume>> } }
+  readonly driver: { state(): { readonly volumes: Readonly<Record<string, DriverVolume>> } }
   readonly plugin: ReadonlyMap<string, bigint>
 }
 
@@ -25,7 +25,7 @@ export const pluginAsset = (name: string): string => `plugin ${name}`
 export const assetsIn = ({ driver, plugin }: Storage): ReadonlySet<string> =>
   new Set([...Object.keys(driver.state().volumes).map(driverAsset), ...[...plugin.keys()].map(pluginAsset)])
 
-/** Undefined for storage of other provisioners. */
+/** Returns undefined for storage of other provisioners. */
 export function assetOf({ spec }: Volume): string | undefined {
   if (spec?.csi) return driverAsset(spec.csi.volumeHandle)
   const path = spec?.hostPath?.path

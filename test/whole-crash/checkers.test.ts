@@ -1,10 +1,10 @@
-// Feeds the checkers of the crash run the violations they must find: a checker that never fails proves nothing.
+// Tests that the checkers of the crash test report violations.
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from './cluster.ts'
 import { createJournal } from './journal.ts'
-import { type Past, problemsIn, type Rest } from './problems-at-rest.ts'
+import { problemsIn, type RecordedPast, type RestingState } from './problems-at-rest.ts'
 import { replay } from './replay.ts'
-import type { HeldVolume } from './storage.ts'
+import type { DriverVolume } from './storage.ts'
 import type { Collection, RecordedEvent } from './watch-recorder.ts'
 
 const MI = 1024 ** 2
@@ -49,7 +49,7 @@ const aQuota = (hard: number, used: number) => ({
   spec: { hard: { persistentvolumeclaims: `${hard}` } },
   status: { used: { persistentvolumeclaims: `${used}` } },
 })
-const heldBy = (claim: string, more: Partial<HeldVolume> = {}): [string, HeldVolume] => [
+const driverVolumeOf = (claim: string, more: Partial<DriverVolume> = {}): [string, DriverVolume] => [
   `vol-${claim}`,
   {
     id: `vol-${claim}`,
@@ -63,7 +63,7 @@ const heldBy = (claim: string, more: Partial<HeldVolume> = {}): [string, HeldVol
   },
 ]
 
-describe('replay of the history', () => {
+describe('replay and journal', () => {
   const violationsIn = (...history: RecordedEvent[]) => replay(history, new Set()).violations
 
   it('SYS-14 reports a volume bound twice, a size that decreases and an exceeded quota', () => {
@@ -88,99 +88,108 @@ describe('replay of the history', () => {
   })
 
   it('SYS-1 reports every acknowledged write that the history lacks', async () => {
-    const kept = anEvent('claims', 'ADDED', aClaim('kept'))
+    const existing = anEvent('claims', 'ADDED', aClaim('existing'))
     const replies = [
-      kept.object,
-      { ...kept.object, spec: { volumeName: 'other' } },
+      existing.object,
+      { ...existing.object, spec: { volumeName: 'other' } },
       anEvent('claims', 'ADDED', aClaim('lost')).object,
     ]
     const call = async () => ({ status: 200, json: replies.shift() })
     const journal = createJournal({ server: () => ({ call }) } as unknown as Cluster)
-    for (const what of ['create', 'edit', 'create']) await journal.request(what, 'POST', '')
-    replies.push(kept.object)
+    for (const action of ['create', 'edit', 'create']) await journal.request(action, 'POST', '')
+    replies.push(existing.object)
     await journal.request('delete', 'DELETE', '')
-    expect(journal.lost([kept])).toEqual([
-      `edit kept at ${kept.revision} was acknowledged and lost`,
-      `create lost at ${kept.revision + 1} was acknowledged and lost`,
-      'delete kept: its deletion was lost',
+    expect(journal.findLostWrites([existing])).toEqual([
+      `edit existing at ${existing.revision} was acknowledged and lost`,
+      `create lost at ${existing.revision + 1} was acknowledged and lost`,
+      'delete existing: its deletion was lost',
     ])
-    expect(journal.lost([kept, anEvent('claims', 'DELETED', aClaim('kept'))])).toHaveLength(2)
+    expect(journal.findLostWrites([existing, anEvent('claims', 'DELETED', aClaim('existing'))])).toHaveLength(2)
   })
 })
 
-describe('problems at rest', () => {
-  const NOTHING: Rest = {
+describe('problemsIn', () => {
+  const EMPTY_STATE: RestingState = {
     ...{ pods: [], claims: [], volumes: [], quotas: [], configMaps: [], nodes: [], namespaces: [], drivers: [] },
     ...{ attributes: ['gold', 'odd'].map((name) => ({ metadata: { name } })), events: [], podDirs: [], attached: [] },
     classes: [{ metadata: { name: 'now' }, provisioner: 'local.csi.stowage.dev', volumeBindingMode: 'Immediate' }],
-    held: new Map(),
+    driverVolumes: new Map(),
   }
-  const past: Past = { ...replay([], new Set()), imported: new Set() }
-  const problems = (rest: Partial<Rest>) => problemsIn({ ...NOTHING, ...rest }, past)
-  const bound = (more: Parameters<typeof aClaim>[1], held: Partial<HeldVolume> = {}) =>
-    problems({ claims: [aClaim('a', more)], volumes: [aVolume('a')], held: new Map([heldBy('a', held)]) })
+  const past: RecordedPast = { ...replay([], new Set()), imported: new Set() }
+  const problemsOfState = (state: Partial<RestingState>) => problemsIn({ ...EMPTY_STATE, ...state }, past)
+  const problemsOfBoundClaim = (more: Parameters<typeof aClaim>[1], driverVolume: Partial<DriverVolume> = {}) =>
+    problemsOfState({
+      claims: [aClaim('a', more)],
+      volumes: [aVolume('a')],
+      driverVolumes: new Map([driverVolumeOf('a', driverVolume)]),
+    })
 
-  it('SYS-14 are empty for a claim whose request is satisfied', () => {
-    expect(bound({})).toEqual([])
+  it('SYS-14 reports nothing for a claim whose request is satisfied', () => {
+    expect(problemsOfBoundClaim({})).toEqual([])
     expect(
-      bound(
+      problemsOfBoundClaim(
         { spec: { volumeAttributesClassName: 'gold' }, status: { currentVolumeAttributesClassName: 'gold' } },
         { limits: { iops: 1_000, throughputBytes: 100 * MI } },
       ),
     ).toEqual([])
   })
 
-  it('SYS-14 include leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
-    expect(problems({ held: new Map([heldBy('a')]), podDirs: ['uid-p'], attached: ['vol-a'] })).toEqual([
-      'driver vol-a (pv-a) leaked: no volume stands for it',
+  it('SYS-14 reports leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
+    expect(
+      problemsOfState({ driverVolumes: new Map([driverVolumeOf('a')]), podDirs: ['uid-p'], attached: ['vol-a'] }),
+    ).toEqual([
+      'driver vol-a (pv-a) leaked: it has no PersistentVolume',
       'a node has a directory of pod uid-p, which does not exist',
-      'vol-a has a loop device, and no pod uses it',
+      'vol-a has a loop device, but no pod uses it',
     ])
-    expect(problems({ claims: [aClaim('a')], volumes: [aVolume('a')] })).toEqual([
-      'volume pv-a stands for driver vol-a, which is gone',
+    expect(problemsOfState({ claims: [aClaim('a')], volumes: [aVolume('a')] })).toEqual([
+      'volume pv-a has the storage driver vol-a, which does not exist',
       'shop/a has a volume that its driver does not have',
     ])
   })
 
-  it('SYS-14 include sizes and attributes that differ from the claim', () => {
-    expect(bound({}, { capacityBytes: 200 * MI })).toEqual([
+  it('SYS-14 reports sizes and attributes that differ from the claim', () => {
+    expect(problemsOfBoundClaim({}, { capacityBytes: 200 * MI })).toEqual([
       `shop/a reports ${300 * MI}, its device has ${200 * MI}`,
-      `the volume of shop/a says 300Mi, its device has ${200 * MI}`,
+      `the volume of shop/a reports 300Mi, its device has ${200 * MI}`,
     ])
-    expect(bound({ spec: { resources: { requests: { storage: '400Mi' } } } })).toEqual([
+    expect(problemsOfBoundClaim({ spec: { resources: { requests: { storage: '400Mi' } } } })).toEqual([
       `shop/a requests ${400 * MI} and has ${300 * MI} (undefined)`,
     ])
-    expect(bound({ spec: { volumeAttributesClassName: 'gold' } })).toEqual([
+    expect(problemsOfBoundClaim({ spec: { volumeAttributesClassName: 'gold' } })).toEqual([
       'shop/a requests attributes gold and has undefined (undefined)',
     ])
     const reported = { status: { currentVolumeAttributesClassName: 'gold' } }
-    expect(bound(reported, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
+    expect(problemsOfBoundClaim(reported, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
       'shop/a reports iops 1000, its driver has 500',
     ])
-    const taken = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
+    const goldStatus = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
     const gold = { limits: { iops: 1000, throughputBytes: 100 * MI } }
-    const asking = (iops: string) => ({ spec: { resources: { requests: { storage: '300Mi', iops } } }, status: taken })
-    expect(bound(asking('800'), gold)).toEqual([]) // it contradicts the class in effect, and reports that
-    expect(bound(asking('1000'), gold)).toContain('shop/a is still Infeasible about undefined')
-    expect(bound({ spec: { volumeAttributesClassName: 'odd' } })).toEqual([
+    const requestIops = (iops: string) => ({
+      spec: { resources: { requests: { storage: '300Mi', iops } } },
+      status: goldStatus,
+    })
+    expect(problemsOfBoundClaim(requestIops('800'), gold)).toEqual([]) // the claim contradicts its current class and reports that
+    expect(problemsOfBoundClaim(requestIops('1000'), gold)).toContain('shop/a is still Infeasible about undefined')
+    expect(problemsOfBoundClaim({ spec: { volumeAttributesClassName: 'odd' } })).toEqual([
       'shop/a does not report that the driver rejects its attributes',
     ])
   })
 
-  it('SYS-14 include wrong quota usage, and claims and pods that wait without a reason', () => {
-    expect(problems({ quotas: [aQuota(5, 1)] })).toEqual([
+  it('SYS-14 reports wrong quota usage, and pending claims and pods without a reason', () => {
+    expect(problemsOfState({ quotas: [aQuota(5, 1)] })).toEqual([
       'shop: quota main reports persistentvolumeclaims=1, the objects add up to 0',
     ])
     const waiting = aClaim('a', {
       spec: { storageClassName: 'nowhere', volumeName: undefined },
       status: { phase: 'Pending' },
     })
-    expect(problems({ claims: [waiting] })).toEqual(['shop/a is Pending without an event that says why'])
+    expect(problemsOfState({ claims: [waiting] })).toEqual(['shop/a is Pending without an event with the reason'])
     const pod = {
       metadata: { namespace: 'shop', name: 'p', uid: 'uid-p' },
       spec: { volumes: [] },
       status: { phase: 'Pending' },
     }
-    expect(problems({ pods: [pod] })).toEqual(['pod shop/p could run, and is Pending: '])
+    expect(problemsOfState({ pods: [pod] })).toEqual(['pod shop/p could run, but is Pending: '])
   })
 })

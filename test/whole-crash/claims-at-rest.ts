@@ -1,4 +1,5 @@
-// Checks claims, volumes and storage at rest: nothing is leaked or stuck, and every claim that can be bound is. Pure.
+// Checks claims, volumes and storage at rest, from a snapshot: no storage is leaked, no object is stuck, and every claim
+// that can be bound is bound.
 import { claimClassName, volumeClassName } from '../../src/api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../src/api/kinds/storage-class/storage-class-schema.ts'
 import { compareQuantities } from '../../src/api/quantity.ts'
@@ -8,29 +9,29 @@ import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
 import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import { isBound } from '../../src/sim/checkers/bindings.ts'
 import { SELECTED_NODE } from '../../src/volumes/names.ts'
-import type { Abandoned } from './abandoned.ts'
+import type { AbandonedStorage } from './abandoned.ts'
 import type { Claim, Volume } from './assets.ts'
 import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
 
 export interface RestState {
   readonly view: ClaimsAndVolumes
   readonly storage: Storage
-  readonly abandoned: Abandoned
-  /** Assets whose deletion was legitimate. */
+  readonly abandoned: AbandonedStorage
+  /** Assets that a provisioner was allowed to delete. */
   readonly condemned: ReadonlySet<string>
-  /** The existing classes, all with a working provisioner. */
+  /** Existing classes with a working provisioner, by name. */
   readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
 }
 
-export const problemsOf = (world: RestState): string[] => [
-  ...storageProblems(world),
-  ...[...world.view.volumes.values()].flatMap((volume) => problemsOfVolume(volume, world)),
-  ...[...world.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, world)),
+export const problemsOf = (state: RestState): string[] => [
+  ...storageProblems(state),
+  ...[...state.view.volumes.values()].flatMap((volume) => problemsOfVolume(volume, state)),
+  ...[...state.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, state)),
 ]
 
 function storageProblems({ view, storage, abandoned, condemned }: RestState): string[] {
   const problems: string[] = []
-  const held = assetsIn(storage)
+  const existing = assetsIn(storage)
   const names = new Map(Object.values(storage.driver.state().volumes).map(({ id, name }) => [driverAsset(id), name]))
   const nameOf = (asset: string) => `${asset} (${names.get(asset) ?? ''})`
   const objects = new Map<string, string[]>()
@@ -38,12 +39,12 @@ function storageProblems({ view, storage, abandoned, condemned }: RestState): st
     const asset = assetOf(volume)
     const { name = '' } = volume.metadata
     if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
-    if (asset && !held.has(asset) && !condemned.has(asset))
-      problems.push(`volume ${name} stands for ${asset}, which is gone`)
+    if (asset && !existing.has(asset) && !condemned.has(asset))
+      problems.push(`volume ${name} has the storage ${asset}, which does not exist`)
   }
-  for (const asset of held) {
+  for (const asset of existing) {
     const owners = objects.get(asset) ?? []
-    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${nameOf(asset)} leaked: no volume stands for it`)
+    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${nameOf(asset)} leaked: it has no PersistentVolume`)
     if (owners.length > 1) problems.push(`${asset} has several volumes: ${owners.join(', ')}`)
   }
   return problems
@@ -56,43 +57,45 @@ function problemsOfVolume(volume: Volume, { view }: RestState): string[] {
   const phase = volume.status?.phase
   const claim = claimRef && view.claims.get(`${claimRef.namespace}/${claimRef.name}`)
   const isOwned = claim !== undefined && claim.metadata.uid === claimRef?.uid
-  const isTheClaims = isOwned && claim.spec?.volumeName === name
-  if (phase === 'Bound' && !isTheClaims) problems.push(`volume ${name} is Bound, and no claim has it`)
-  if (phase === 'Available' && claimRef?.uid) problems.push(`volume ${name} is Available and belongs to a claim`)
+  const isBoundToClaim = isOwned && claim.spec?.volumeName === name
+  if (phase === 'Bound' && !isBoundToClaim) problems.push(`volume ${name} is Bound, but no claim is bound to it`)
+  if (phase === 'Available' && claimRef?.uid) problems.push(`volume ${name} is Available, but belongs to a claim`)
   if (!phase || phase === 'Pending') problems.push(`volume ${name} has the phase "${phase}"`)
-  if (phase === 'Released' && isTheClaims) problems.push(`volume ${name} is Released, and its claim is there`)
+  if (phase === 'Released' && isBoundToClaim) problems.push(`volume ${name} is Released, but its claim exists`)
   if (phase === 'Released' && policy === 'Delete' && assetOf(volume)) {
-    problems.push(`volume ${name} is Released with policy Delete, and still there`)
+    problems.push(`volume ${name} is Released with policy Delete, but still exists`)
   }
-  if (deletionTimestamp && !(phase === 'Bound' && isTheClaims)) problems.push(`volume ${name} is stuck in its deletion`)
+  if (deletionTimestamp && !(phase === 'Bound' && isBoundToClaim))
+    problems.push(`volume ${name} is stuck in its deletion`)
   return problems
 }
 
-function problemsOfClaim(claim: Claim, world: RestState): string[] {
-  const { view } = world
+function problemsOfClaim(claim: Claim, state: RestState): string[] {
+  const { view } = state
   const problems: string[] = []
   const key = keyOfObject(claim)
   const { finalizers = [], deletionTimestamp, uid } = claim.metadata
   const { volumeName = '' } = claim.spec ?? {}
   const phase = claim.status?.phase
   const volume = view.volumes.get(volumeName)
-  const isItsOwn = volume?.spec?.claimRef?.uid === uid
-  const mine = [...view.volumes.values()].filter(
+  const isOwnVolume = volume?.spec?.claimRef?.uid === uid
+  const ownVolumes = [...view.volumes.values()].filter(
     ({ spec, status }) => spec?.claimRef?.uid === uid && status?.phase === 'Bound',
   )
   if (deletionTimestamp) problems.push(`claim ${key} is stuck in its deletion`)
-  if (isBound(claim) && !isItsOwn) problems.push(`claim ${key} is Bound, and ${volumeName} is not its own`)
-  if (isBound(claim) && volume?.status?.phase !== 'Bound') problems.push(`claim ${key} is Bound, its volume is not`)
-  if (phase === 'Lost' && isItsOwn) problems.push(`claim ${key} is Lost, and has its volume`)
-  if (mine.length > 1) problems.push(`claim ${key} has ${mine.length} volumes`)
-  const isRefused = claim.spec?.selector !== undefined
-  const intent = finalizers.find((one) => one.startsWith(INTENT_PREFIX))
-  if (intent && (volumeName || !isRefused)) problems.push(`claim ${key} keeps ${intent} for nothing`)
-  if (!volumeName) problems.push(...whyNotBound(claim, world).map((why) => `claim ${key} could be bound: ${why}`))
+  if (isBound(claim) && !isOwnVolume) problems.push(`claim ${key} is Bound, but ${volumeName} belongs to another claim`)
+  if (isBound(claim) && volume?.status?.phase !== 'Bound') problems.push(`claim ${key} is Bound, but its volume is not`)
+  if (phase === 'Lost' && isOwnVolume) problems.push(`claim ${key} is Lost, but its volume exists`)
+  if (ownVolumes.length > 1) problems.push(`claim ${key} has ${ownVolumes.length} volumes`)
+  const hasSelector = claim.spec?.selector !== undefined
+  const intent = finalizers.find((finalizer) => finalizer.startsWith(INTENT_PREFIX))
+  if (intent && (volumeName || !hasSelector)) problems.push(`claim ${key} keeps ${intent} without a reason`)
+  if (!volumeName)
+    problems.push(...bindableReasons(claim, state).map((reason) => `claim ${key} could be bound: ${reason}`))
   return problems
 }
 
-function whyNotBound(claim: Claim, { view, classes }: RestState): string[] {
+function bindableReasons(claim: Claim, { view, classes }: RestState): string[] {
   const className = claimClassName(claim)
   const storageClass = classes.get(className ?? '')
   const isWaiting =
@@ -100,20 +103,20 @@ function whyNotBound(claim: Claim, { view, classes }: RestState): string[] {
   if (storageClass && !isWaiting && !claim.spec?.selector) return [`its class ${className} provisions volumes`]
   if (isWaiting) return []
   return [...view.volumes.values()]
-    .filter((volume) => fits(volume, claim))
+    .filter((volume) => isMatch(volume, claim))
     .map((volume) => `${volume.metadata.name} fits`)
 }
 
-/** Whether an available volume matches the claim, implemented independently of the binder. */
-function fits({ metadata, spec, status }: Volume, claim: Claim): boolean {
-  const wanted = claim.spec ?? {}
+/** Whether an available volume matches the claim. Shares no code with the binder. */
+function isMatch({ metadata, spec, status }: Volume, claim: Claim): boolean {
+  const requested = claim.spec ?? {}
   return (
     status?.phase === 'Available' &&
     !spec?.claimRef &&
     !metadata.deletionTimestamp &&
     volumeClassName({ metadata, spec }) === (claimClassName(claim) ?? '') &&
-    compareQuantities(spec?.capacity?.storage ?? '0', wanted.resources?.requests?.storage ?? '0') >= 0 &&
-    (wanted.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
-    (!wanted.selector || matchesLabels(labelSelectorFromObject(wanted.selector), metadata.labels))
+    compareQuantities(spec?.capacity?.storage ?? '0', requested.resources?.requests?.storage ?? '0') >= 0 &&
+    (requested.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
+    (!requested.selector || matchesLabels(labelSelectorFromObject(requested.selector), metadata.labels))
   )
 }

@@ -1,17 +1,17 @@
-// The system as it runs on several machines, each component in its own process: the server on its store, two replicas each
-// of controllers and scheduler that elect a leader, and on each of two nodes a driver with real loop devices, an agent, a
-// provisioner and two resizers. Every component can be killed at any moment and restarted.
+// Runs the whole system, each component in its own process: the server on its store, two replicas of the controllers and
+// of the scheduler with leader election, and on each of two nodes a driver with loop devices, an agent, a provisioner and
+// two resizers. Every component can be killed and restarted at any time.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDaemon, type Daemon } from '../helpers/daemon.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 
 export interface Component {
-  /** `agent left`. */
+  /** For example `agent left`. */
   readonly name: string
-  /** `agent`. */
+  /** For example `agent`. */
   readonly kind: string
-  /** Its node; absent for the machine of the server. */
+  /** Its node. Absent for components that run beside the server. */
   readonly node?: string
   start(): Promise<void>
   kill(): Promise<void>
@@ -21,11 +21,11 @@ export interface Component {
 export interface Cluster {
   readonly dir: string
   readonly components: readonly Component[]
-  /** The current server process, or the last one. */
+  /** Returns the current server process, or the last one. */
   server(): RunningServer
   start(): Promise<void>
   stop(): Promise<void>
-  /** Components that exited without being killed. */
+  /** Returns the components that exited without being killed. */
   unexpectedExits(): string[]
 }
 
@@ -36,7 +36,7 @@ export const socketOf = (dir: string, node: string): string => join(dir, node, '
 export const poolOf = (dir: string, node: string): string => join(dir, node, 'pool')
 export const agentDirOf = (dir: string, node: string): string => join(dir, node, 'agent')
 
-/** Watches must be able to resume from the first revision of a run. */
+/** Keeps the history long enough to resume watches from the first revision of a run. */
 const HISTORY = ['--history-minutes', '60']
 const ELECTION = ['--leader-election-lease-duration', '4s']
 const SIDECAR_ELECTION = [
@@ -47,30 +47,30 @@ const RETRIES = ['--retry-interval-start', '200ms', '--retry-interval-max', '2s'
 
 export async function createCluster(dir: string): Promise<Cluster> {
   let server: RunningServer
-  let isServerUp = false
-  const serverMishaps: string[] = []
-  const startServerAt = async (port: number) => {
+  let isServerRunning = false
+  const serverFailures: string[] = []
+  const startServerOnPort = async (port: number) => {
     const flags = ['--log-level', 'warn', '--listen', `127.0.0.1:${port}`, ...HISTORY]
     server = await startServer({ dataDir: join(dir, 'data'), command: 'server', flags })
-    isServerUp = true
+    isServerRunning = true
   }
-  await startServerAt(0)
+  await startServerOnPort(0)
   const port = Number(new URL(server!.url).port)
   const serverComponent: Component = {
     name: 'server',
     kind: 'server',
     log: () => server.log(),
-    start: () => startServerAt(port).catch((error: Error) => void serverMishaps.push(error.message)),
+    start: () => startServerOnPort(port).catch((error: Error) => void serverFailures.push(error.message)),
     async kill() {
-      if (!isServerUp) return
-      isServerUp = false
-      if (!isAlive(server.pid)) serverMishaps.push(`the server ended by itself: ${server.log().slice(-1_000)}`)
+      if (!isServerRunning) return
+      isServerRunning = false
+      if (!isAlive(server.pid)) serverFailures.push(`the server exited unexpectedly: ${server.log().slice(-1_000)}`)
       await server.kill()
     },
   }
 
   const kubeconfig = ['--kubeconfig', server!.kubeconfig]
-  const common = ['--log-level', 'debug'] // includes every driver call, for debugging
+  const common = ['--log-level', 'debug'] // includes every driver call
   const isStarted = ({ stderr }: { stderr: string }) => stderr.includes('"started"')
   const daemons: { readonly daemon: Daemon; readonly node?: string }[] = []
   for (const replica of ['1', '2']) {
@@ -81,13 +81,13 @@ export async function createCluster(dir: string): Promise<Cluster> {
   }
   for (const node of NODES) {
     await mkdir(join(dir, node))
-    for (const daemon of await daemonsOf(node)) daemons.push({ daemon, node })
+    for (const daemon of await createNodeDaemons(node)) daemons.push({ daemon, node })
   }
 
-  async function daemonsOf(node: string): Promise<Daemon[]> {
+  async function createNodeDaemons(node: string): Promise<Daemon[]> {
     const socket = socketOf(dir, node)
     const env = { NODE_NAME: node, NAMESPACE: 'kube-system' }
-    const resizer = (replica: string) =>
+    const createResizer = (replica: string) =>
       createDaemon({
         name: `resizer ${node} ${replica}`,
         args: [
@@ -122,8 +122,8 @@ export async function createCluster(dir: string): Promise<Cluster> {
         env,
         isReady: isStarted,
       }),
-      resizer('1'),
-      resizer('2'),
+      createResizer('1'),
+      createResizer('2'),
     ])
   }
 
@@ -142,9 +142,9 @@ export async function createCluster(dir: string): Promise<Cluster> {
     },
     async stop() {
       await Promise.all(daemons.map(({ daemon }) => daemon.stop()))
-      if (isServerUp) await server.stop()
+      if (isServerRunning) await server.stop()
     },
-    unexpectedExits: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.unexpectedExits)],
+    unexpectedExits: () => [...serverFailures, ...daemons.flatMap(({ daemon }) => daemon.unexpectedExits)],
   }
 }
 

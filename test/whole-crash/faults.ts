@@ -1,15 +1,16 @@
-// Kills components at random and restarts them a moment later, possibly several at once. A lost node is all its components
-// down together, for longer. `end` waits until every component runs again.
+// Kills random components and restarts them after a short pause. Several components may be down at once. A failed node has
+// all its components down together, for longer. `stop` waits until every component runs again.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster, Component } from './cluster.ts'
 
 export interface Faults {
-  /** Kills until `end`. */
+  /** Kills random components until `stop` is called. */
   run(): Promise<void>
-  /** Kills everything on this node for a while; settles when it runs again. */
-  loseNode(node: string, ms: number): Promise<void>
-  /** Settles when all components run. */
-  end(): Promise<void>
+  /** Kills all components of the node and restarts them after this time. Resolves when they are ready. */
+  failNode(node: string, ms: number): Promise<void>
+  /** Stops killing. Resolves when all components are ready. */
+  stop(): Promise<void>
+  /** Number of kills by kind of component. */
   readonly kills: ReadonlyMap<string, number>
 }
 
@@ -17,75 +18,77 @@ export interface Faults {
 const KILL_INTERVAL_MS_MAX = 1_400
 /** Longest time a killed component stays down. */
 const DOWNTIME_MS_MAX = 700
-/** No component makes progress without the server, so it is killed less often than the others. */
+/** Probability that the server is killed. It is low, because no component makes progress without the server. */
 const SERVER_KILL_SHARE = 0.06
-/** If the server has not been killed after this many kills, it is next: even a short run includes a server crash. */
+/** The server is killed next if it was not among this many first kills, so that short runs include a server crash. */
 const FIRST_SERVER_KILL_AFTER = 10
-/** Probability that a restarting component may be killed again before it is ready. */
+/** Probability that a restarting component can be killed again before it is ready. */
 const REPEATED_KILL_SHARE = 0.3
 
 export function createFaults(cluster: Cluster, random: () => number): Faults {
   const kills = new Map<string, number>()
-  /** Components that must not be killed now, each with the token of the restart or node loss that holds it. */
-  const busy = new Map<Component, symbol>()
-  const underWay = new Set<Promise<void>>()
-  const stopped = new AbortController()
-  const others = cluster.components.filter(({ kind }) => kind !== 'server')
+  /** Components that must not be killed now, each with the token of the restart or node failure that locked it. */
+  const locks = new Map<Component, symbol>()
+  const pendingRestarts = new Set<Promise<void>>()
+  const stopController = new AbortController()
+  const nonServerComponents = cluster.components.filter(({ kind }) => kind !== 'server')
   const server = cluster.components.find(({ kind }) => kind === 'server')!
-  const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
-  const isServerDue = () => total() >= FIRST_SERVER_KILL_AFTER && !kills.has('server')
-  const pick = (): Component =>
-    isServerDue() || random() < SERVER_KILL_SHARE ? server : others[Math.floor(random() * others.length)]!
+  const totalKills = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
+  const isServerDue = () => totalKills() >= FIRST_SERVER_KILL_AFTER && !kills.has('server')
+  const pickComponent = (): Component =>
+    isServerDue() || random() < SERVER_KILL_SHARE
+      ? server
+      : nonServerComponents[Math.floor(random() * nonServerComponents.length)]!
 
   async function kill(component: Component): Promise<void> {
     await component.kill()
     kills.set(component.kind, (kills.get(component.kind) ?? 0) + 1)
   }
 
-  async function restart(component: Component): Promise<void> {
-    const mine = Symbol(component.name)
-    const release = () => void (busy.get(component) === mine && busy.delete(component))
-    busy.set(component, mine)
+  async function killAndRestart(component: Component): Promise<void> {
+    const token = Symbol(component.name)
+    const unlock = () => void (locks.get(component) === token && locks.delete(component))
+    locks.set(component, token)
     await kill(component)
     await pause(random() * DOWNTIME_MS_MAX)
     const ready = component.start()
-    if (component !== server && random() < REPEATED_KILL_SHARE) release()
+    if (component !== server && random() < REPEATED_KILL_SHARE) unlock()
     await ready
-    release()
+    unlock()
   }
 
-  function track(work: Promise<void>): Promise<void> {
-    const tracked = work.finally(() => void underWay.delete(tracked))
-    underWay.add(tracked)
+  function trackPending(work: Promise<void>): Promise<void> {
+    const tracked = work.finally(() => void pendingRestarts.delete(tracked))
+    pendingRestarts.add(tracked)
     return tracked
   }
 
   return {
     kills,
     async run() {
-      while (!stopped.signal.aborted) {
+      while (!stopController.signal.aborted) {
         await pause(random() * KILL_INTERVAL_MS_MAX)
-        const component = pick()
-        if (stopped.signal.aborted || busy.has(component)) continue
-        void track(restart(component))
+        const component = pickComponent()
+        if (stopController.signal.aborted || locks.has(component)) continue
+        void trackPending(killAndRestart(component))
       }
     },
-    loseNode: (node, ms) =>
-      track(
+    failNode: (node, ms) =>
+      trackPending(
         (async () => {
-          const lost = cluster.components.filter((component) => component.node === node)
-          // A restart in progress would start the component during the fault.
-          while (lost.some((component) => busy.has(component))) await pause(50)
-          for (const component of lost) busy.set(component, Symbol(component.name))
-          await Promise.all(lost.map(kill))
-          await pause(ms, undefined, { signal: stopped.signal }).catch(() => {}) // `end` brings the node back early
-          await Promise.all(lost.map((component) => component.start()))
-          for (const component of lost) busy.delete(component)
+          const nodeComponents = cluster.components.filter((component) => component.node === node)
+          // Wait for restarts in progress: they would start components of the failed node.
+          while (nodeComponents.some((component) => locks.has(component))) await pause(50)
+          for (const component of nodeComponents) locks.set(component, Symbol(component.name))
+          await Promise.all(nodeComponents.map(kill))
+          await pause(ms, undefined, { signal: stopController.signal }).catch(() => {}) // `stop` ends the downtime early
+          await Promise.all(nodeComponents.map((component) => component.start()))
+          for (const component of nodeComponents) locks.delete(component)
         })(),
       ),
-    async end() {
-      stopped.abort()
-      while (underWay.size > 0) await Promise.all(underWay)
+    async stop() {
+      stopController.abort()
+      while (pendingRestarts.size > 0) await Promise.all(pendingRestarts)
     },
   }
 }

@@ -1,38 +1,38 @@
-// Records every request of the workload: acknowledged writes, each of which must be in the recorded history, and how many
-// requests were rejected, failed or never answered.
+// Sends the requests of the workload, records acknowledged writes, and counts the requests that were rejected, failed or
+// not answered. Every acknowledged write must be in the history that the watches recorded.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Reply } from '../helpers/server.ts'
 import type { Cluster } from './cluster.ts'
 import type { RecordedEvent } from './watch-recorder.ts'
 
 export interface Journal {
-  /** Sends one request, once. Returns the object if it succeeded. */
-  request(what: string, method: string, path: string, body?: object): Promise<any>
-  /** Acknowledged writes that the history lacks. */
-  lost(history: readonly RecordedEvent[]): string[]
+  /** Sends one request without retries. Returns the object if the request succeeded. */
+  request(action: string, method: string, path: string, body?: object): Promise<any>
+  /** Returns a message for each acknowledged write that is missing in the history. */
+  findLostWrites(history: readonly RecordedEvent[]): string[]
   readonly acknowledged: number
-  /** For the report of the run. */
+  /** Returns the number of requests by action and outcome, for the report of the run. */
   summary(): string
 }
 
-/** Slows requests down while the server is down. */
+/** Pause after an unanswered request, while the server is probably down. */
 const UNANSWERED_PAUSE_MS = 150
 const MERGE = { 'content-type': 'application/merge-patch+json' }
 
-interface Acknowledged {
-  readonly what: string
+interface AcknowledgedWrite {
+  readonly action: string
   readonly method: string
   readonly object: any
 }
 
 export function createJournal(cluster: Cluster): Journal {
-  const acknowledged: Acknowledged[] = []
+  const acknowledged: AcknowledgedWrite[] = []
   const counts = new Map<string, Map<string, number>>()
-  /** Why requests were not answered. */
-  const broken = new Map<string, number>()
-  const count = (what: string, outcome: string) => {
-    const of = counts.get(what) ?? new Map<string, number>()
-    counts.set(what, of.set(outcome, (of.get(outcome) ?? 0) + 1))
+  /** Number of unanswered requests by error code. */
+  const connectionErrors = new Map<string, number>()
+  const count = (action: string, outcome: string) => {
+    const outcomes = counts.get(action) ?? new Map<string, number>()
+    counts.set(action, outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1))
   }
 
   async function send(method: string, path: string, body?: object): Promise<Reply | undefined> {
@@ -41,8 +41,8 @@ export function createJournal(cluster: Cluster): Journal {
       .server()
       .call(method, path, body, headers)
       .catch((error: NodeJS.ErrnoException) => {
-        const how = error.code ?? error.message
-        broken.set(how, (broken.get(how) ?? 0) + 1)
+        const cause = error.code ?? error.message
+        connectionErrors.set(cause, (connectionErrors.get(cause) ?? 0) + 1)
         return undefined
       })
   }
@@ -51,41 +51,44 @@ export function createJournal(cluster: Cluster): Journal {
     get acknowledged() {
       return acknowledged.length
     },
-    async request(what, method, path, body) {
+    async request(action, method, path, body) {
       const reply = await send(method, path, body)
       if (!reply) {
-        count(what, 'unanswered')
+        count(action, 'unanswered')
         return void (await pause(UNANSWERED_PAUSE_MS))
       }
-      if (reply.status >= 500 || reply.status === 429) return void count(what, 'failed')
-      if (reply.status >= 300) return void count(what, `refused ${reply.json.reason ?? reply.status}`)
-      count(what, 'done')
+      if (reply.status >= 500 || reply.status === 429) return void count(action, 'failed')
+      if (reply.status >= 300) return void count(action, `rejected ${reply.json.reason ?? reply.status}`)
+      count(action, 'succeeded')
       const { json: object } = reply
-      acknowledged.push({ what, method, object })
+      acknowledged.push({ action, method, object })
       return object
     },
-    lost(history) {
-      const states = new Map(history.map((event) => [event.revision, event]))
-      const ends = new Set(history.filter(({ type }) => type === 'DELETED').map(({ object }) => object.metadata.uid))
-      const dying = new Set(
+    findLostWrites(history) {
+      const eventsByRevision = new Map(history.map((event) => [event.revision, event]))
+      const deletedUids = new Set(
+        history.filter(({ type }) => type === 'DELETED').map(({ object }) => object.metadata.uid),
+      )
+      const terminatingUids = new Set(
         history.filter(({ object }) => object.metadata.deletionTimestamp).map(({ object }) => object.metadata.uid),
       )
-      return acknowledged.flatMap(({ what, method, object }) => {
+      return acknowledged.flatMap(({ action, method, object }) => {
         const { name, uid = object.details?.uid, resourceVersion } = object.metadata ?? {}
         if (method === 'DELETE') {
-          return ends.has(uid) || dying.has(uid)
+          return deletedUids.has(uid) || terminatingUids.has(uid)
             ? []
-            : [`${what} ${name ?? object.details?.name}: its deletion was lost`]
+            : [`${action} ${name ?? object.details?.name}: its deletion was lost`]
         }
-        const found = states.get(Number(resourceVersion))?.object
-        const isThere = found?.metadata.uid === uid && JSON.stringify(found.spec) === JSON.stringify(object.spec)
-        return isThere ? [] : [`${what} ${name} at ${resourceVersion} was acknowledged and lost`]
+        const recorded = eventsByRevision.get(Number(resourceVersion))?.object
+        const isRecorded =
+          recorded?.metadata.uid === uid && JSON.stringify(recorded.spec) === JSON.stringify(object.spec)
+        return isRecorded ? [] : [`${action} ${name} at ${resourceVersion} was acknowledged and lost`]
       })
     },
     summary: () =>
-      [...counts, ['unanswered because of', broken] as const]
-        .sort(([one], [other]) => one.localeCompare(other))
-        .map(([what, of]) => `  ${what}: ${[...of].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`)
+      [...counts, ['unanswered because of', connectionErrors] as const]
+        .sort(([left], [right]) => left.localeCompare(right))
+        .map(([action, outcomes]) => `  ${action}: ${[...outcomes].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`)
         .join('\n'),
   }
 }

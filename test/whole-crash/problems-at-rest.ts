@@ -1,12 +1,12 @@
-// Checks the state after the faults, once nothing changes any more, from the API and the drivers alone: every request that
-// can be satisfied is, every other one reports why not, and no storage is leaked.
+// Checks the state after the faults, as the API and the drivers report it: every request that can be satisfied is, every
+// other request has a reported reason, and no storage is leaked.
 import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
 import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { assetOf, driverAsset } from './assets.ts'
 import { problemsOf } from './claims-at-rest.ts'
 import { type Cluster, DRIVER } from './cluster.ts'
 import { type Replay, replay, viewOf } from './replay.ts'
-import type { HeldVolume, RealStorage } from './storage.ts'
+import type { DriverVolume, RealStorage } from './storage.ts'
 import { COLLECTIONS, type Collection, keyOf, type WatchRecorder } from './watch-recorder.ts'
 import { ATTRIBUTES, bytesOf, IMPOSSIBLE_SIZE, NAMESPACES, type Workload } from './workload.ts'
 
@@ -17,50 +17,50 @@ export interface RestDeps {
   readonly workload: Workload
 }
 
-/** The state at rest. */
-export interface Rest extends Readonly<Record<Collection, readonly any[]>> {
+/** The objects of the API, and the volumes, directories and devices on the nodes. */
+export interface RestingState extends Readonly<Record<Collection, readonly any[]>> {
   readonly events: readonly any[]
-  readonly held: ReadonlyMap<string, HeldVolume>
+  readonly driverVolumes: ReadonlyMap<string, DriverVolume>
   /** Uids of pods with a directory on a node. */
   readonly podDirs: readonly string[]
   /** Ids of volumes with a loop device. */
   readonly attached: readonly string[]
 }
 
-/** What the history says about that state. */
-export interface Past extends Pick<Replay, 'abandoned' | 'condemned'> {
+/** Facts about that state that only the history contains. */
+export interface RecordedPast extends Pick<Replay, 'abandoned' | 'condemned'> {
   /** Names of volumes that an administrator created by calling the driver. */
   readonly imported: ReadonlySet<string>
 }
 
-/** Reads the state and returns its problems. */
+/** Reads the current state and returns its problems. */
 export async function problemsAtRest(deps: RestDeps): Promise<string[]> {
   const { recorder, workload, storage } = deps
-  const rest = await look(deps)
+  const state = await readState(deps)
   const past = { ...replay(recorder.history(), workload.deletedByHand), imported: workload.imported }
-  return [...problemsIn(rest, past), ...(await storage.contradictions())]
+  return [...problemsIn(state, past), ...(await storage.contradictions())]
 }
 
-/** Pure. */
-export function problemsIn(rest: Rest, past: Past): string[] {
+/** Returns the problems of a state. */
+export function problemsIn(state: RestingState, past: RecordedPast): string[] {
   return [
-    ...bindingProblems(rest, past),
-    ...rest.claims.flatMap((claim) => [...sizeProblems(claim, rest), ...attributeProblems(claim, rest)]),
-    ...rest.claims.flatMap((claim) => missingReason(claim, rest)),
-    ...rest.pods.flatMap((pod) => podProblems(pod, rest)),
-    ...quotaProblems(rest),
-    ...leftOnNodes(rest),
+    ...bindingProblems(state, past),
+    ...state.claims.flatMap((claim) => [...sizeProblems(claim, state), ...attributeProblems(claim, state)]),
+    ...state.claims.flatMap((claim) => missingEventProblems(claim, state)),
+    ...state.pods.flatMap((pod) => podProblems(pod, state)),
+    ...quotaProblems(state),
+    ...nodeLeftovers(state),
   ]
 }
 
-/** Storage without a PersistentVolume that no controller had to delete. */
-export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<HeldVolume[]> {
+/** Returns storage without a PersistentVolume that no controller had to delete. */
+export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
   const { abandoned } = replay(recorder.history(), workload.deletedByHand)
-  const held = [...(await storage.held()).values()]
+  const held = [...(await storage.volumes()).values()]
   return held.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.imported.has(name))
 }
 
-async function look({ cluster, storage }: RestDeps): Promise<Rest> {
+async function readState({ cluster, storage }: RestDeps): Promise<RestingState> {
   const list = async (path: string) => (await cluster.server().call('GET', path)).json.items as any[]
   const names = Object.keys(COLLECTIONS) as Collection[]
   const objects = await Promise.all(names.map(async (name) => [name, await list(COLLECTIONS[name])] as const))
@@ -68,136 +68,153 @@ async function look({ cluster, storage }: RestDeps): Promise<Rest> {
   return {
     ...collections,
     events: await list('/api/v1/events'),
-    held: await storage.held(),
+    driverVolumes: await storage.volumes(),
     podDirs: await storage.podDirs(),
     attached: await storage.attached(),
   }
 }
 
 /** Runs the simulator's checker of claims, volumes and storage. */
-function bindingProblems(rest: Rest, { abandoned, condemned, imported }: Past): string[] {
-  const stood = new Set(rest.volumes.map((volume) => assetOf(volume)))
-  for (const { id, name } of rest.held.values()) {
-    // Created by a user; the PersistentVolume for it was rejected or never requested.
-    if (imported.has(name) && !stood.has(driverAsset(id))) abandoned.imported(driverAsset(id))
+function bindingProblems(state: RestingState, { abandoned, condemned, imported }: RecordedPast): string[] {
+  const represented = new Set(state.volumes.map((volume) => assetOf(volume)))
+  for (const { id, name } of state.driverVolumes.values()) {
+    // A user created the storage, and its PersistentVolume was rejected or never requested.
+    if (imported.has(name) && !represented.has(driverAsset(id))) abandoned.recordImport(driverAsset(id))
   }
-  const pursued = rest.claims.filter((claim) => isStillPursued(claim, rest))
-  for (const { id, name } of rest.held.values()) {
-    if (pursued.some(({ metadata }) => name === `pvc-${metadata.uid}`)) abandoned.imported(driverAsset(id))
+  const retried = state.claims.filter((claim) => isStillRetried(claim, state))
+  for (const { id, name } of state.driverVolumes.values()) {
+    if (retried.some(({ metadata }) => name === `pvc-${metadata.uid}`)) abandoned.recordImport(driverAsset(id))
   }
-  const used = new Set(rest.pods.flatMap(claimKeysOf))
-  const claims = rest.claims
-    .filter((claim) => claim.spec.volumeName || whyRefused(claim, rest) === undefined)
-    .map((claim) => (used.has(keyOf(claim)) ? withoutEnd(claim) : claim)) // it waits for its pods
-    .map((claim) => (pursued.includes(claim) ? withoutIntents(claim) : claim))
-  const classes = rest.classes.filter(({ provisioner }) => provisioner === DRIVER)
+  const used = new Set(state.pods.flatMap(claimKeysOf))
+  const claims = state.claims
+    .filter((claim) => claim.spec.volumeName || rejectionReason(claim, state) === undefined)
+    .map((claim) => (used.has(keyOf(claim)) ? withoutDeletionTimestamp(claim) : claim)) // its deletion waits for its pods
+    .map((claim) => (retried.includes(claim) ? withoutIntents(claim) : claim))
+  const classes = state.classes.filter(({ provisioner }) => provisioner === DRIVER)
   return problemsOf({
-    view: viewOf(claims, rest.volumes),
-    storage: { driver: { state: () => ({ volumes: Object.fromEntries(rest.held) }) }, plugin: new Map() },
+    view: viewOf(claims, state.volumes),
+    storage: { driver: { state: () => ({ volumes: Object.fromEntries(state.driverVolumes) }) }, plugin: new Map() },
     abandoned,
     condemned,
-    classes: new Map(classes.map((each) => [each.metadata.name, each])),
+    classes: new Map(classes.map((storageClass) => [storageClass.metadata.name, storageClass])),
   })
 }
 
-/** The claim's class or attributes changed, so it is unknown whether a volume was created; an event reports that. */
-const isStillPursued = (claim: any, rest: Rest): boolean =>
-  (claim.metadata.finalizers ?? []).some((each: string) => each.startsWith(INTENT_PREFIX)) &&
-  rest.events.some(
+/** Whether provisioning is still retried for a claim whose class or attributes were deleted after an uncertain attempt. */
+const isStillRetried = (claim: any, state: RestingState): boolean =>
+  (claim.metadata.finalizers ?? []).some((finalizer: string) => finalizer.startsWith(INTENT_PREFIX)) &&
+  state.events.some(
     ({ involvedObject, reason }) => involvedObject.uid === claim.metadata.uid && reason === 'ProvisioningFailed',
   ) &&
-  (claim.spec.volumeName !== undefined || whyRefused(claim, rest) !== undefined)
+  (claim.spec.volumeName !== undefined || rejectionReason(claim, state) !== undefined)
 
 const withoutIntents = ({ metadata, ...rest }: any) => ({
   ...rest,
-  metadata: { ...metadata, finalizers: metadata.finalizers.filter((each: string) => !each.startsWith(INTENT_PREFIX)) },
+  metadata: {
+    ...metadata,
+    finalizers: metadata.finalizers.filter((finalizer: string) => !finalizer.startsWith(INTENT_PREFIX)),
+  },
 })
 
-const withoutEnd = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({ ...rest, metadata })
+const withoutDeletionTimestamp = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({
+  ...rest,
+  metadata,
+})
 
-/** Why its class cannot provision a volume for it; undefined if it can. */
-function whyRefused({ spec, status }: any, { attributes, classes }: Rest): string | undefined {
-  const wanted = spec.volumeAttributesClassName
-  const found = attributes.find(({ metadata }) => metadata.name === wanted)
+/** Returns why no volume can be provisioned for the claim, or undefined. */
+function rejectionReason({ spec, status }: any, { attributes, classes }: RestingState): string | undefined {
+  const requestedClass = spec.volumeAttributesClassName
+  const attributesClass = attributes.find(({ metadata }) => metadata.name === requestedClass)
   if (!classes.some(({ metadata }) => metadata.name === spec.storageClassName)) return 'its class is missing'
-  if (wanted && !found) return `attributes ${wanted} are missing`
-  if (wanted === 'odd') return 'the driver rejects its attributes'
-  // A class that was rolled back too late is in effect, and the claim's own requests must agree with it.
-  const inEffect = wanted ?? status?.currentVolumeAttributesClassName
+  if (requestedClass && !attributesClass) return `attributes ${requestedClass} are missing`
+  if (requestedClass === 'odd') return 'the driver rejects its attributes'
+  // A class may be current although it was rolled back; the requests of the claim must not contradict it.
+  const inEffect = requestedClass ?? status?.currentVolumeAttributesClassName
   const contradicted = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], inEffect, key))
   return contradicted && `it requests other ${contradicted} than its attributes class has`
 }
 
 const AMOUNTS = ['iops', 'throughput'] as const
 
-const isContradicted = (own: string | undefined, className: string, key: (typeof AMOUNTS)[number]): boolean => {
-  const classes = ATTRIBUTES[className]?.[key]
-  return own !== undefined && classes !== undefined && amountOf(own, key) !== amountOf(classes, key)
+const isContradicted = (requested: string | undefined, className: string, key: (typeof AMOUNTS)[number]): boolean => {
+  const classAmount = ATTRIBUTES[className]?.[key]
+  return requested !== undefined && classAmount !== undefined && amountOf(requested, key) !== amountOf(classAmount, key)
 }
 
-/** A count, or bytes per second; below 1Mi throughput is in MiB/s. */
+/** Returns a count or bytes per second. Throughput below 1Mi is in MiB/s. */
 function amountOf(text: string, key: string): number {
   const amount = bytesOf(text)
   return key === 'throughput' && amount < 1024 ** 2 ? amount * 1024 ** 2 : amount
 }
 
-function sizeProblems(claim: any, { volumes, held, pods }: Rest): string[] {
+function sizeProblems(claim: any, { volumes, driverVolumes, pods }: RestingState): string[] {
   if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp) return []
   const key = keyOf(claim)
   const problems: string[] = []
   const volume = volumes.find(({ metadata }) => metadata.name === claim.spec.volumeName)
-  const real = held.get(volume?.spec.csi.volumeHandle)
+  const real = driverVolumes.get(volume?.spec.csi.volumeHandle)
   if (!real) return [`${key} has a volume that its driver does not have`]
-  const [wanted, has] = [bytesOf(claim.spec.resources.requests.storage), bytesOf(claim.status.capacity?.storage)]
+  const [requestedBytes, reportedBytes] = [
+    bytesOf(claim.spec.resources.requests.storage),
+    bytesOf(claim.status.capacity?.storage),
+  ]
   const state = claim.status.allocatedResourceStatuses?.storage
   const conditions: any[] = claim.status.conditions ?? []
-  const says = (type: string) => conditions.some((condition) => condition.type === type && condition.status === 'True')
-  if (has > real.capacityBytes) problems.push(`${key} reports ${has}, its device has ${real.capacityBytes}`)
-  // An earlier claim may have been deleted during its expansion: the volume is then larger than recorded.
-  const wasMadeForIt = volume.metadata.name === `pvc-${claim.metadata.uid}`
-  const said = bytesOf(volume.spec.capacity.storage)
-  if (said > real.capacityBytes || (wasMadeForIt && said !== real.capacityBytes))
-    problems.push(`the volume of ${key} says ${volume.spec.capacity.storage}, its device has ${real.capacityBytes}`)
-  if (wanted === bytesOf(IMPOSSIBLE_SIZE)) {
+  const hasCondition = (type: string) =>
+    conditions.some((condition) => condition.type === type && condition.status === 'True')
+  if (reportedBytes > real.capacityBytes)
+    problems.push(`${key} reports ${reportedBytes}, its device has ${real.capacityBytes}`)
+  // If an earlier claim was deleted during an expansion, the device may be larger than the recorded capacity.
+  const isProvisionedForClaim = volume.metadata.name === `pvc-${claim.metadata.uid}`
+  const volumeBytes = bytesOf(volume.spec.capacity.storage)
+  if (volumeBytes > real.capacityBytes || (isProvisionedForClaim && volumeBytes !== real.capacityBytes))
+    problems.push(`the volume of ${key} reports ${volume.spec.capacity.storage}, its device has ${real.capacityBytes}`)
+  if (requestedBytes === bytesOf(IMPOSSIBLE_SIZE)) {
     if (state !== 'ControllerResizeInfeasible' && state !== 'NodeResizePending')
-      problems.push(`${key} cannot have ${IMPOSSIBLE_SIZE}, and reports ${state}`)
+      problems.push(`${key} cannot have ${IMPOSSIBLE_SIZE}, but reports ${state}`)
     return problems
   }
   const isInUse = pods.some((pod) => pod.status?.phase === 'Running' && claimKeysOf(pod).includes(key))
-  // Node expansion needs a pod; without one it waits for the next.
-  const mayWait = !isInUse && claim.spec.volumeMode !== 'Block' && says('FileSystemResizePending')
-  if (wanted > has && !mayWait) problems.push(`${key} requests ${wanted} and has ${has} (${state})`)
+  // Node expansion waits for the next pod that uses the volume.
+  const mayWait = !isInUse && claim.spec.volumeMode !== 'Block' && hasCondition('FileSystemResizePending')
+  if (requestedBytes > reportedBytes && !mayWait)
+    problems.push(`${key} requests ${requestedBytes} and has ${reportedBytes} (${state})`)
   if (state && !mayWait) problems.push(`${key} is still ${state}`)
-  if (!state && says('Resizing')) problems.push(`${key} still says Resizing`)
+  if (!state && hasCondition('Resizing')) problems.push(`${key} still has the condition Resizing`)
   return problems
 }
 
-function attributeProblems(claim: any, rest: Rest): string[] {
+function attributeProblems(claim: any, state: RestingState): string[] {
   if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp) return []
   const key = keyOf(claim)
   const { spec, status } = claim
-  const volume = rest.volumes.find(({ metadata }) => metadata.name === spec.volumeName)
-  const real = rest.held.get(volume?.spec.csi.volumeHandle)
-  const [wanted, current] = [spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]
-  const why = whyRefused(claim, { ...rest, classes: [{ metadata: { name: spec.storageClassName } }] } as Rest)
-  const state = status.modifyVolumeStatus?.status
+  const volume = state.volumes.find(({ metadata }) => metadata.name === spec.volumeName)
+  const real = state.driverVolumes.get(volume?.spec.csi.volumeHandle)
+  const [requestedClass, currentClass] = [spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]
+  const rejection = rejectionReason(claim, {
+    ...state,
+    classes: [{ metadata: { name: spec.storageClassName } }],
+  } as RestingState)
+  const modifyState = status.modifyVolumeStatus?.status
   const states = AMOUNTS.flatMap((name) => status.allocatedResourceStatuses?.[name] ?? [])
-  if (why !== undefined) {
-    const isSaid =
-      state || states.length > 0 || (status.conditions ?? []).some(({ type }: any) => type === 'ModifyVolumeError')
-    return wanted === current || isSaid ? [] : [`${key} does not report that ${why}`]
+  if (rejection !== undefined) {
+    const isReported =
+      modifyState ||
+      states.length > 0 ||
+      (status.conditions ?? []).some(({ type }: any) => type === 'ModifyVolumeError')
+    return requestedClass === currentClass || isReported ? [] : [`${key} does not report that ${rejection}`]
   }
   const problems: string[] = []
-  if ((wanted ?? current) !== current)
-    problems.push(`${key} requests attributes ${wanted} and has ${current} (${state})`)
-  if (state)
-    problems.push(`${key} is still ${state} about ${status.modifyVolumeStatus.targetVolumeAttributesClassName}`)
-  for (const each of states) problems.push(`${key} is still ${each}`)
+  if ((requestedClass ?? currentClass) !== currentClass)
+    problems.push(`${key} requests attributes ${requestedClass} and has ${currentClass} (${modifyState})`)
+  if (modifyState)
+    problems.push(`${key} is still ${modifyState} about ${status.modifyVolumeStatus.targetVolumeAttributesClassName}`)
+  for (const resourceState of states) problems.push(`${key} is still ${resourceState}`)
   for (const name of AMOUNTS) {
-    const asked = spec.resources.requests[name]
-    const reported = status.capacity?.[name] ?? ATTRIBUTES[current]?.[name]
-    if (asked !== undefined && status.capacity?.[name] !== asked)
-      problems.push(`${key} requests ${name} ${asked} and reports ${status.capacity?.[name]}`)
+    const requested = spec.resources.requests[name]
+    const reported = status.capacity?.[name] ?? ATTRIBUTES[currentClass]?.[name]
+    if (requested !== undefined && status.capacity?.[name] !== requested)
+      problems.push(`${key} requests ${name} ${requested} and reports ${status.capacity?.[name]}`)
     const has = name === 'iops' ? real?.limits.iops : real?.limits.throughputBytes
     if (reported !== undefined && amountOf(reported, name) !== has)
       problems.push(`${key} reports ${name} ${reported}, its driver has ${has}`)
@@ -205,34 +222,34 @@ function attributeProblems(claim: any, rest: Rest): string[] {
   return problems
 }
 
-/** An unbound claim without an event. */
-function missingReason(claim: any, { events }: Rest): string[] {
+/** Returns a problem if the claim is unbound and has no event. */
+function missingEventProblems(claim: any, { events }: RestingState): string[] {
   if (claim.status?.phase === 'Bound') return []
   const hasEvent = events.some(({ involvedObject }) => involvedObject.uid === claim.metadata.uid)
-  return hasEvent ? [] : [`${keyOf(claim)} is ${claim.status?.phase} without an event that says why`]
+  return hasEvent ? [] : [`${keyOf(claim)} is ${claim.status?.phase} without an event with the reason`]
 }
 
-function podProblems(pod: any, rest: Rest): string[] {
+function podProblems(pod: any, state: RestingState): string[] {
   const key = `pod ${keyOf(pod)}`
   const { metadata, spec, status } = pod
   if (metadata.deletionTimestamp) return [`${key} is stuck in its deletion`]
   if (status?.phase === 'Running') return []
-  const claims = claimKeysOf(pod).map((name) => rest.claims.find((claim) => keyOf(claim) === name))
+  const claims = claimKeysOf(pod).map((name) => state.claims.find((claim) => keyOf(claim) === name))
   const isReady = (claim: any) =>
     claim &&
     !claim.metadata.deletionTimestamp &&
-    (claim.status?.phase === 'Bound' || whyRefused(claim, rest) === undefined)
-  const nodes = new Set(claims.map((claim) => nodeOf(claim, rest)).filter((node) => node !== undefined))
+    (claim.status?.phase === 'Bound' || rejectionReason(claim, state) === undefined)
+  const nodes = new Set(claims.map((claim) => nodeOf(claim, state)).filter((node) => node !== undefined))
   const isStatic = claims.some((claim) => claim?.spec.storageClassName === 'static' && claim.status?.phase !== 'Bound')
   if (claims.every(isReady) && nodes.size <= 1 && !isStatic)
-    return [`${key} could run, and is ${status?.phase}: ${whyOf(pod)}`]
-  const hasEvent = rest.events.some(({ involvedObject }) => involvedObject.uid === metadata.uid)
-  return whyOf(pod) !== '' || hasEvent
+    return [`${key} could run, but is ${status?.phase}: ${waitingMessage(pod)}`]
+  const hasEvent = state.events.some(({ involvedObject }) => involvedObject.uid === metadata.uid)
+  return waitingMessage(pod) !== '' || hasEvent
     ? []
-    : [`${key} on ${spec.nodeName} is ${status?.phase} without an event that says why`]
+    : [`${key} on ${spec.nodeName} is ${status?.phase} without an event with the reason`]
 }
 
-const whyOf = ({ status }: any): string =>
+const waitingMessage = ({ status }: any): string =>
   [
     ...(status?.conditions ?? []).map(({ message }: any) => message),
     ...(status?.containerStatuses ?? []).map(({ state }: any) => state?.waiting?.message),
@@ -240,9 +257,9 @@ const whyOf = ({ status }: any): string =>
     .filter(Boolean)
     .join('; ')
 
-function nodeOf(claim: any, { volumes, held }: Rest): string | undefined {
+function nodeOf(claim: any, { volumes, driverVolumes }: RestingState): string | undefined {
   const volume = volumes.find(({ metadata }) => metadata.name === claim?.spec.volumeName)
-  return held.get(volume?.spec.csi.volumeHandle)?.node
+  return driverVolumes.get(volume?.spec.csi.volumeHandle)?.node
 }
 
 export const claimKeysOf = ({ metadata, spec }: any): string[] =>
@@ -251,8 +268,8 @@ export const claimKeysOf = ({ metadata, spec }: any): string[] =>
     return claim ? [`${metadata.namespace}/${claim}`] : []
   })
 
-/** The usage of each quota must equal the sum over its objects, as the simulator's checker computes it. */
-function quotaProblems({ claims, quotas, configMaps }: Rest): string[] {
+/** Returns quotas whose usage differs from the sum over their objects. */
+function quotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
     const checker = createQuotaSums(namespace, (text) => void problems.push(`${namespace}: ${text}`))
@@ -269,8 +286,8 @@ function quotaProblems({ claims, quotas, configMaps }: Rest): string[] {
   return problems
 }
 
-/** Deleted pods leave nothing on their node, and only volumes in use have a device. */
-function leftOnNodes({ pods, claims, volumes, podDirs, attached }: Rest): string[] {
+/** Returns directories of deleted pods, and loop devices of volumes that are not in use. */
+function nodeLeftovers({ pods, claims, volumes, podDirs, attached }: RestingState): string[] {
   const uids = new Set(pods.map(({ metadata }) => metadata.uid))
   const used = new Set(pods.flatMap(claimKeysOf))
   const names = new Set(claims.filter((claim) => used.has(keyOf(claim))).map(({ spec }) => spec.volumeName))
@@ -281,6 +298,6 @@ function leftOnNodes({ pods, claims, volumes, podDirs, attached }: Rest): string
     ...podDirs
       .filter((uid) => !uids.has(uid))
       .map((uid) => `a node has a directory of pod ${uid}, which does not exist`),
-    ...attached.filter((id) => !inUse.has(id)).map((id) => `${id} has a loop device, and no pod uses it`),
+    ...attached.filter((id) => !inUse.has(id)).map((id) => `${id} has a loop device, but no pod uses it`),
   ]
 }

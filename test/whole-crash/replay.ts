@@ -1,25 +1,25 @@
-// Replays the recorded history to the checkers of the simulator, one revision after the other, as a server without
-// transactions would show it, and checks what must hold at every moment.
+// Replays the recorded history, one revision after the other, to the checkers of the simulator, and checks that sizes do
+// not decrease and quotas are not exceeded.
 import { type ClaimOrVolumeChange, type ClaimsAndVolumes, checkBindings } from '../../src/sim/checkers/bindings.ts'
-import { type Abandoned, followAbandoned } from './abandoned.ts'
+import { type AbandonedStorage, trackAbandonedStorage } from './abandoned.ts'
 import { assetOf, type Claim, type Volume } from './assets.ts'
 import { keyOf, type RecordedEvent } from './watch-recorder.ts'
 import { bytesOf } from './workload.ts'
 
 export interface Replay {
   readonly violations: readonly string[]
-  readonly abandoned: Abandoned
-  /** Assets whose deletion was legitimate at some time. */
+  readonly abandoned: AbandonedStorage
+  /** Assets that a provisioner was allowed to delete at some time. */
   readonly condemned: ReadonlySet<string>
 }
 
-/** `deletedByHand`: uids of volume objects deleted by users. */
+/** Replays a history. `deletedByHand` has the uids of PersistentVolumes that users deleted. */
 export function replay(history: readonly RecordedEvent[], deletedByHand: ReadonlySet<string>): Replay {
   const violations: string[] = []
   const condemned = new Set<string>()
-  const { view, play } = aView()
-  const abandoned = followAbandoned(view)
-  for (const uid of deletedByHand) abandoned.deletedByHand({ metadata: { uid } } as Volume)
+  const { view, play } = createView()
+  const abandoned = trackAbandonedStorage(view)
+  for (const uid of deletedByHand) abandoned.recordUserDeletion({ metadata: { uid } } as Volume)
   checkBindings(view, (violation) => void violations.push(violation))
   view.onCommit(([change]) => {
     const { of, old, next } = change!
@@ -37,9 +37,9 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
     if (old && next && bytesOf(next.spec?.capacity?.storage) < bytesOf(old.spec?.capacity?.storage))
       violations.push(`the capacity of volume ${next.metadata.name} fell to ${next.spec?.capacity?.storage}`)
     const { metadata, spec, status } = (next ?? old)!
-    const isOver = status?.phase === 'Released' || metadata.deletionTimestamp !== undefined
+    const isReclaimable = status?.phase === 'Released' || metadata.deletionTimestamp !== undefined
     const asset = assetOf((next ?? old)!)
-    if (asset && isOver && spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.add(asset)
+    if (asset && isReclaimable && spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.add(asset)
   }
 
   function checkClaim(old: Claim | undefined, next: Claim | undefined): void {
@@ -47,7 +47,7 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
       violations.push(`the capacity of claim ${keyOf(next)} fell to ${next.status?.capacity?.storage}`)
   }
 
-  /** Usage above a lowered bound may stay but must not rise. */
+  /** Reports usage that rises above the hard limit. Usage above a lowered limit may stay. */
   function checkQuota({ type, object }: RecordedEvent): void {
     const key = keyOf(object)
     const old = quotas.get(key)
@@ -55,10 +55,10 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
     quotas.set(key, object)
     if (old?.metadata.uid !== object.metadata.uid) return
     for (const name of BOUNDED) {
-      const [was, used] = [old.status?.used?.[name], object.status?.used?.[name]].map(bytesOf)
+      const [previous, used] = [old.status?.used?.[name], object.status?.used?.[name]].map(bytesOf)
       const bound = Math.max(...[old, object].map(({ spec }) => bytesOf(spec.hard[name] ?? '0')))
       const isCounted = old.status?.used?.[name] !== undefined && object.spec.hard[name] !== undefined
-      if (isCounted && used! > was! && used! > bound)
+      if (isCounted && used! > previous! && used! > bound)
         violations.push(`quota ${key} was exceeded: ${name} ${used} of ${bound}`)
     }
   }
@@ -66,7 +66,7 @@ export function replay(history: readonly RecordedEvent[], deletedByHand: Readonl
 
 const BOUNDED = ['requests.storage', 'persistentvolumeclaims']
 
-function aView(): { view: ClaimsAndVolumes; play(event: RecordedEvent): void } {
+function createView(): { view: ClaimsAndVolumes; play(event: RecordedEvent): void } {
   const claims = new Map<string, Claim>()
   const volumes = new Map<string, Volume>()
   const claimNames = new Map<string, string>()
@@ -76,19 +76,19 @@ function aView(): { view: ClaimsAndVolumes; play(event: RecordedEvent): void } {
     view,
     play({ collection, type, object }) {
       if (collection !== 'claims' && collection !== 'volumes') return
-      const known: Map<string, Claim | Volume> = collection === 'claims' ? claims : volumes
+      const objects: Map<string, Claim | Volume> = collection === 'claims' ? claims : volumes
       const key = keyOf(object)
-      const old = known.get(key)
+      const old = objects.get(key)
       const next = type === 'DELETED' ? undefined : object
-      if (next) known.set(key, next)
-      else known.delete(key)
+      if (next) objects.set(key, next)
+      else objects.delete(key)
       if (collection === 'claims') claimNames.set(object.metadata.uid, key)
       for (const check of checks) check([{ of: collection === 'claims' ? 'claim' : 'volume', old, next }])
     },
   }
 }
 
-/** The current objects, for checkers of the state at rest. */
+/** Builds a view of fixed objects, for checkers of the state at rest. */
 export function viewOf(claims: readonly any[], volumes: readonly any[]): ClaimsAndVolumes {
   return {
     claims: new Map(claims.map((claim) => [keyOf(claim), claim])),

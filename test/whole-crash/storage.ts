@@ -1,5 +1,5 @@
-// Reads the volumes of the drivers, from their ListVolumes and from the files and devices of the machine. Checks repeatedly
-// while the system runs that no size decreases and no volume loses its file.
+// Reads the volumes of the drivers from ListVolumes and from the files and devices of the machine. While the system runs,
+// repeatedly checks that no volume and no file becomes smaller.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
 import { openHost } from '../../src/host/index.ts'
 import { agentDirOf, type Cluster, NODES, poolOf, socketOf } from './cluster.ts'
 
-export interface HeldVolume {
+export interface DriverVolume {
   readonly id: string
   readonly name: string
   readonly node: string
@@ -20,21 +20,21 @@ export interface HeldVolume {
 }
 
 export interface RealStorage {
-  /** A connection to the driver on this node. */
+  /** Returns the connection to the driver on this node. */
   driver(node: string): CsiConnection
-  /** Volumes according to the records and files in the pools. */
-  held(): Promise<Map<string, HeldVolume>>
-  /** Uids of pods with a directory on a node. */
+  /** Returns the volumes by id, according to the records and files in the pools. */
+  volumes(): Promise<Map<string, DriverVolume>>
+  /** Returns the uids of pods with a directory on a node. */
   podDirs(): Promise<string[]>
-  /** Ids of volumes with a loop device. */
+  /** Returns the ids of volumes with a loop device. */
   attached(): Promise<string[]>
-  /** Contradictions between ListVolumes, records and files of a pool. */
+  /** Returns the contradictions between ListVolumes, records and files of the pools. */
   contradictions(): Promise<string[]>
-  /** Checks all sizes until `end`. */
+  /** Checks all sizes repeatedly until `stop` is called. */
   watchSizes(): Promise<void>
   readonly violations: readonly string[]
   readonly checks: number
-  end(): void
+  stop(): void
 }
 
 const CHECK_MS = 200
@@ -48,47 +48,47 @@ export function openStorage(cluster: Cluster): RealStorage {
   const host = openHost({ clock })
   const largest = new Map<string, { capacityBytes: number; fileBytes: number }>()
   const violations: string[] = []
-  const over = new AbortController()
-  let looks = 0
+  const stopController = new AbortController()
+  let checks = 0
 
-  async function held(): Promise<Map<string, HeldVolume>> {
-    const found = new Map<string, HeldVolume>()
+  async function readVolumes(): Promise<Map<string, DriverVolume>> {
+    const volumes = new Map<string, DriverVolume>()
     for (const node of NODES) {
       const records = join(poolOf(cluster.dir, node), '.stowage', 'volumes')
       for (const file of await readdir(records).catch(() => [])) {
-        if (!file.endsWith('.json')) continue // being written
+        if (!file.endsWith('.json')) continue // a record that is being written
         const text = await readFile(join(records, file), 'utf8').catch(() => undefined)
-        if (!text) continue // deleted meanwhile
+        if (!text) continue // deleted since the directory was read
         const { id, name, state, capacityBytes, limits } = JSON.parse(text)
         const image = join(poolOf(cluster.dir, node), 'volumes', `${id}${IMAGE}`)
         const fileBytes = (await stat(image).catch(() => undefined))?.size ?? 0
-        found.set(id, { id, name, node, state, capacityBytes, fileBytes, limits })
+        volumes.set(id, { id, name, node, state, capacityBytes, fileBytes, limits })
       }
     }
-    return found
+    return volumes
   }
 
-  async function look(): Promise<void> {
-    for (const { id, state, capacityBytes, fileBytes } of (await held()).values()) {
+  async function checkSizes(): Promise<void> {
+    for (const { id, state, capacityBytes, fileBytes } of (await readVolumes()).values()) {
       if (state !== 'ready' && state !== 'growing') continue
       const before = largest.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
       if (capacityBytes < before.capacityBytes) violations.push(`${id} shrank to ${capacityBytes}`)
-      // A missing file was deleted after the record was read.
+      // A size of zero means that the file was deleted after its record was read.
       if (fileBytes > 0 && fileBytes < before.fileBytes) violations.push(`the file of ${id} shrank to ${fileBytes}`)
       largest.set(id, {
         capacityBytes: Math.max(capacityBytes, before.capacityBytes),
         fileBytes: Math.max(fileBytes, before.fileBytes),
       })
     }
-    looks++
+    checks++
   }
 
   return {
     driver: (node) => connections.get(node)!,
-    held,
+    volumes: readVolumes,
     violations,
     get checks() {
-      return looks
+      return checks
     },
     async podDirs() {
       const dirs = NODES.map((node) => readdir(join(agentDirOf(cluster.dir, node), 'pods')).catch(() => []))
@@ -100,22 +100,22 @@ export function openStorage(cluster: Cluster): RealStorage {
       return files.filter((file) => pools.includes(dirname(file))).map((file) => basename(file, IMAGE))
     },
     async contradictions() {
-      const recorded = await held()
+      const recorded = await readVolumes()
       const problems = [...recorded.values()].flatMap(({ id, state, capacityBytes, fileBytes }) => [
         ...(state === 'ready' ? [] : [`${id} is still ${state}`]),
-        ...(fileBytes >= capacityBytes ? [] : [`${id} promises ${capacityBytes} and has ${fileBytes}`]),
+        ...(fileBytes >= capacityBytes ? [] : [`${id} has the capacity ${capacityBytes}, its file has ${fileBytes}`]),
       ])
       for (const node of NODES) {
         const { entries } = await connections.get(node)!.controller.listVolumes({})
         const listed = entries.map(({ volume }) => volume!)
-        const own = [...recorded.values()].filter((volume) => volume.node === node)
+        const nodeVolumes = [...recorded.values()].filter((volume) => volume.node === node)
         const files = await readdir(join(poolOf(cluster.dir, node), 'volumes'))
         const setAside = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
         for (const { volumeId, capacityBytes } of listed) {
           if (Number(capacityBytes) !== recorded.get(volumeId)?.capacityBytes)
             problems.push(`${node} lists ${volumeId} with ${capacityBytes}, its record has another size`)
         }
-        for (const { id } of own)
+        for (const { id } of nodeVolumes)
           if (!listed.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
         for (const file of files)
           if (!recorded.has(file.slice(0, -IMAGE.length))) problems.push(`${node} has the file ${file} of no volume`)
@@ -124,13 +124,13 @@ export function openStorage(cluster: Cluster): RealStorage {
       return problems
     },
     async watchSizes() {
-      while (!over.signal.aborted) {
-        await look()
+      while (!stopController.signal.aborted) {
+        await checkSizes()
         await pause(CHECK_MS)
       }
     },
-    end() {
-      over.abort()
+    stop() {
+      stopController.abort()
       for (const connection of connections.values()) connection.close()
     },
   }

@@ -1,5 +1,5 @@
-// Watches collections across server crashes, resuming each watch from its last revision. Records all events, checks their
-// order, and exposes the current objects to the workload.
+// Watches collections across server crashes: each watch resumes from its last revision. Records all events, checks their
+// order, and provides the current objects to the workload.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SeenEvent } from '../helpers/watch.ts'
 import type { Cluster } from './cluster.ts'
@@ -23,83 +23,84 @@ export const COLLECTIONS = {
 export type Collection = keyof typeof COLLECTIONS
 
 export interface WatchRecorder {
-  /** By `namespace/name` or name, as of the last event. */
-  readonly now: Readonly<Record<Collection, ReadonlyMap<string, any>>>
-  /** All events of all collections, in the order of revisions. */
+  /** The current objects of each collection, by `namespace/name` or name. */
+  readonly current: Readonly<Record<Collection, ReadonlyMap<string, any>>>
+  /** Returns the events of all collections, ordered by revision. */
   history(): RecordedEvent[]
-  /** Events out of order, repeated, or inconsistent with the known objects. */
+  /** Messages about events that were reordered, repeated, or inconsistent with the current objects. */
   readonly violations: readonly string[]
-  /** How often a watch was resumed. */
-  readonly resumed: number
-  /** Settles when the recorded objects match a fresh list of every collection. */
-  caughtUp(): Promise<void>
-  /** Replays each collection with one uninterrupted watch: missing, repeated or reordered events. */
+  /** Number of resumed watches. */
+  readonly resumptions: number
+  /** Resolves when the recorded objects equal a new list of every collection. */
+  waitUntilCaughtUp(): Promise<void>
+  /** Watches each collection once more without interruption, and returns missing, repeated and reordered events. */
   compareWithOneWatch(): Promise<string[]>
-  end(): Promise<void>
+  stop(): Promise<void>
 }
 
 export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecorder> {
   const names = Object.keys(COLLECTIONS) as Collection[]
-  const now = Object.fromEntries(names.map((name) => [name, new Map()])) as Record<Collection, Map<string, any>>
+  const objects = Object.fromEntries(names.map((name) => [name, new Map()])) as Record<Collection, Map<string, any>>
   const recorded = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Collection, RecordedEvent[]>
-  const first = new Map<Collection, number>()
-  const last = new Map<Collection, number>()
+  const firstRevisions = new Map<Collection, number>()
+  const lastRevisions = new Map<Collection, number>()
   const violations: string[] = []
-  const stopped = new AbortController()
-  let resumed = -names.length // the first connection of each watch is not a resumption
+  const stopController = new AbortController()
+  let resumptions = -names.length // the first connection of each watch is not counted
 
   for (const name of names) {
     const { json } = await cluster.server().call('GET', COLLECTIONS[name])
-    for (const object of json.items) now[name].set(keyOf(object), object)
-    first.set(name, Number(json.metadata.resourceVersion))
-    last.set(name, Number(json.metadata.resourceVersion))
+    for (const object of json.items) objects[name].set(keyOf(object), object)
+    firstRevisions.set(name, Number(json.metadata.resourceVersion))
+    lastRevisions.set(name, Number(json.metadata.resourceVersion))
   }
 
-  function take(collection: Collection, { type, object }: any): void {
+  function recordEvent(collection: Collection, { type, object }: any): void {
     if (type === 'ERROR') return void violations.push(`watch of ${collection} failed: ${object.message}`)
     const key = keyOf(object)
     const revision = Number(object.metadata.resourceVersion)
-    const at = `${type} ${collection} ${key} at ${revision}`
-    if (revision <= last.get(collection)!) violations.push(`${at} came after ${last.get(collection)}`)
-    if (now[collection].has(key) !== (type !== 'ADDED'))
-      violations.push(`${at}: the object ${type === 'ADDED' ? 'already exists' : 'does not exist'}`)
-    last.set(collection, revision)
-    if (type === 'DELETED') now[collection].delete(key)
-    else now[collection].set(key, object)
+    const description = `${type} ${collection} ${key} at ${revision}`
+    if (revision <= lastRevisions.get(collection)!)
+      violations.push(`${description} arrived after revision ${lastRevisions.get(collection)}`)
+    if (objects[collection].has(key) !== (type !== 'ADDED'))
+      violations.push(`${description}: the object ${type === 'ADDED' ? 'already exists' : 'does not exist'}`)
+    lastRevisions.set(collection, revision)
+    if (type === 'DELETED') objects[collection].delete(key)
+    else objects[collection].set(key, object)
     recorded[collection].push({ collection, type, object, revision })
   }
 
   async function follow(collection: Collection): Promise<void> {
-    while (!stopped.signal.aborted) {
-      const from = last.get(collection)!
-      const isOpened = await read(cluster, COLLECTIONS[collection], from, stopped.signal, (event) =>
-        take(collection, event),
+    while (!stopController.signal.aborted) {
+      const from = lastRevisions.get(collection)!
+      const wasOpened = await readWatch(cluster, COLLECTIONS[collection], from, stopController.signal, (event) =>
+        recordEvent(collection, event),
       )
-      if (isOpened) resumed++
+      if (wasOpened) resumptions++
       await pause(30)
     }
   }
-  const following = Promise.all(names.map(follow))
+  const watches = Promise.all(names.map(follow))
 
   const history = () =>
     Object.values(recorded)
       .flat()
-      .sort((one, other) => one.revision - other.revision)
+      .sort((left, right) => left.revision - right.revision)
 
   return {
-    now,
+    current: objects,
     violations,
     history,
-    get resumed() {
-      return resumed
+    get resumptions() {
+      return resumptions
     },
-    async caughtUp() {
+    async waitUntilCaughtUp() {
       for (const name of names) {
         for (;;) {
           const { json } = await cluster.server().call('GET', COLLECTIONS[name])
           const listed = json.items.map(({ metadata }: any) => metadata.resourceVersion).sort()
-          const known = [...now[name].values()].map(({ metadata }) => metadata.resourceVersion).sort()
-          if (JSON.stringify(listed) === JSON.stringify(known)) break
+          const current = [...objects[name].values()].map(({ metadata }) => metadata.resourceVersion).sort()
+          if (JSON.stringify(listed) === JSON.stringify(current)) break
           await pause(50)
         }
       }
@@ -108,23 +109,24 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
       const differences: string[] = []
       for (const name of names) {
         const expected = recorded[name].map(describeEvent)
-        const seen: string[] = []
+        const actual: string[] = []
         const complete = new AbortController()
         if (expected.length === 0) continue
-        await read(cluster, COLLECTIONS[name], first.get(name)!, complete.signal, ({ type, object }) => {
+        await readWatch(cluster, COLLECTIONS[name], firstRevisions.get(name)!, complete.signal, ({ type, object }) => {
           const revision = Number(object.metadata?.resourceVersion)
-          if (revision <= last.get(name)!) seen.push(describeEvent({ type, object, revision }))
-          if (type === 'ERROR' || revision >= last.get(name)!) complete.abort()
+          if (revision <= lastRevisions.get(name)!) actual.push(describeEvent({ type, object, revision }))
+          if (type === 'ERROR' || revision >= lastRevisions.get(name)!) complete.abort()
         })
-        const index = expected.findIndex((line, at) => line !== seen[at])
-        if (index >= 0) differences.push(`${name}: recorded ${expected[index]}, one watch has ${seen[index]}`)
-        else if (seen.length !== expected.length) differences.push(`${name}: never received ${seen[expected.length]}`)
+        const index = expected.findIndex((event, position) => event !== actual[position])
+        if (index >= 0) differences.push(`${name}: recorded ${expected[index]}, a new watch returned ${actual[index]}`)
+        else if (actual.length !== expected.length)
+          differences.push(`${name}: not recorded: ${actual[expected.length]}`)
       }
       return differences
     },
-    async end() {
-      stopped.abort()
-      await following
+    async stop() {
+      stopController.abort()
+      await watches
     },
   }
 }
@@ -133,13 +135,13 @@ const describeEvent = ({ type, object, revision }: SeenEvent) => `${type} ${keyO
 
 export const keyOf = ({ metadata: { namespace, name } }: any): string => (namespace ? `${namespace}/${name}` : name)
 
-/** Reads one watch until its connection ends. Returns whether it was opened. */
-async function read(
+/** Reads one watch until its connection ends. Returns whether the server accepted the watch. */
+async function readWatch(
   cluster: Cluster,
   path: string,
   from: number,
   signal: AbortSignal,
-  take: (event: any) => void,
+  onEvent: (event: any) => void,
 ): Promise<boolean> {
   let isOpened = false
   try {
@@ -152,17 +154,17 @@ async function read(
         stop()
         return false
       }
-      let rest = ''
+      let partialLine = ''
       for await (const chunk of response.setEncoding('utf8')) {
-        const lines = (rest + chunk).split('\n')
-        rest = lines.pop()!
-        for (const line of lines) if (!signal.aborted) take(JSON.parse(line))
+        const lines = (partialLine + chunk).split('\n')
+        partialLine = lines.pop()!
+        for (const line of lines) if (!signal.aborted) onEvent(JSON.parse(line))
       }
     } finally {
       signal.removeEventListener('abort', stop)
     }
   } catch {
-    // the connection was cut
+    // The connection was closed.
   }
   return isOpened
 }

@@ -1,5 +1,5 @@
-// The workload: concurrent users and administrators who repeatedly act on existing objects, without coordination. Two may
-// edit one object at once, and many requests are rejected, impossible, or reverted a moment later.
+// The workload of the crash test: concurrent users and administrators who create, change and delete objects without
+// coordination. Two users may edit one object at once; many requests are rejected, impossible, or soon reverted.
 import { open, readFile, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PROVISIONED_BY } from '../../src/volumes/names.ts'
@@ -13,18 +13,19 @@ import { COLLECTIONS } from './watch-recorder.ts'
 export interface Workload {
   /** Creates the classes, namespaces and quotas. */
   setUp(): Promise<void>
-  /** Runs one user until the signal fires. */
+  /** Runs one user until the signal is aborted. */
   act(signal: AbortSignal): Promise<void>
-  /** After the faults: makes nodes schedulable again and recreates the class that volumes were created with. */
+  /** Called after the faults: makes all nodes schedulable and recreates the deleted class. */
   settle(): Promise<void>
-  /** Volume objects deleted by a user, by uid. */
+  /** Uids of PersistentVolumes that a user deleted. */
   readonly deletedByHand: ReadonlySet<string>
   recordDeletion(volumeUid: string): void
   /** Names of volumes that an administrator created by calling the driver. */
   readonly imported: ReadonlySet<string>
-  /** Problems with the data of running pods; counts intact data. */
+  /** Returns the problems with the data of running pods. */
   checkData(): Promise<string[]>
-  readonly dataFound: number
+  /** Number of successful comparisons of data. */
+  readonly verifiedData: number
 }
 
 export interface WorkloadDeps {
@@ -34,30 +35,30 @@ export interface WorkloadDeps {
   readonly storage: RealStorage
   readonly faults: Faults
   readonly random: () => number
-  /** How long a lost node is down. */
-  readonly lostMs: number
+  /** Longest time that a failed node is down. */
+  readonly nodeDowntimeMs: number
 }
 
 export const NAMESPACES = ['shop', 'lab']
-/** More than any pool. */
+/** A size larger than any pool. */
 export const IMPOSSIBLE_SIZE = '500Gi'
-/** Objects not being deleted; beyond this the workload deletes instead of creating. */
+/** At this number of objects that are not being deleted, the workload deletes an object instead of creating one. */
 const CLAIMS_MAX = 26
 const PODS_MAX = 14
 const STATIC_MAX = 6
 const PAUSE_MS = 250
 
 const THIN = { provisioning: 'thin', overcommit: '20' }
-const grows = { provisioner: DRIVER, allowVolumeExpansion: true, parameters: THIN }
+const expandable = { provisioner: DRIVER, allowVolumeExpansion: true, parameters: THIN }
 const CLASSES: Readonly<Record<string, object>> = {
-  wait: { ...grows, volumeBindingMode: 'WaitForFirstConsumer' },
-  'wait-keep': { ...grows, volumeBindingMode: 'WaitForFirstConsumer', reclaimPolicy: 'Retain' },
-  now: { ...grows, volumeBindingMode: 'Immediate' },
-  'now-keep': { ...grows, volumeBindingMode: 'Immediate', reclaimPolicy: 'Retain' },
+  wait: { ...expandable, volumeBindingMode: 'WaitForFirstConsumer' },
+  'wait-keep': { ...expandable, volumeBindingMode: 'WaitForFirstConsumer', reclaimPolicy: 'Retain' },
+  now: { ...expandable, volumeBindingMode: 'Immediate' },
+  'now-keep': { ...expandable, volumeBindingMode: 'Immediate', reclaimPolicy: 'Retain' },
   static: { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'Immediate' },
-  fleeting: { ...grows, volumeBindingMode: 'Immediate' },
+  fleeting: { ...expandable, volumeBindingMode: 'Immediate' },
 }
-/** `odd`: parameters that the driver rejects. `fleeting` is deleted and recreated unchanged. */
+/** The driver rejects the parameters of `odd`. `fleeting` is deleted and recreated without changes. */
 export const ATTRIBUTES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   silver: { iops: '500' },
   gold: { iops: '1000', throughput: '100' },
@@ -76,22 +77,22 @@ export function createWorkload({
   storage,
   faults,
   random,
-  lostMs,
+  nodeDowntimeMs,
 }: WorkloadDeps): Workload {
-  const { now } = recorder
+  const { current } = recorder
   const deletedByHand = new Set<string>()
   const imported = new Set<string>()
-  /** Synced content, by volume handle. */
+  /** Content that was written and synced, by volume handle. */
   const marks = new Map<string, string>()
-  let number = 0
+  let sequence = 0
   let dataFound = 0
   let isNodeLost = false
 
-  const pick = <T>(all: readonly T[]): T | undefined => all[Math.floor(random() * all.length)]
-  const chance = (chance: number) => random() < chance
-  const undeleted = (objects: ReadonlyMap<string, any>): any[] =>
+  const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)]
+  const chance = (probability: number) => random() < probability
+  const withoutTerminating = (objects: ReadonlyMap<string, any>): any[] =>
     [...objects.values()].filter(({ metadata }) => !metadata.deletionTimestamp)
-  const bound = () => undeleted(now.claims).filter(({ status }) => status?.phase === 'Bound')
+  const boundClaims = () => withoutTerminating(current.claims).filter(({ status }) => status?.phase === 'Bound')
   const inNamespace = (namespace: string, kind: string) => `/api/v1/namespaces/${namespace}/${kind}`
   const pathOf = (kind: string, { metadata: { namespace, name } }: any) => `${inNamespace(namespace, kind)}/${name}`
   const editClaim = (what: string, claim: any, spec: object) =>
@@ -99,7 +100,7 @@ export function createWorkload({
   const mebi = (count: number) => `${Math.round(count)}Mi`
 
   async function createClaim(): Promise<void> {
-    if (undeleted(now.claims).length >= CLAIMS_MAX) return deleteClaim()
+    if (withoutTerminating(current.claims).length >= CLAIMS_MAX) return deleteClaim()
     const storageClassName = chance(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
     const isStatic = storageClassName === 'static'
     const isBlock = !isStatic && chance(0.35)
@@ -108,7 +109,7 @@ export function createWorkload({
     const storageSize = isBlock ? mebi(8 + random() * 24) : mebi(300 + random() * 60)
     const namespace = pick(NAMESPACES)!
     await journal.request('create claim', 'POST', inNamespace(namespace, 'persistentvolumeclaims'), {
-      metadata: { name: `c${number++}` },
+      metadata: { name: `c${sequence++}` },
       spec: {
         accessModes: ['ReadWriteOnce'],
         storageClassName,
@@ -120,15 +121,15 @@ export function createWorkload({
   }
 
   async function growClaim(): Promise<void> {
-    const claim = pick(bound())
+    const claim = pick(boundClaims())
     if (!claim) return
     const hasMi = bytesOf(claim.status.capacity.storage) / 1024 ** 2
-    const wanted = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(hasMi + 100 + random() * 50)
-    await editClaim('expand claim', claim, { resources: { requests: { storage: wanted } } })
+    const requested = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(hasMi + 100 + random() * 50)
+    await editClaim('expand claim', claim, { resources: { requests: { storage: requested } } })
   }
 
   async function lowerClaim(): Promise<void> {
-    const growing = bound().filter(
+    const growing = boundClaims().filter(
       ({ spec, status }) => bytesOf(spec.resources.requests.storage) > bytesOf(status.capacity.storage),
     )
     const claim = pick(growing)
@@ -137,21 +138,21 @@ export function createWorkload({
   }
 
   async function setAttributes(): Promise<void> {
-    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'static'))
+    const claim = pick(boundClaims().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
     const name = chance(0.05) ? 'nowhere' : pick(Object.keys(ATTRIBUTES))
     await editClaim('choose attributes', claim, { volumeAttributesClassName: name })
   }
 
   async function rollBack(): Promise<void> {
-    const claim = pick(bound().filter(({ status }) => status.modifyVolumeStatus))
+    const claim = pick(boundClaims().filter(({ status }) => status.modifyVolumeStatus))
     if (!claim) return
     const name = claim.status.currentVolumeAttributesClassName ?? null
     await editClaim('roll attributes back', claim, { volumeAttributesClassName: name })
   }
 
   async function setIo(): Promise<void> {
-    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'static'))
+    const claim = pick(boundClaims().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
     const iops = chance(0.3) ? null : String(100 * (1 + Math.floor(random() * 9)))
     const throughput = chance(0.6) ? {} : { throughput: `${10 * (1 + Math.floor(random() * 9))}Mi` }
@@ -159,22 +160,24 @@ export function createWorkload({
   }
 
   async function labelClaim(): Promise<void> {
-    const claim = pick(undeleted(now.claims))
+    const claim = pick(withoutTerminating(current.claims))
     if (!claim) return
-    const body = { metadata: { labels: { turn: String(number++) } } }
+    const body = { metadata: { labels: { turn: String(sequence++) } } }
     await journal.request('label claim', 'PATCH', pathOf('persistentvolumeclaims', claim), body)
   }
 
   async function deleteClaim(): Promise<void> {
-    const claim = pick(undeleted(now.claims))
+    const claim = pick(withoutTerminating(current.claims))
     if (claim) await journal.request('delete claim', 'DELETE', pathOf('persistentvolumeclaims', claim))
   }
 
   async function createPod(): Promise<void> {
-    if (undeleted(now.pods).length >= PODS_MAX) return deletePod()
+    if (withoutTerminating(current.pods).length >= PODS_MAX) return deletePod()
     const namespace = pick(NAMESPACES)!
-    const mine = undeleted(now.claims).filter((claim) => claim.metadata.namespace === namespace)
-    const chosen = [...new Set(chance(0.2) ? [pick(mine), pick(mine)] : [pick(mine)])].filter(Boolean)
+    const namespaceClaims = withoutTerminating(current.claims).filter((claim) => claim.metadata.namespace === namespace)
+    const chosen = [
+      ...new Set(chance(0.2) ? [pick(namespaceClaims), pick(namespaceClaims)] : [pick(namespaceClaims)]),
+    ].filter(Boolean)
     const isEphemeral = chance(0.15) || chosen.length === 0
     const template = { accessModes: ['ReadWriteOnce'], storageClassName: 'wait', resources: { requests: EPHEMERAL } }
     const volumes = isEphemeral
@@ -184,18 +187,18 @@ export function createWorkload({
           persistentVolumeClaim: { claimName: name },
         }))
     const isBlock = (index: number) => !isEphemeral && chosen[index].spec.volumeMode === 'Block'
-    const at = (wantsBlock: boolean) =>
+    const volumesOfMode = (wantsBlock: boolean) =>
       volumes.map(({ name }, index) => ({ name, index })).filter(({ index }) => isBlock(index) === wantsBlock)
     await journal.request('create pod', 'POST', inNamespace(namespace, 'pods'), {
-      metadata: { name: `p${number++}` },
+      metadata: { name: `p${sequence++}` },
       spec: {
         terminationGracePeriodSeconds: 1,
         containers: [
           {
             name: 'main',
             image: 'none',
-            volumeMounts: at(false).map(({ name }) => ({ name, mountPath: `/${name}` })),
-            volumeDevices: at(true).map(({ name }) => ({ name, devicePath: `/dev/${name}` })),
+            volumeMounts: volumesOfMode(false).map(({ name }) => ({ name, mountPath: `/${name}` })),
+            volumeDevices: volumesOfMode(true).map(({ name }) => ({ name, devicePath: `/dev/${name}` })),
           },
         ],
         volumes,
@@ -204,7 +207,7 @@ export function createWorkload({
   }
 
   async function deletePod(): Promise<void> {
-    const pod = pick(undeleted(now.pods))
+    const pod = pick(withoutTerminating(current.pods))
     if (!pod) return
     const isForced = chance(0.15)
     const body = isForced ? { gracePeriodSeconds: 0 } : {}
@@ -213,9 +216,9 @@ export function createWorkload({
 
   /** Creates storage by calling the driver, then a PersistentVolume for it. */
   async function createVolume(): Promise<void> {
-    const statics = undeleted(now.volumes).filter(({ spec }) => spec.storageClassName === 'static')
+    const statics = withoutTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
     if (statics.length >= STATIC_MAX) return deleteVolume()
-    const name = `static-${number++}`
+    const name = `static-${sequence++}`
     const node = pick(NODES)!
     const bytes = 320 * 1024 ** 2
     imported.add(name)
@@ -225,11 +228,11 @@ export function createWorkload({
       volumeCapabilities: [{ accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }],
       parameters: THIN,
     }
-    const made = await storage
+    const response = await storage
       .driver(node)
       .controller.createVolume(request)
       .catch(() => undefined)
-    if (!made?.volume) return
+    if (!response?.volume) return
     await journal.request('create volume', 'POST', COLLECTIONS.volumes, {
       metadata: { name, annotations: { [PROVISIONED_BY]: DRIVER } },
       spec: {
@@ -237,15 +240,17 @@ export function createWorkload({
         accessModes: ['ReadWriteOnce'],
         storageClassName: 'static',
         persistentVolumeReclaimPolicy: chance(0.5) ? 'Retain' : 'Delete',
-        csi: { driver: DRIVER, volumeHandle: made.volume.volumeId },
-        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [on(node)] }] } },
+        csi: { driver: DRIVER, volumeHandle: response.volume.volumeId },
+        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [nodeRequirement(node)] }] } },
       },
     })
   }
 
   async function deleteVolume(): Promise<void> {
-    const idle = undeleted(now.volumes).filter(({ status }) => ['Released', 'Available'].includes(status?.phase))
-    const volume = pick(chance(0.1) ? undeleted(now.volumes) : idle)
+    const idle = withoutTerminating(current.volumes).filter(({ status }) =>
+      ['Released', 'Available'].includes(status?.phase),
+    )
+    const volume = pick(chance(0.1) ? withoutTerminating(current.volumes) : idle)
     if (!volume) return
     deletedByHand.add(volume.metadata.uid)
     await journal.request('delete volume', 'DELETE', `${COLLECTIONS.volumes}/${volume.metadata.name}`)
@@ -255,29 +260,29 @@ export function createWorkload({
     journal.request(what, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
 
   async function changePolicy(): Promise<void> {
-    const volume = pick(undeleted(now.volumes))
+    const volume = pick(withoutTerminating(current.volumes))
     if (!volume) return
-    const isKept = volume.spec.persistentVolumeReclaimPolicy === 'Retain'
-    await editVolume('change policy', volume, { persistentVolumeReclaimPolicy: isKept ? 'Delete' : 'Retain' })
+    const isRetained = volume.spec.persistentVolumeReclaimPolicy === 'Retain'
+    await editVolume('change policy', volume, { persistentVolumeReclaimPolicy: isRetained ? 'Delete' : 'Retain' })
   }
 
   async function reuseVolume(): Promise<void> {
-    const released = undeleted(now.volumes).filter(
+    const released = withoutTerminating(current.volumes).filter(
       ({ spec, status }) => status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Retain',
     )
     const volume = pick(released)
     if (volume) await editVolume('free volume', volume, { claimRef: null })
   }
 
-  const toggle = async (what: string, path: string, name: string, isThere: boolean, body: object) => {
-    if (isThere) await journal.request(`delete ${what}`, 'DELETE', `${path}/${name}`)
+  const toggle = async (what: string, path: string, name: string, exists: boolean, body: object) => {
+    if (exists) await journal.request(`delete ${what}`, 'DELETE', `${path}/${name}`)
     else await journal.request(`create ${what}`, 'POST', path, { metadata: { name }, ...body })
   }
   const toggleClass = () =>
-    toggle('class', COLLECTIONS.classes, 'fleeting', now.classes.has('fleeting'), CLASSES.fleeting!)
+    toggle('class', COLLECTIONS.classes, 'fleeting', current.classes.has('fleeting'), CLASSES.fleeting!)
   const toggleAttributes = () => {
     const body = { driverName: DRIVER, parameters: ATTRIBUTES.fleeting }
-    return toggle('attributes', COLLECTIONS.attributes, 'fleeting', now.attributes.has('fleeting'), body)
+    return toggle('attributes', COLLECTIONS.attributes, 'fleeting', current.attributes.has('fleeting'), body)
   }
 
   async function editQuota(): Promise<void> {
@@ -285,74 +290,75 @@ export function createWorkload({
     const path = inNamespace(namespace, 'resourcequotas')
     if (chance(0.3)) {
       const hard = { persistentvolumeclaims: String(5 + Math.floor(random() * 20)) }
-      return toggle('quota', path, 'second', now.quotas.has(`${namespace}/second`), { spec: { hard } })
+      return toggle('quota', path, 'second', current.quotas.has(`${namespace}/second`), { spec: { hard } })
     }
     const hard = chance(0.4) ? { persistentvolumeclaims: String(4 + Math.floor(random() * 12)) } : QUOTAS[namespace]
     await journal.request('change quota', 'PATCH', `${path}/main`, { spec: { hard } })
   }
 
   async function cordon(): Promise<void> {
-    const node = now.nodes.get(pick(NODES)!)
+    const node = current.nodes.get(pick(NODES)!)
     if (!node) return
     const unschedulable = node.spec?.unschedulable !== true
     await journal.request('cordon', 'PATCH', `${COLLECTIONS.nodes}/${node.metadata.name}`, { spec: { unschedulable } })
   }
 
-  async function loseNode(): Promise<void> {
+  async function failRandomNode(): Promise<void> {
     if (isNodeLost) return
     isNodeLost = true
     const node = pick(NODES)!
     const path = `${COLLECTIONS.nodes}/${node}`
-    const lost = faults.loseNode(node, lostMs * (0.5 + random() / 2))
+    const nodeFailure = faults.failNode(node, nodeDowntimeMs * (0.5 + random() / 2))
     if (chance(0.5)) {
-      await journal.request('declare node lost', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
-      await lost
-      let isBack: unknown
-      do isBack = await journal.request('node is back', 'PATCH', path, { spec: { taints: null } })
-      while (!isBack) // until the taint is removed, no pod is scheduled there
+      await journal.request('taint failed node', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
+      await nodeFailure
+      let isUntainted: unknown
+      do isUntainted = await journal.request('remove taint', 'PATCH', path, { spec: { taints: null } })
+      while (!isUntainted) // no pod is scheduled to the node until the taint is removed
     }
-    await lost
+    await nodeFailure
     isNodeLost = false
   }
 
   async function writeConfig(): Promise<void> {
     const namespace = pick(NAMESPACES)!
     const path = inNamespace(namespace, 'configmaps')
-    const known = pick(undeleted(now.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)))
-    const data = { value: String(number++) }
-    if (!known || chance(0.3))
-      await journal.request('create config', 'POST', path, { metadata: { name: `m${number++}` }, data })
-    else if (chance(0.7)) await journal.request('change config', 'PATCH', pathOf('configmaps', known), { data })
-    else await journal.request('delete config', 'DELETE', pathOf('configmaps', known))
+    const existing = pick(withoutTerminating(current.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)))
+    const data = { value: String(sequence++) }
+    if (!existing || chance(0.3))
+      await journal.request('create config', 'POST', path, { metadata: { name: `m${sequence++}` }, data })
+    else if (chance(0.7)) await journal.request('change config', 'PATCH', pathOf('configmaps', existing), { data })
+    else await journal.request('delete config', 'DELETE', pathOf('configmaps', existing))
   }
 
-  async function useData(): Promise<void> {
-    const pod = pick(undeleted(now.pods).filter(({ status }) => status?.phase === 'Running'))
+  async function useRandomData(): Promise<void> {
+    const pod = pick(withoutTerminating(current.pods).filter(({ status }) => status?.phase === 'Running'))
     const problems = pod ? await useDataOf(pod, true) : []
     dataProblems.push(...problems)
   }
   const dataProblems: string[] = []
 
-  /** Verifies earlier content; writes some if the volume is empty. */
+  /** Verifies the content of the pod's volumes, and writes to a volume without content if allowed. */
   async function useDataOf(pod: any, mayWrite: boolean): Promise<string[]> {
     const problems: string[] = []
     for (const { handle, path } of filesystemsOf(pod)) {
-      // Held open, it cannot be unmounted under us; of another device than its parent, it is the volume.
+      // The open directory prevents an unmount. It is the volume if its device differs from that of its parent.
       const directory = await open(path).catch(() => undefined)
       if (!directory) continue
       try {
-        const [here, above] = [await directory.stat(), await stat(join(path, '..')).catch(() => undefined)]
-        if (!above || here.dev === above.dev) continue
+        const [mountStat, parentStat] = [await directory.stat(), await stat(join(path, '..')).catch(() => undefined)]
+        if (!parentStat || mountStat.dev === parentStat.dev) continue
         const file = join(`/proc/self/fd/${directory.fd}`, 'mark')
-        const found = await readFile(file, 'utf8').catch(() => undefined)
+        const content = await readFile(file, 'utf8').catch(() => undefined)
         const mark = marks.get(handle)
-        if (mark !== undefined && found !== mark) problems.push(`${handle} has "${found}" where "${mark}" was written`)
-        if (mark !== undefined && found === mark) dataFound++
+        if (mark !== undefined && content !== mark)
+          problems.push(`${handle} contains "${content}" instead of "${mark}"`)
+        if (mark !== undefined && content === mark) dataFound++
         if (mark !== undefined || !mayWrite) continue
-        const written = await open(file, 'w')
-        await written.writeFile(handle)
-        await written.sync()
-        await written.close()
+        const target = await open(file, 'w')
+        await target.writeFile(handle)
+        await target.sync()
+        await target.close()
         marks.set(handle, handle)
       } finally {
         await directory.close()
@@ -361,12 +367,12 @@ export function createWorkload({
     return problems
   }
 
-  /** Where the pod's volumes are mounted, if they are. */
+  /** Returns the mount paths of the pod's file system volumes. */
   function filesystemsOf({ metadata, spec }: any): { handle: string; path: string; claim: any }[] {
     return (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim }: any) => {
       const claimName = persistentVolumeClaim?.claimName ?? `${metadata.name}-${name}`
-      const claim = now.claims.get(`${metadata.namespace}/${claimName}`)
-      const volume = now.volumes.get(claim?.spec.volumeName ?? '')
+      const claim = current.claims.get(`${metadata.namespace}/${claimName}`)
+      const volume = current.volumes.get(claim?.spec.volumeName ?? '')
       if (!volume || claim.spec.volumeMode === 'Block' || !spec.nodeName) return []
       const root = join(agentDirOf(cluster.dir, spec.nodeName), 'pods', metadata.uid, 'volumes', 'kubernetes.io~csi')
       return [{ handle: volume.spec.csi.volumeHandle, path: join(root, volume.metadata.name, 'mount'), claim }]
@@ -384,7 +390,7 @@ export function createWorkload({
     [3, deleteClaim],
     [11, createPod],
     [5, deletePod],
-    [8, useData],
+    [8, useRandomData],
     [4, createVolume],
     [3, deleteVolume],
     [2, changePolicy],
@@ -393,16 +399,16 @@ export function createWorkload({
     [2, toggleAttributes],
     [3, editQuota],
     [1, cordon],
-    [0.3, loseNode],
+    [0.3, failRandomNode],
     [12, writeConfig],
   ]
-  const allWeights = ACTIONS.reduce((sum, [weight]) => sum + weight, 0)
+  const totalWeight = ACTIONS.reduce((sum, [weight]) => sum + weight, 0)
 
   function nextAction(): () => Promise<void> {
-    let left = random() * allWeights
+    let remainingWeight = random() * totalWeight
     for (const [weight, act] of ACTIONS) {
-      left -= weight
-      if (left < 0) return act
+      remainingWeight -= weight
+      if (remainingWeight < 0) return act
     }
     return createClaim
   }
@@ -411,25 +417,28 @@ export function createWorkload({
     deletedByHand,
     recordDeletion: (volumeUid) => void deletedByHand.add(volumeUid),
     imported,
-    get dataFound() {
+    get verifiedData() {
       return dataFound
     },
     async setUp() {
-      const must = async (path: string, body: object) => {
+      const createOrThrow = async (path: string, body: object) => {
         if (!(await journal.request('set up', 'POST', path, body)))
           throw new Error(`setup failed: ${path} was rejected`)
       }
-      await must('/apis/storage.k8s.io/v1/csidrivers', {
+      await createOrThrow('/apis/storage.k8s.io/v1/csidrivers', {
         metadata: { name: DRIVER },
         spec: { attachRequired: false, storageCapacity: true, podInfoOnMount: true },
       })
       for (const [name, spec] of Object.entries(CLASSES))
-        await must(COLLECTIONS.classes, { metadata: { name }, ...spec })
+        await createOrThrow(COLLECTIONS.classes, { metadata: { name }, ...spec })
       for (const [name, parameters] of Object.entries(ATTRIBUTES))
-        await must(COLLECTIONS.attributes, { metadata: { name }, driverName: DRIVER, parameters })
+        await createOrThrow(COLLECTIONS.attributes, { metadata: { name }, driverName: DRIVER, parameters })
       for (const name of NAMESPACES) {
-        await must('/api/v1/namespaces', { metadata: { name } })
-        await must(inNamespace(name, 'resourcequotas'), { metadata: { name: 'main' }, spec: { hard: QUOTAS[name] } })
+        await createOrThrow('/api/v1/namespaces', { metadata: { name } })
+        await createOrThrow(inNamespace(name, 'resourcequotas'), {
+          metadata: { name: 'main' },
+          spec: { hard: QUOTAS[name] },
+        })
       }
     },
     async act(signal) {
@@ -446,18 +455,18 @@ export function createWorkload({
       }
       // A claim with an open provisioning intent needs its class to find out whether a volume was created.
       const body = { metadata: { name: 'fleeting' }, ...CLASSES.fleeting }
-      await journal.request('settle', 'POST', COLLECTIONS.classes, body) // rejected if it exists
+      await journal.request('settle', 'POST', COLLECTIONS.classes, body) // rejected if the class exists
     },
     async checkData() {
       const problems = [...dataProblems]
-      for (const pod of undeleted(now.pods).filter(({ status }) => status?.phase === 'Running')) {
+      for (const pod of withoutTerminating(current.pods).filter(({ status }) => status?.phase === 'Running')) {
         problems.push(...(await useDataOf(pod, false)))
         for (const { path, claim } of filesystemsOf(pod)) {
           const { blocks, bsize } = await statfs(path)
-          // A file system uses some of its device itself; every expansion here is larger than that.
+          // A file system uses part of its device for metadata; every expansion here is larger than that part.
           if (blocks * bsize < bytesOf(claim.status.capacity.storage) - 90 * 1024 ** 2)
             problems.push(
-              `${claim.metadata.name} reports ${claim.status.capacity.storage}, a pod sees ${blocks * bsize}`,
+              `${claim.metadata.name} reports ${claim.status.capacity.storage}, its file system has ${blocks * bsize}`,
             )
         }
       }
@@ -468,11 +477,11 @@ export function createWorkload({
 
 const EPHEMERAL = { storage: '300Mi' }
 const OUT_OF_SERVICE = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }
-const on = (node: string) => ({ key: `${DRIVER}/node`, operator: 'In', values: [node] })
+const nodeRequirement = (node: string) => ({ key: `${DRIVER}/node`, operator: 'In', values: [node] })
 
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1_000, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 }
 
-/** Integers only. */
+/** Parses a quantity of bytes. Supports integers only. */
 export function bytesOf(text: string | undefined): number {
   const [, digits = '0', suffix = ''] = /^(\d+)(k|Ki|Mi|Gi|)$/.exec(text ?? '0') ?? []
   return Number(digits) * FACTORS[suffix]!

@@ -1,10 +1,10 @@
-// auth: can-i and whoami.
+// Steps for `kubectl auth`: can-i and whoami.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
-export const asking: readonly Step[] = [
+export const authSteps: readonly Step[] = [
   {
-    name: 'auth can-i says yes with 0 and no with 1',
+    name: 'auth can-i prints yes and exits with 0, or prints no and exits with 1',
     async run({ kubectl, viewer }) {
       expect(await kubectl.out('auth can-i delete persistentvolumes')).toContain('yes')
       expect(await viewer.out('auth can-i list persistentvolumeclaims')).toContain('yes')
@@ -19,13 +19,13 @@ export const asking: readonly Step[] = [
     },
   },
   {
-    name: 'auth can-i --list shows the rules',
+    name: 'auth can-i --list prints the rules',
     async run({ kubectl }) {
       expect(await kubectl.out('auth can-i --list')).toMatch(/^\*\.\* +\[\] +\[\] +\[\*\]$/m)
     },
   },
   {
-    name: 'auth whoami prints name and groups',
+    name: 'auth whoami prints the user name and groups',
     needs: 'auth whoami',
     async run({ kubectl }) {
       const output = await kubectl.out('auth whoami')

@@ -1,17 +1,17 @@
-// edit, patch, replace, label, annotate, taint and cordon: every way to change one object.
+// Steps for the commands that change one object: edit, patch, replace, label, annotate, taint and cordon.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
-const field = async (kubectl: { out(command: string[]): Promise<string> }, what: string, path: string) =>
-  kubectl.out(['get', ...what.split(' '), '-o', `jsonpath={${path}}`])
+const readField = async (kubectl: { out(command: string[]): Promise<string> }, resource: string, path: string) =>
+  kubectl.out(['get', ...resource.split(' '), '-o', `jsonpath={${path}}`])
 
-export const changing: readonly Step[] = [
+export const updateSteps: readonly Step[] = [
   {
-    name: 'edit sends what the editor changed',
+    name: 'edit sends the changes of the editor',
     async run({ kubectl }) {
       const env = { KUBE_EDITOR: 'sed -i s/green/yellow/' }
       expect(await kubectl.out('edit cm settings', { env })).toBe('configmap/settings edited\n')
-      expect(await field(kubectl, 'cm settings', '.data.colour')).toBe('yellow')
+      expect(await readField(kubectl, 'cm settings', '.data.colour')).toBe('yellow')
     },
   },
   {
@@ -22,16 +22,16 @@ export const changing: readonly Step[] = [
     },
   },
   {
-    name: 'edit of what cannot change says why and gives the text back',
+    name: 'edit of an immutable field prints the reason and saves the edited file',
     async run({ kubectl }) {
       const env = { KUBE_EDITOR: 'sed -i s/nobody.example.com/other.example.com/' }
-      const text = await kubectl.refusal('edit vac silver', { env })
+      const text = await kubectl.expectError('edit vac silver', { env })
       expect(text).toMatch(/volumeattributesclasses\.storage\.k8s\.io "silver" (is invalid|was not valid)/)
       expect(text).toContain('A copy of your changes has been stored')
     },
   },
   {
-    name: 'patch merges strategically, plainly, and by operations',
+    name: 'patch supports strategic merge, JSON merge and JSON patches',
     async run({ kubectl }) {
       const patch = (type: string, text: string) => kubectl.out(['patch', 'cm', 'settings', '--type', type, '-p', text])
       expect(await patch('strategic', '{"data":{"shape":"round"}}')).toBe('configmap/settings patched\n')
@@ -44,21 +44,21 @@ export const changing: readonly Step[] = [
     },
   },
   {
-    name: 'patch by operations refuses a failing test and a path that is not there',
+    name: 'patch --type=json fails if a test operation fails or a path does not exist',
     async run({ kubectl }) {
-      const patch = (text: string) => kubectl.refusal(['patch', 'cm', 'settings', '--type', 'json', '-p', text])
+      const patch = (text: string) => kubectl.expectError(['patch', 'cm', 'settings', '--type', 'json', '-p', text])
       expect(await patch('[{"op":"test","path":"/data/weight","value":"9"}]')).toMatch(/weight/)
       expect(await patch('[{"op":"remove","path":"/data/nowhere"}]')).toMatch(/nowhere/)
     },
   },
   {
-    name: 'patch with directives removes one item of a merged list',
+    name: 'patch with a delete directive removes one item of a merged list',
     async run({ kubectl }) {
       const patch =
         '{"secrets":[{"$patch":"delete","name":"b"}],"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/b"]}}'
       await kubectl.out(['patch', 'sa', 'applied', '-p', patch])
       const { secrets, metadata } = await kubectl.json('get sa applied')
-      expect(secrets.map(({ name }: any) => name).sort()).toEqual(['c', 'stranger'])
+      expect(secrets.map(({ name }: any) => name).sort()).toEqual(['c', 'unmanaged'])
       expect(metadata.finalizers).toBeUndefined()
     },
   },
@@ -68,9 +68,9 @@ export const changing: readonly Step[] = [
     async run({ kubectl }) {
       const status = '{"status":{"phase":"Bound","capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"]}}'
       await kubectl.out(['patch', 'pvc', 'orders', '-p', status])
-      expect(await field(kubectl, 'pvc orders', '.status.phase')).toBe('Pending')
+      expect(await readField(kubectl, 'pvc orders', '.status.phase')).toBe('Pending')
       await kubectl.out(['patch', 'pvc', 'orders', '--subresource=status', '-p', status])
-      expect(await field(kubectl, 'pvc orders', '.status.phase')).toBe('Bound')
+      expect(await readField(kubectl, 'pvc orders', '.status.phase')).toBe('Bound')
       await kubectl.out([
         'patch',
         'pvc',
@@ -84,50 +84,50 @@ export const changing: readonly Step[] = [
     },
   },
   {
-    name: 'replace puts a whole new object in place of the old one',
+    name: 'replace overwrites the content and keeps the uid',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {only: this}\n'
-      const uid = await field(kubectl, 'cm settings', '.metadata.uid')
+      const uid = await readField(kubectl, 'cm settings', '.metadata.uid')
       expect(await kubectl.out('replace -f -', { stdin })).toBe('configmap/settings replaced\n')
       expect((await kubectl.json('get cm settings')).data).toEqual({ only: 'this' })
-      expect(await field(kubectl, 'cm settings', '.metadata.uid')).toBe(uid)
+      expect(await readField(kubectl, 'cm settings', '.metadata.uid')).toBe(uid)
     },
   },
   {
-    name: 'replace --force deletes and creates anew',
+    name: 'replace --force deletes and recreates the object',
     async run({ kubectl, file }) {
       const path = await file(
         'force.yaml',
         'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: green}\n',
       )
-      const uid = await field(kubectl, 'cm settings', '.metadata.uid')
+      const uid = await readField(kubectl, 'cm settings', '.metadata.uid')
       expect(await kubectl.out(['replace', '--force', '-f', path])).toContain('configmap/settings replaced\n')
-      expect(await field(kubectl, 'cm settings', '.metadata.uid')).not.toBe(uid)
+      expect(await readField(kubectl, 'cm settings', '.metadata.uid')).not.toBe(uid)
     },
   },
   {
-    name: 'replace from a stale copy is refused as a conflict',
+    name: 'replace of a stale copy fails with a conflict',
     async run({ kubectl, file }) {
       const path = await file('stale.yaml', await kubectl.out('get cm settings -o yaml'))
       await kubectl.out('label cm settings touched=yes')
-      expect(await kubectl.refusal(['replace', '-f', path])).toMatch(
+      expect(await kubectl.expectError(['replace', '-f', path])).toMatch(
         /^Error from server \(Conflict\): error when replacing ".*": Operation cannot be fulfilled on configmaps "settings": the object has been modified; please apply your changes to the latest version and try again\n$/,
       )
     },
   },
   {
-    name: 'label and annotate add, change only with --overwrite, and remove',
+    name: 'label and annotate add and remove values, and change them only with --overwrite',
     async run({ kubectl }) {
-      for (const [verb, where, said] of [
+      for (const [verb, metadataField, message] of [
         ['label', 'labels', /^storageclass.storage.k8s.io\/fast labeled\n$/],
-        ['annotate', 'annotations', /^storageclass.storage.k8s.io\/fast annotated?\n$/] /* 1.27 has no d */,
+        ['annotate', 'annotations', /^storageclass.storage.k8s.io\/fast annotated?\n$/], // kubectl 1.27 prints "annotate"
       ] as const) {
-        expect(await kubectl.out(`${verb} sc fast note=1`)).toMatch(said)
-        await kubectl.refusal(`${verb} sc fast note=2`)
+        expect(await kubectl.out(`${verb} sc fast note=1`)).toMatch(message)
+        await kubectl.expectError(`${verb} sc fast note=2`)
         await kubectl.out(`${verb} sc fast note=2 --overwrite`)
-        expect(await field(kubectl, 'sc fast', `.metadata.${where}.note`)).toBe('2')
+        expect(await readField(kubectl, 'sc fast', `.metadata.${metadataField}.note`)).toBe('2')
         await kubectl.out(`${verb} sc fast note-`)
-        expect(await field(kubectl, 'sc fast', `.metadata.${where}.note`)).toBe('')
+        expect(await readField(kubectl, 'sc fast', `.metadata.${metadataField}.note`)).toBe('')
       }
       await kubectl.out('label pvc --all inspected=yes')
       expect(await kubectl.out('get pvc -l inspected=yes -o name')).toContain('persistentvolumeclaim/archive')

@@ -1,10 +1,10 @@
-// create: from files of every format, from standard input, from flags, and as a dry run.
+// Steps for `kubectl create`: from files of every format, from standard input, from flags, and as a dry run.
 import { expect } from 'vitest'
 import { lines, type Step } from './step.ts'
 
 const OBJECTS = new URL('objects.yaml', import.meta.url).pathname
 
-export const creating: readonly Step[] = [
+export const createSteps: readonly Step[] = [
   {
     name: 'create -f - reads JSON from standard input',
     async run({ kubectl }) {
@@ -38,7 +38,7 @@ export const creating: readonly Step[] = [
     },
   },
   {
-    name: 'create -f - takes an event about an object',
+    name: 'create -f - accepts an event about an object',
     async run({ kubectl }) {
       const uid = await kubectl.out('get pvc orders -o jsonpath={.metadata.uid}')
       const event = {
@@ -58,7 +58,7 @@ export const creating: readonly Step[] = [
     },
   },
   {
-    name: 'create -f takes a list',
+    name: 'create -f creates every item of a list',
     async run({ kubectl, file }) {
       const items = ['one', 'two'].map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } }))
       const path = await file('list.json', JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
@@ -66,7 +66,7 @@ export const creating: readonly Step[] = [
     },
   },
   {
-    name: 'create -f lets the server choose a name',
+    name: 'create -f uses the name that the server generates',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: draft-}\n'
       expect(await kubectl.out('create -f -', { stdin })).toMatch(
@@ -75,18 +75,18 @@ export const creating: readonly Step[] = [
     },
   },
   {
-    name: 'create --dry-run=server checks and stores nothing',
+    name: 'create --dry-run=server validates and stores nothing',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ghost}\n'
       const out = await kubectl.out('create --dry-run=server -f -', { stdin })
       expect(out).toBe('configmap/ghost created (server dry run)\n')
-      await kubectl.refusal('get cm ghost')
-      const bad = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n'
-      expect(await kubectl.refusal('create --dry-run=server -f -', { stdin: bad })).toContain('metadata.name')
+      await kubectl.expectError('get cm ghost')
+      const invalid = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n'
+      expect(await kubectl.expectError('create --dry-run=server -f -', { stdin: invalid })).toContain('metadata.name')
     },
   },
   {
-    name: 'create makes objects from flags',
+    name: 'create builds objects from flags',
     async run({ kubectl }) {
       expect(await kubectl.out('create configmap flags --from-literal=a=b')).toBe('configmap/flags created\n')
       expect(await kubectl.out('create secret generic flags --from-literal=a=b')).toBe('secret/flags created\n')

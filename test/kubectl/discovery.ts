@@ -1,9 +1,9 @@
-// explain, api-resources, api-versions, version: discovery and OpenAPI.
+// Steps for the commands that use discovery and OpenAPI: explain, api-resources, api-versions and version.
 import { expect } from 'vitest'
+import { parseTable } from './parse-table.ts'
 import { lines, type Step } from './step.ts'
-import { readTable } from './table.ts'
 
-export const explaining: readonly Step[] = [
+export const discoverySteps: readonly Step[] = [
   {
     name: 'explain prints kinds and fields',
     async run({ kubectl }) {
@@ -26,15 +26,15 @@ export const explaining: readonly Step[] = [
     },
   },
   {
-    name: 'explain of a field that does not exist is refused',
+    name: 'explain of a field that does not exist fails',
     async run({ kubectl }) {
-      expect(await kubectl.refusal('explain pvc.spec.nowhere')).toContain('field "nowhere" does not exist')
+      expect(await kubectl.expectError('explain pvc.spec.nowhere')).toContain('field "nowhere" does not exist')
     },
   },
   {
     name: 'api-resources lists every kind with its short names and scope',
     async run({ kubectl }) {
-      const { rows } = readTable(await kubectl.out('api-resources --cached=false'))
+      const { rows } = parseTable(await kubectl.out('api-resources --cached=false'))
       const listed = rows.map((row) => [row.NAME, row.SHORTNAMES, row.NAMESPACED, row.KIND].join(' '))
       for (const expected of [
         'configmaps cm true ConfigMap',
@@ -79,7 +79,7 @@ export const explaining: readonly Step[] = [
     },
   },
   {
-    name: 'version prints the API level',
+    name: 'version prints the Kubernetes version of the API',
     async run({ kubectl }) {
       const { serverVersion } = JSON.parse((await kubectl.run('version -o json')).out)
       expect(serverVersion).toMatchObject({ major: '1', gitVersion: expect.stringMatching(/^v1\.\d+\.\d+/) })

@@ -1,4 +1,4 @@
-// delete: one, some, all; waiting for finalizers; and a whole namespace with its content.
+// Steps for `kubectl delete`: by name, file and selector, with finalizers, and a namespace with its content.
 import { expect } from 'vitest'
 import { lines, type Step } from './step.ts'
 
@@ -7,8 +7,8 @@ const configMaps = (...names: string[]) =>
     .map((name) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, labels: {batch: "1"}}\n`)
     .join('---\n')
 
-/** A scheduled pod: it uses its claim. */
-const POD_ON_A_NODE = `
+/** A scheduled pod that uses the claim `orders`. */
+const SCHEDULED_POD = `
 apiVersion: v1
 kind: Pod
 metadata: {name: user}
@@ -18,7 +18,7 @@ spec:
   volumes: [{name: data, persistentVolumeClaim: {claimName: orders}}]
 `
 
-export const deleting: readonly Step[] = [
+export const deleteSteps: readonly Step[] = [
   {
     name: 'delete --dry-run=server deletes nothing',
     async run({ kubectl }) {
@@ -29,31 +29,31 @@ export const deleting: readonly Step[] = [
     },
   },
   {
-    name: 'delete by name, by file and by several names',
+    name: 'delete accepts one name, several names, and a file',
     async run({ kubectl, file }) {
       const path = await file('three.yaml', configMaps('a', 'b', 'c'))
       await kubectl.out(['create', '-f', path])
       expect(await kubectl.out('delete cm a')).toMatch(/^configmap "a" deleted/)
       expect(lines(await kubectl.out('delete cm b c'))).toHaveLength(2)
-      expect(await kubectl.refusal('delete cm a')).toBe('Error from server (NotFound): configmaps "a" not found\n')
+      expect(await kubectl.expectError('delete cm a')).toBe('Error from server (NotFound): configmaps "a" not found\n')
       expect(await kubectl.out('delete cm a --ignore-not-found')).toBe('')
       await kubectl.out(['create', '-f', path])
       expect(lines(await kubectl.out(['delete', '-f', path]))).toHaveLength(3)
     },
   },
   {
-    name: 'delete -l and --all delete those and no others',
+    name: 'delete -l deletes the selected objects only, and --all deletes all',
     async run({ kubectl }) {
-      await kubectl.out('create -f -', { stdin: configMaps('left', 'right') })
+      await kubectl.out('create -f -', { stdin: configMaps('a', 'b') })
       expect(lines(await kubectl.out('delete cm -l batch=1'))).toHaveLength(2)
       await kubectl.out('get cm settings')
-      const all = lines(await kubectl.out('get cm -o name'))
-      expect(lines(await kubectl.out('delete cm --all'))).toHaveLength(all.length)
+      const names = lines(await kubectl.out('get cm -o name'))
+      expect(lines(await kubectl.out('delete cm --all'))).toHaveLength(names.length)
       expect(await kubectl.out('get cm -o name')).toBe('')
     },
   },
   {
-    name: 'delete --cascade takes background, foreground and orphan',
+    name: 'delete --cascade accepts background, foreground and orphan',
     async run({ kubectl }) {
       await kubectl.out('create -f -', { stdin: configMaps('back', 'fore', 'orphan') })
       expect(await kubectl.out('delete cm back --cascade=background')).toMatch(/^configmap "back" deleted/)
@@ -62,7 +62,7 @@ export const deleting: readonly Step[] = [
     },
   },
   {
-    name: 'delete waits until the last finalizer is gone',
+    name: 'delete waits until the last finalizer is removed',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}\n'
       await kubectl.out('create -f -', { stdin })
@@ -71,34 +71,34 @@ export const deleting: readonly Step[] = [
       expect((await kubectl.json('get cm held')).metadata.deletionTimestamp).toBeTruthy()
       await kubectl.out(['patch', 'cm', 'held', '--type=json', '-p', '[{"op":"remove","path":"/metadata/finalizers"}]'])
       expect(await deletion).toMatch(/^configmap "held" deleted/)
-      await kubectl.refusal('get cm held')
+      await kubectl.expectError('get cm held')
     },
   },
   {
-    name: 'delete of a claim in use shows it as Terminating until nothing protects it',
+    name: 'delete of a claim in use leaves it Terminating until its pod is deleted',
     async run({ kubectl }) {
-      await kubectl.out('create -f -', { stdin: POD_ON_A_NODE })
+      await kubectl.out('create -f -', { stdin: SCHEDULED_POD })
       await kubectl.out('delete pvc orders --wait=false')
       expect(await kubectl.out('get pvc orders')).toMatch(/^orders +Terminating /m)
       await kubectl.out('delete pod user --grace-period=0 --force')
       await kubectl.out('delete pvc orders --ignore-not-found --timeout=60s')
-      await kubectl.refusal('get pvc orders')
+      await kubectl.expectError('get pvc orders')
     },
   },
   {
-    name: 'delete namespace empties it first',
+    name: 'delete namespace deletes its content first',
     async run({ kubectl }) {
       const stdin = `apiVersion: v1\nkind: Namespace\nmetadata: {name: doomed}\n---\n${configMaps('inside').replace('name: inside', 'name: inside, namespace: doomed')}`
       await kubectl.out('create -f - -n doomed', { stdin })
       expect(await kubectl.out('delete namespace doomed --timeout=60s')).toBe('namespace "doomed" deleted\n')
-      await kubectl.refusal('get namespace doomed')
-      expect(await kubectl.refusal('get cm inside -n doomed')).toContain('not found')
+      await kubectl.expectError('get namespace doomed')
+      expect(await kubectl.expectError('get cm inside -n doomed')).toContain('not found')
     },
   },
   {
-    name: 'delete of a built-in namespace is refused',
+    name: 'delete of a built-in namespace is forbidden',
     async run({ kubectl }) {
-      expect(await kubectl.refusal('delete namespace kube-system')).toContain(
+      expect(await kubectl.expectError('delete namespace kube-system')).toContain(
         'Error from server (Forbidden): namespaces "kube-system" is forbidden: this namespace may not be deleted',
       )
     },

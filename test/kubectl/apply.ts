@@ -1,18 +1,19 @@
-// apply and diff: created, unchanged, changed, and fields removed from the file removed from the object.
+// Steps for `kubectl apply` and `kubectl diff`: an object is created, left unchanged or updated, and fields that were
+// removed from the file are removed from the object.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
-const settings = (data: string, labels = '{team: red, region: north}') =>
+const configMap = (data: string, labels = '{team: red, region: north}') =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied, labels: ${labels}}\ndata: ${data}\n`
 
-const account = (secrets: readonly string[], finalizers: readonly string[]) =>
+const serviceAccount = (secrets: readonly string[], finalizers: readonly string[]) =>
   `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: applied, finalizers: [${finalizers.join(', ')}]}
 secrets: [${secrets.map((name) => `{name: ${name}}`).join(', ')}]
 `
 
-const claim = (size: string, className: string) =>
+const claimManifest = (size: string, className: string) =>
   `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: applied}
@@ -22,11 +23,11 @@ spec:
   resources: {requests: {storage: ${size}}}
 `
 
-export const applying: readonly Step[] = [
+export const applySteps: readonly Step[] = [
   {
-    name: 'apply creates, then says unchanged and keeps the version',
+    name: 'apply creates an object, then prints unchanged and keeps its resourceVersion',
     async run({ kubectl, file }) {
-      const path = await file('applied.yaml', settings('{colour: green, size: large}'))
+      const path = await file('applied.yaml', configMap('{colour: green, size: large}'))
       expect(await kubectl.out(['apply', '-f', path])).toBe('configmap/applied created\n')
       const before = await kubectl.json('get cm applied')
       expect(await kubectl.out(['apply', '-f', path])).toBe('configmap/applied unchanged\n')
@@ -34,36 +35,36 @@ export const applying: readonly Step[] = [
     },
   },
   {
-    name: 'apply changes values and removes keys that left the file, and no others',
+    name: 'apply changes values and removes only keys that were removed from the file',
     async run({ kubectl, file }) {
-      await kubectl.out('annotate cm applied note=mine')
-      const path = await file('applied.yaml', settings('{colour: blue}', '{team: red}'))
+      await kubectl.out('annotate cm applied note=kept')
+      const path = await file('applied.yaml', configMap('{colour: blue}', '{team: red}'))
       expect(await kubectl.out(['apply', '-f', path])).toBe('configmap/applied configured\n')
       const { data, metadata } = await kubectl.json('get cm applied')
       expect(data).toEqual({ colour: 'blue' })
       expect(metadata.labels).toEqual({ team: 'red' })
-      expect(metadata.annotations.note).toBe('mine')
+      expect(metadata.annotations.note).toBe('kept')
     },
   },
   {
-    name: 'apply removes single items from lists that merge',
+    name: 'apply removes single items from merged lists',
     async run({ kubectl, file }) {
       await kubectl.out([
         'apply',
         '-f',
-        await file('account.yaml', account(['a', 'b'], ['example.com/a', 'example.com/b'])),
+        await file('account.yaml', serviceAccount(['a', 'b'], ['example.com/a', 'example.com/b'])),
       ])
-      await kubectl.out(['patch', 'sa', 'applied', '-p', '{"secrets":[{"name":"stranger"}]}'])
-      await kubectl.out(['apply', '-f', await file('account.yaml', account(['b', 'c'], ['example.com/b']))])
+      await kubectl.out(['patch', 'sa', 'applied', '-p', '{"secrets":[{"name":"unmanaged"}]}'])
+      await kubectl.out(['apply', '-f', await file('account.yaml', serviceAccount(['b', 'c'], ['example.com/b']))])
       const { secrets, metadata } = await kubectl.json('get sa applied')
-      expect(secrets.map(({ name }: any) => name).sort()).toEqual(['b', 'c', 'stranger'])
+      expect(secrets.map(({ name }: any) => name).sort()).toEqual(['b', 'c', 'unmanaged'])
       expect(metadata.finalizers).toEqual(['example.com/b'])
     },
   },
   {
-    name: 'apply --dry-run=server answers and stores nothing',
+    name: 'apply --dry-run=server prints the result and stores nothing',
     async run({ kubectl, file }) {
-      const path = await file('dry.yaml', settings('{colour: violet}'))
+      const path = await file('dry.yaml', configMap('{colour: violet}'))
       expect(await kubectl.out(['apply', '--dry-run=server', '-f', path])).toBe(
         'configmap/applied configured (server dry run)\n',
       )
@@ -71,54 +72,54 @@ export const applying: readonly Step[] = [
     },
   },
   {
-    name: 'diff ends with 0 where nothing differs and with 1, showing it, where something does',
+    name: 'diff exits with 0 if nothing differs, and with 1 and the differences otherwise',
     async run({ kubectl, file }) {
-      const same = await file('same.yaml', settings('{colour: blue}', '{team: red}'))
-      expect(await kubectl.out(['diff', '-f', same])).toBe('')
-      const other = await file('other.yaml', settings('{colour: orange}', '{team: red}'))
-      const { out } = await kubectl.run(['diff', '-f', other], { exit: 1 })
+      const unchangedPath = await file('same.yaml', configMap('{colour: blue}', '{team: red}'))
+      expect(await kubectl.out(['diff', '-f', unchangedPath])).toBe('')
+      const changedPath = await file('other.yaml', configMap('{colour: orange}', '{team: red}'))
+      const { out } = await kubectl.run(['diff', '-f', changedPath], { exit: 1 })
       expect(out).toMatch(/^-\s+colour: blue$/m)
       expect(out).toMatch(/^\+\s+colour: orange$/m)
       expect(await kubectl.out('get cm applied -o jsonpath={.data.colour}')).toBe('blue')
     },
   },
   {
-    name: 'what get -o yaml prints can be applied and replaced, and the object stays as it was',
+    name: 'apply and replace of the output of get -o yaml leave the object unchanged',
     async run({ kubectl }) {
-      const content = ({ data, metadata: { labels, name } }: any) => ({ data, labels, name })
+      const contentOf = ({ data, metadata: { labels, name } }: any) => ({ data, labels, name })
       const before = await kubectl.json('get cm applied')
       await kubectl.out('apply -f -', { stdin: await kubectl.out('get cm applied -o yaml') })
-      expect(content(await kubectl.json('get cm applied'))).toEqual(content(before))
+      expect(contentOf(await kubectl.json('get cm applied'))).toEqual(contentOf(before))
       const stored = await kubectl.out('get pvc archive -o yaml')
       expect(await kubectl.out('replace -f -', { stdin: stored })).toBe('persistentvolumeclaim/archive replaced\n')
       expect(await kubectl.out('get pvc archive -o yaml')).toBe(stored)
     },
   },
   {
-    name: 'apply view-last-applied gives back the file',
+    name: 'apply view-last-applied prints the applied file',
     async run({ kubectl, file }) {
-      const path = await file('applied.yaml', settings('{colour: blue}', '{team: red}'))
+      const path = await file('applied.yaml', configMap('{colour: blue}', '{team: red}'))
       await kubectl.out(['apply', '-f', path])
       const stdin = await kubectl.out('apply view-last-applied cm applied')
       expect(await kubectl.out('apply -f -', { stdin })).toBe('configmap/applied unchanged\n')
     },
   },
   {
-    name: 'apply of a size written in another way changes nothing',
+    name: 'apply of an equal quantity in other units changes nothing',
     async run({ kubectl }) {
-      expect(await kubectl.out('apply -f -', { stdin: claim('1024Mi', 'fast') })).toBe(
+      expect(await kubectl.out('apply -f -', { stdin: claimManifest('1024Mi', 'fast') })).toBe(
         'persistentvolumeclaim/applied created\n',
       )
       const before = await kubectl.json('get pvc applied')
       expect(before.spec.resources.requests.storage).toBe('1Gi')
-      await kubectl.out('apply -f -', { stdin: claim('1024Mi', 'fast') })
+      await kubectl.out('apply -f -', { stdin: claimManifest('1024Mi', 'fast') })
       expect(await kubectl.json('get pvc applied')).toEqual(before)
     },
   },
   {
-    name: 'apply refuses to change what cannot change, and names the field',
+    name: 'apply rejects a change of an immutable field and names it',
     async run({ kubectl }) {
-      const text = await kubectl.refusal('apply -f -', { stdin: claim('1Gi', 'slow') })
+      const text = await kubectl.expectError('apply -f -', { stdin: claimManifest('1Gi', 'slow') })
       expect(text).toContain('The PersistentVolumeClaim "applied" is invalid: spec: Forbidden:')
     },
   },

@@ -1,9 +1,9 @@
-// get -w: rows as objects are added, modified and deleted.
+// Steps for `kubectl get -w`: a row for every object that is added, modified or deleted.
 import type { Step } from './step.ts'
 
 const CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: watched, labels: {watched: "yes"}}\n'
 
-export const watching: readonly Step[] = [
+export const watchSteps: readonly Step[] = [
   {
     name: 'get -w prints a row for every change',
     async run({ kubectl }) {
@@ -23,7 +23,7 @@ export const watching: readonly Step[] = [
     },
   },
   {
-    name: 'get -w with a selector shows objects that start and stop to match',
+    name: 'get -w with a selector prints objects that start or stop matching',
     async run({ kubectl }) {
       const watch = kubectl.follow('get cm -l watched=yes -w --output-watch-events')
       try {
@@ -41,7 +41,7 @@ export const watching: readonly Step[] = [
     },
   },
   {
-    name: 'get NAME -w -o json follows one object from now on',
+    name: 'get NAME -w -o jsonpath prints every change of one object',
     async run({ kubectl }) {
       const watch = kubectl.follow('get cm settings -w -o jsonpath={.data.colour}{"\\n"}')
       try {

@@ -1,4 +1,4 @@
-// Steps for `kubectl describe`: the output for every kind contains the fields of the object and of its related objects.
+// Steps for `kubectl describe`: the output for every kind contains the fields of the object and of related objects.
 import { expect } from 'vitest'
 import type { Step } from './step.ts'
 
@@ -31,21 +31,21 @@ const DESCRIPTIONS: Record<string, readonly string[]> = {
 
 const collapse = (text: string) => text.replace(/\s+/g, ' ')
 
-export const describing: readonly Step[] = [
+export const describeSteps: readonly Step[] = [
   ...Object.entries(DESCRIPTIONS).map(
-    ([what, expected]) =>
+    ([object, expected]) =>
       ({
-        name: `describe ${what}`,
+        name: `describe ${object} prints its fields`,
         async run({ kubectl }) {
-          const output = collapse(await kubectl.out(`describe ${what}`))
-          for (const part of expected) expect(output).toContain(part)
+          const output = collapse(await kubectl.out(`describe ${object}`))
+          for (const text of expected) expect(output).toContain(text)
         },
       }) satisfies Step,
   ),
   {
     name: 'describe of a missing object fails with NotFound',
     async run({ kubectl }) {
-      expect(await kubectl.refusal('describe pvc nowhere')).toBe(
+      expect(await kubectl.expectError('describe pvc nowhere')).toBe(
         'Error from server (NotFound): persistentvolumeclaims "nowhere" not found\n',
       )
     },

@@ -1,14 +1,14 @@
-// get for programs: every output format, selectors, order, pages, and raw paths.
+// Steps for `kubectl get`: output formats, selectors, sorting, paging and raw paths. get-table.ts has the default tables.
 import { expect } from 'vitest'
 import { parse } from 'yaml'
+import { parseTable } from './parse-table.ts'
 import { lines, type Step } from './step.ts'
-import { readTable } from './table.ts'
 
-const names = (text: string) => readTable(text).rows.map((row) => row.NAME)
+const namesIn = (text: string) => parseTable(text).rows.map((row) => row.NAME)
 
-export const reading: readonly Step[] = [
+export const getSteps: readonly Step[] = [
   {
-    name: 'get -o json and -o yaml say the same',
+    name: 'get -o json and -o yaml print the same object',
     async run({ kubectl }) {
       const json = JSON.parse(await kubectl.out('get pvc orders -o json'))
       expect(json).toMatchObject({
@@ -37,7 +37,7 @@ export const reading: readonly Step[] = [
     },
   },
   {
-    name: 'get -o name, jsonpath, custom-columns and go-template pick what they name',
+    name: 'get -o name, jsonpath, custom-columns and go-template print the selected fields',
     async run({ kubectl }) {
       expect(await kubectl.out('get pvc -o name')).toBe('persistentvolumeclaim/archive\npersistentvolumeclaim/orders\n')
       expect(await kubectl.out('get pvc orders -o jsonpath={.spec.resources.requests.storage}')).toBe('10Gi')
@@ -52,7 +52,7 @@ export const reading: readonly Step[] = [
       const columns = await kubectl.out(
         'get pvc -o custom-columns=CLAIM:.metadata.name,SIZE:.spec.resources.requests.storage',
       )
-      expect(readTable(columns).rows).toEqual([
+      expect(parseTable(columns).rows).toEqual([
         { CLAIM: 'archive', SIZE: '1Ti' },
         { CLAIM: 'orders', SIZE: '10Gi' },
       ])
@@ -60,15 +60,15 @@ export const reading: readonly Step[] = [
     },
   },
   {
-    name: 'get -A spans the namespaces and names them',
+    name: 'get -A lists all namespaces and prints their names',
     async run({ kubectl }) {
-      const { headers, rows } = readTable(await kubectl.out('get pvc -A'))
+      const { headers, rows } = parseTable(await kubectl.out('get pvc -A'))
       expect(headers.slice(0, 2)).toEqual(['NAMESPACE', 'NAME'])
       expect(rows.map((row) => `${row.NAMESPACE}/${row.NAME}`)).toEqual(['shop/archive', 'shop/orders'])
     },
   },
   {
-    name: 'get -l selects by label in every form',
+    name: 'get -l supports every form of label selector',
     async run({ kubectl }) {
       for (const [selector, expected] of [
         ['tier=db', ['orders']],
@@ -78,51 +78,51 @@ export const reading: readonly Step[] = [
         ['app', ['archive', 'orders']],
         ['app,tier=tape', ['archive']],
       ] as const) {
-        expect(names(await kubectl.out(['get', 'pvc', '-l', selector])), selector).toEqual(expected)
+        expect(namesIn(await kubectl.out(['get', 'pvc', '-l', selector])), selector).toEqual(expected)
       }
       expect((await kubectl.run('get pvc -l !app')).err).toBe('No resources found in shop namespace.\n')
-      expect(await kubectl.refusal(['get', 'pvc', '-l', 'tier==='])).toMatch(
+      expect(await kubectl.expectError(['get', 'pvc', '-l', 'tier==='])).toMatch(
         /^Error from server \(BadRequest\): .*unable to parse requirement/,
       )
     },
   },
   {
-    name: 'get --field-selector selects by the fields a kind offers, and says which when asked for another',
+    name: 'get --field-selector selects by supported fields and rejects others',
     async run({ kubectl }) {
-      expect(names(await kubectl.out('get pvc --field-selector metadata.name=orders'))).toEqual(['orders'])
-      expect(names(await kubectl.out('get pvc --field-selector metadata.name!=orders'))).toEqual(['archive'])
-      expect(names(await kubectl.out('get pods -A --field-selector status.phase=Pending,spec.nodeName='))).toEqual([
+      expect(namesIn(await kubectl.out('get pvc --field-selector metadata.name=orders'))).toEqual(['orders'])
+      expect(namesIn(await kubectl.out('get pvc --field-selector metadata.name!=orders'))).toEqual(['archive'])
+      expect(namesIn(await kubectl.out('get pods -A --field-selector status.phase=Pending,spec.nodeName='))).toEqual([
         'web',
       ])
-      expect(names(await kubectl.out('get secrets --field-selector type=Opaque'))).toContain('login')
-      expect(await kubectl.refusal('get pvc --field-selector spec.volumeName=x')).toMatch(
+      expect(namesIn(await kubectl.out('get secrets --field-selector type=Opaque'))).toContain('login')
+      expect(await kubectl.expectError('get pvc --field-selector spec.volumeName=x')).toMatch(
         /Error from server \(BadRequest\): .*field label not supported: "?spec\.volumeName/,
       )
     },
   },
   {
-    name: 'get --sort-by, --show-labels, -L and --no-headers arrange the table',
+    name: 'get supports --sort-by, --show-labels, -L and --no-headers',
     async run({ kubectl }) {
-      expect(names(await kubectl.out('get pvc --sort-by=.metadata.labels.tier'))).toEqual(['orders', 'archive'])
-      const labels = readTable(await kubectl.out('get pvc --show-labels')).rows.map((row) => row.LABELS)
+      expect(namesIn(await kubectl.out('get pvc --sort-by=.metadata.labels.tier'))).toEqual(['orders', 'archive'])
+      const labels = parseTable(await kubectl.out('get pvc --show-labels')).rows.map((row) => row.LABELS)
       expect(labels).toEqual(['app=shop,tier=tape', 'app=shop,tier=db'])
-      const { headers, rows } = readTable(await kubectl.out('get pvc -L tier'))
+      const { headers, rows } = parseTable(await kubectl.out('get pvc -L tier'))
       expect(headers.at(-1)).toBe('TIER')
       expect(rows.map((row) => row.TIER)).toEqual(['tape', 'db'])
       expect(lines(await kubectl.out('get pvc --no-headers'))).toHaveLength(2)
     },
   },
   {
-    name: 'get --chunk-size=1 pages through everything',
+    name: 'get --chunk-size lists all objects in pages',
     async run({ kubectl }) {
-      expect(names(await kubectl.out('get pvc --chunk-size=1'))).toEqual(['archive', 'orders'])
-      expect(names(await kubectl.out('get ns --chunk-size=2'))).toEqual(
-        names(await kubectl.out('get ns --chunk-size=0')),
+      expect(namesIn(await kubectl.out('get pvc --chunk-size=1'))).toEqual(['archive', 'orders'])
+      expect(namesIn(await kubectl.out('get ns --chunk-size=2'))).toEqual(
+        namesIn(await kubectl.out('get ns --chunk-size=0')),
       )
     },
   },
   {
-    name: 'get takes several kinds and several names',
+    name: 'get accepts several kinds and several names',
     async run({ kubectl }) {
       const text = await kubectl.out('get pvc,pv,sc -o name')
       expect(lines(text)).toEqual([
@@ -143,11 +143,11 @@ export const reading: readonly Step[] = [
     },
   },
   {
-    name: 'get by older versions shows the same object',
+    name: 'get of older API versions returns the same object',
     async run({ kubectl }) {
       const uid = await kubectl.out('get sc fast -o jsonpath={.metadata.uid}')
-      const older = await kubectl.json('get storageclasses.v1beta1.storage.k8s.io fast')
-      expect(older).toMatchObject({ apiVersion: 'storage.k8s.io/v1beta1', metadata: { uid } })
+      const betaClass = await kubectl.json('get storageclasses.v1beta1.storage.k8s.io fast')
+      expect(betaClass).toMatchObject({ apiVersion: 'storage.k8s.io/v1beta1', metadata: { uid } })
       for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
         const silver = await kubectl.json(`get volumeattributesclasses.${version}.storage.k8s.io silver`)
         expect(silver).toMatchObject({ apiVersion: `storage.k8s.io/${version}`, parameters: { iops: '3000' } })
@@ -162,11 +162,11 @@ export const reading: readonly Step[] = [
       expect(await kubectl.out('get --raw /metrics')).toMatch(/^apiserver_request_total\{.*verb="POST".*\} \d+$/m)
       expect(JSON.parse(await kubectl.out('get --raw /version')).gitVersion).toMatch(/^v1\.\d+\.\d+/)
       expect(JSON.parse(await kubectl.out('get --raw /api'))).toMatchObject({ kind: 'APIVersions', versions: ['v1'] })
-      expect(await kubectl.refusal('get --raw /nowhere')).toContain('NotFound')
+      expect(await kubectl.expectError('get --raw /nowhere')).toContain('NotFound')
     },
   },
   {
-    name: 'events lists what happened to one object',
+    name: 'events --for lists the events of one object',
     needs: 'events',
     async run({ kubectl }) {
       const command = kubectl.minor < 26 ? 'alpha events' : 'events'

@@ -1,9 +1,9 @@
-// get as a table: every kind's columns, and computed cells.
+// Steps for the tables of `kubectl get`: the columns of every kind and their computed cells.
 import { expect } from 'vitest'
+import { parseTable } from './parse-table.ts'
 import type { Step } from './step.ts'
-import { readTable } from './table.ts'
 
-/** Column headers by resource; those after the bar appear with -o wide only. */
+/** Column headers by resource. Headers after the bar appear with `-o wide` only. */
 const HEADERS: Record<string, string> = {
   namespaces: 'NAME, STATUS, AGE',
   nodes: 'NAME, STATUS, ROLES, AGE, VERSION | INTERNAL-IP, EXTERNAL-IP, OS-IMAGE, KERNEL-VERSION, CONTAINER-RUNTIME',
@@ -23,32 +23,34 @@ const HEADERS: Record<string, string> = {
   csistoragecapacities: 'NAME, STORAGECLASSNAME, CAPACITY',
   leases: 'NAME, HOLDER, AGE',
 }
-/** The wide columns of events are between the others. */
+/** Column headers of events. With `-o wide`, the additional columns are between the others. */
 const EVENT_HEADERS = {
   narrow: 'LAST SEEN, TYPE, REASON, OBJECT, MESSAGE',
   wide: 'LAST SEEN, TYPE, REASON, OBJECT, SUBOBJECT, SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME',
 }
 
-export const tables: readonly Step[] = [
+export const tableSteps: readonly Step[] = [
   ...Object.entries(HEADERS).map(
-    ([what, text]) =>
+    ([resource, columns]) =>
       ({
-        name: `get ${what} prints ${text}`,
+        name: `get ${resource} prints ${columns}`,
         async run({ kubectl }) {
-          const [narrow = [], wide = []] = text.split(' | ').map((part) => part.split(', '))
-          expect(readTable(await kubectl.out(`get ${what}`)).headers).toEqual(narrow)
+          const [narrow = [], wide = []] = columns.split(' | ').map((part) => part.split(', '))
+          expect(parseTable(await kubectl.out(`get ${resource}`)).headers).toEqual(narrow)
           if (wide.length === 0) return
-          expect(readTable(await kubectl.out(`get ${what} -o wide`)).headers).toEqual([...narrow, ...wide])
+          expect(parseTable(await kubectl.out(`get ${resource} -o wide`)).headers).toEqual([...narrow, ...wide])
         },
       }) satisfies Step,
   ),
   ...['events', 'events.events.k8s.io'].map(
-    (what) =>
+    (resource) =>
       ({
-        name: `get ${what} prints ${EVENT_HEADERS.wide}`,
+        name: `get ${resource} prints ${EVENT_HEADERS.wide}`,
         async run({ kubectl }) {
-          expect(readTable(await kubectl.out(`get ${what}`)).headers).toEqual(EVENT_HEADERS.narrow.split(', '))
-          const { headers, rows } = readTable(await kubectl.out(`get ${what} -o wide --field-selector reason=NoRoom`))
+          expect(parseTable(await kubectl.out(`get ${resource}`)).headers).toEqual(EVENT_HEADERS.narrow.split(', '))
+          const { headers, rows } = parseTable(
+            await kubectl.out(`get ${resource} -o wide --field-selector reason=NoRoom`),
+          )
           expect(headers).toEqual(EVENT_HEADERS.wide.split(', '))
           expect(rows).toMatchObject([
             {
@@ -64,21 +66,21 @@ export const tables: readonly Step[] = [
       }) satisfies Step,
   ),
   {
-    name: 'get pvc shows what a claim waits for, and leaves size and modes empty until it is bound',
+    name: 'get pvc leaves volume, capacity and access modes of a pending claim empty',
     async run({ kubectl }) {
-      const { rows } = readTable(await kubectl.out('get pvc orders archive -o wide'))
-      const waiting = { STATUS: 'Pending', VOLUME: '', CAPACITY: '', 'ACCESS MODES': '', STORAGECLASS: 'fast' }
+      const { rows } = parseTable(await kubectl.out('get pvc orders archive -o wide'))
+      const pending = { STATUS: 'Pending', VOLUME: '', CAPACITY: '', 'ACCESS MODES': '', STORAGECLASS: 'fast' }
       expect(rows).toMatchObject([
-        { NAME: 'orders', ...waiting, VOLUMEATTRIBUTESCLASS: 'silver', VOLUMEMODE: 'Filesystem' },
-        { NAME: 'archive', ...waiting, VOLUMEATTRIBUTESCLASS: '<unset>', VOLUMEMODE: 'Filesystem' },
+        { NAME: 'orders', ...pending, VOLUMEATTRIBUTESCLASS: 'silver', VOLUMEMODE: 'Filesystem' },
+        { NAME: 'archive', ...pending, VOLUMEATTRIBUTESCLASS: '<unset>', VOLUMEMODE: 'Filesystem' },
       ])
       expect(rows[0]!.AGE).toMatch(/^\d+[sm]/)
     },
   },
   {
-    name: 'get pv shows size and modes in short',
+    name: 'get pv prints the capacity and abbreviated access modes',
     async run({ kubectl }) {
-      const [row] = readTable(await kubectl.out('get pv disk-a')).rows
+      const [row] = parseTable(await kubectl.out('get pv disk-a')).rows
       expect(row).toMatchObject({
         CAPACITY: '5Gi',
         'ACCESS MODES': 'RWO',
@@ -90,9 +92,9 @@ export const tables: readonly Step[] = [
     },
   },
   {
-    name: 'get sc marks the default class among its siblings, and not when asked for it alone',
+    name: 'get sc marks the default class',
     async run({ kubectl }) {
-      expect(readTable(await kubectl.out('get sc')).rows).toMatchObject([
+      expect(parseTable(await kubectl.out('get sc')).rows).toMatchObject([
         {
           NAME: 'fast (default)',
           PROVISIONER: 'nobody.example.com',
@@ -104,9 +106,9 @@ export const tables: readonly Step[] = [
     },
   },
   {
-    name: 'get shows nodes, drivers, attachments, capacity and leases as they are',
+    name: 'get prints the fields of nodes, drivers, attachments, capacities and leases',
     async run({ kubectl }) {
-      const row = async (what: string) => readTable(await kubectl.out(`get ${what} -o wide`)).rows[0]
+      const row = async (object: string) => parseTable(await kubectl.out(`get ${object} -o wide`)).rows[0]
       expect(await row('node node-a')).toMatchObject({
         STATUS: 'Ready',
         ROLES: 'storage',
