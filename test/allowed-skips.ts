@@ -1,6 +1,5 @@
-// Lists what tests need from the machine, and which of it a machine may lack. Tests that use loop devices, mounts or cgroups
-// ask skipReason. With CI=true only a need with `mayLack` is skipped, and only if its probe fails; every other test
-// runs and fails if the machine cannot run it.
+// Lists the host features that tests need. Tests that use loop devices, mounts or cgroups call skipReason. With CI=true, a
+// test is skipped only if a feature with `optionalBecause` is missing; every other test runs, and fails without its feature.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,14 +9,14 @@ import { type Ability, type HostFacts, probeHost } from '../src/host/index.ts'
 interface Need {
   readonly name: string
   readonly probe: (facts: HostFacts) => Ability
-  /** Why a suitable machine may lack this: then its tests are skipped in CI too. */
-  readonly mayLack?: string
-  /** Restricts `mayLack` to some machines. */
-  readonly mayLackWhen?: (facts: HostFacts) => boolean
+  /** Why a suitable machine may lack the feature. Its tests are then skipped in CI too. */
+  readonly optionalBecause?: string
+  /** Restricts `optionalBecause` to machines for which this returns true. */
+  readonly isOptional?: (facts: HostFacts) => boolean
 }
 
-/** A machine has one version of cgroups. If it has neither, the tests of both run in CI and fail. */
-const hasOtherVersion = (facts: HostFacts) => facts.limits.version !== 'none'
+/** Whether the machine has a version of cgroups. Without one, the tests of both versions run in CI and fail. */
+const hasAnyCgroupVersion = (facts: HostFacts) => facts.limits.version !== 'none'
 
 export const NEEDS = {
   loop: { name: 'loop devices', probe: (facts) => facts.canLoop },
@@ -31,30 +30,32 @@ export const NEEDS = {
   ext4OnlineGrowth: {
     name: 'growing a mounted ext4',
     probe: (facts) => facts.canGrowExt4Online,
-    mayLack:
-      'the kernel demands CAP_SYS_RESOURCE, which containers and small virtual machines often withhold from root',
+    optionalBecause:
+      'the kernel requires CAP_SYS_RESOURCE, which containers and small virtual machines often withhold from root',
   },
   ext4OnlineGrowthRefused: {
-    name: 'being refused the growth of a mounted ext4',
+    name: 'rejection of the growth of a mounted ext4',
     probe: ({ canGrowExt4Online }) =>
-      canGrowExt4Online.yes ? { yes: false, because: 'CAP_SYS_RESOURCE is there' } : { yes: true },
-    mayLack: 'with CAP_SYS_RESOURCE nothing is refused, and the growth itself is tested instead',
+      canGrowExt4Online.yes ? { yes: false, because: 'the process has CAP_SYS_RESOURCE' } : { yes: true },
+    optionalBecause: 'with CAP_SYS_RESOURCE the growth succeeds, and its own test runs instead',
   },
   limitsV1: {
     name: 'blkio of cgroup v1',
-    probe: ({ limits }) => onlyVersion('v1', limits),
-    mayLack: 'the io controller belongs to one hierarchy at a time: with v2 there is no blkio, and io.max is tested',
-    mayLackWhen: hasOtherVersion,
+    probe: ({ limits }) => checkCgroupVersion('v1', limits),
+    optionalBecause:
+      'the io controller belongs to one hierarchy at a time: with v2 there is no blkio, and io.max is tested',
+    isOptional: hasAnyCgroupVersion,
   },
   limitsV2: {
     name: 'io.max of cgroup v2',
-    probe: ({ limits }) => onlyVersion('v2', limits),
-    mayLack: 'the io controller belongs to one hierarchy at a time: with v1 there is no io.max, and blkio is tested',
-    mayLackWhen: hasOtherVersion,
+    probe: ({ limits }) => checkCgroupVersion('v2', limits),
+    optionalBecause:
+      'the io controller belongs to one hierarchy at a time: with v1 there is no io.max, and blkio is tested',
+    isOptional: hasAnyCgroupVersion,
   },
 } as const satisfies Record<string, Need>
 
-function onlyVersion(version: 'v1' | 'v2', limits: HostFacts['limits']): Ability {
+function checkCgroupVersion(version: 'v1' | 'v2', limits: HostFacts['limits']): Ability {
   if (limits.version === version) return { yes: true }
   return {
     yes: false,
@@ -62,7 +63,7 @@ function onlyVersion(version: 'v1' | 'v2', limits: HostFacts['limits']): Ability
   }
 }
 
-/** The facts of this machine, with a pool in the directory that tests use. Probed once per test file. */
+/** Probes this machine, with a pool in the temporary directory. Call once per test file. */
 export async function probeThisMachine(): Promise<HostFacts> {
   const poolDir = mkdtempSync(join(tmpdir(), 'stowage-facts-'))
   try {
@@ -72,7 +73,7 @@ export async function probeThisMachine(): Promise<HostFacts> {
   }
 }
 
-/** Why tests that need all of these are skipped; undefined if they run. */
+/** Returns why tests that need these features are skipped, or undefined if they run. */
 export function skipReason(
   facts: HostFacts,
   needs: readonly (keyof typeof NEEDS)[],
@@ -82,7 +83,7 @@ export function skipReason(
     const need: Need = NEEDS[key]
     const ability = need.probe(facts)
     if (ability.yes) continue
-    const isAllowed = need.mayLack !== undefined && (need.mayLackWhen?.(facts) ?? true)
+    const isAllowed = need.optionalBecause !== undefined && (need.isOptional?.(facts) ?? true)
     if (!isCi || isAllowed) return `${need.name}: ${ability.because}`
   }
   return undefined

@@ -1,6 +1,6 @@
-// Stress tests of the design documents, in one process on the manual clock: many claims of one class protected and
-// released, and many volumes modified at five per second. src/controllers/modifying/scenarios.test.ts modifies them all
-// at once; `npm run bench -- modify` measures a separate process.
+// Stress tests from the design documents, in one process with a manual clock: many claims that protect one class, and many
+// volumes modified at five per second. src/controllers/modifying/scenarios.test.ts modifies many volumes at once, and
+// `npm run bench -- modify` measures a separate process.
 import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
@@ -12,14 +12,14 @@ import { aWorld } from '../src/controllers/modifying/modifying.fixture.ts'
 import { createProtectionControllers } from '../src/controllers/protection/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
 
-const MANY = 500
+const COUNT = 500
 const PER_SECOND = 5
-/** As upstream's graduation tests of external-resizer report. */
-const UPSTREAM = '0.33 cores, 43 MB'
-const names = Array.from({ length: MANY }, (_, index) => `data-${index}`)
+/** Usage that the graduation tests of external-resizer report. */
+const UPSTREAM_USAGE = '0.33 cores, 43 MB'
+const names = Array.from({ length: COUNT }, (_, index) => `data-${index}`)
 
-describe('many claims', () => {
-  it(`VAC-9 VAC-14 ${MANY} claims protect their class until the last is deleted, without a list request`, async () => {
+describe('attributes classes under load', () => {
+  it(`VAC-9 VAC-14 ${COUNT} claims protect their class until the last one is deleted, without list requests`, async () => {
     const fixture = await createServerFixture()
     const client = inProcessClient(fixture.server.objects, SYSTEM_USER)
     const metadata = { name: 'gold' }
@@ -29,16 +29,18 @@ describe('many claims', () => {
     const common = { clock: fixture.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet({ ...common, client })
     const abort = new AbortController()
-    const running = createProtectionControllers({ ...common, caches, client: counted(client, calls) }).run(abort.signal)
-    const isThere = async () => (await client.list(volumeAttributesClassKind)).items.length === 1
-    const passes = async () => {
+    const running = createProtectionControllers({ ...common, caches, client: recordCalls(client, calls) }).run(
+      abort.signal,
+    )
+    const classExists = async () => (await client.list(volumeAttributesClassKind)).items.length === 1
+    const advanceOneSecond = async () => {
       for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
       await fixture.clock.advance(1_000)
     }
     try {
       await client.delete(volumeAttributesClassKind, metadata)
-      await passes()
-      expect(await isThere()).toBe(true)
+      await advanceOneSecond()
+      expect(await classExists()).toBe(true)
       const release = (name: string) =>
         client.patch(
           persistentVolumeClaimKind,
@@ -49,12 +51,12 @@ describe('many claims', () => {
         await client.delete(persistentVolumeClaimKind, { namespace: 'default', name })
         await release(name).catch(() => {}) // the controller may have removed the finalizer already
         if (name === names.at(-2)) {
-          await passes()
-          expect(await isThere()).toBe(true)
+          await advanceOneSecond()
+          expect(await classExists()).toBe(true)
         }
       }
-      for (let turn = 0; turn < 50 && (await isThere()); turn++) await passes()
-      expect(await isThere()).toBe(false)
+      for (let turn = 0; turn < 50 && (await classExists()); turn++) await advanceOneSecond()
+      expect(await classExists()).toBe(false)
       expect(calls.filter((call) => call === 'patch volumeattributesclasses')).toHaveLength(1)
       expect(calls.filter((call) => call.includes('list') && call.includes('persistentvolumeclaims'))).toEqual([])
     } finally {
@@ -65,37 +67,40 @@ describe('many claims', () => {
     }
   })
 
-  it(`VAC-14 ${MANY} volumes modified at ${PER_SECOND} per second all complete without an error or a delay`, async () => {
-    const world = await aWorld()
+  it(`VAC-14 ${COUNT} volumes modified at ${PER_SECOND} per second all complete without an error or a delay`, async () => {
+    const harness = await aWorld()
     try {
-      await world.aClass('silver', { iops: '500' })
-      await world.aClass('gold', { iops: '1000' })
-      for (const name of names) await world.aClaim(name, { className: 'silver', has: { iops: '500' } })
-      world.start()
-      await world.settle()
+      await harness.aClass('silver', { iops: '500' })
+      await harness.aClass('gold', { iops: '1000' })
+      for (const name of names) await harness.aClaim(name, { className: 'silver', has: { iops: '500' } })
+      harness.start()
+      await harness.settle()
       const startCpu = process.cpuUsage()
       let peakMb = 0
-      for (let at = 0; at < MANY; at += PER_SECOND) {
-        const now = names.slice(at, at + PER_SECOND)
-        await Promise.all(now.map((name) => world.setClass('gold', name)))
-        await world.until(() => now.every((name) => world.has(name)?.iops === '1000'), `those of second ${at}`)
+      for (let start = 0; start < COUNT; start += PER_SECOND) {
+        const batch = names.slice(start, start + PER_SECOND)
+        await Promise.all(batch.map((name) => harness.setClass('gold', name)))
+        await harness.until(
+          () => batch.every((name) => harness.has(name)?.iops === '1000'),
+          `the batch that starts at ${start}`,
+        )
         peakMb = Math.max(peakMb, process.memoryUsage.rss() / 1024 ** 2)
-        await world.server.clock.advance(1_000)
+        await harness.server.clock.advance(1_000)
       }
-      const finished = () => world.reasons().filter((one) => one === 'VolumeModifySuccessful').length
-      await world.until(() => finished() === MANY, 'all')
+      const countFinished = () => harness.reasons().filter((reason) => reason === 'VolumeModifySuccessful').length
+      await harness.until(() => countFinished() === COUNT, 'all volumes modified')
       const { user, system } = process.cpuUsage(startCpu)
-      const cores = (user + system) / 1e6 / (MANY / PER_SECOND)
+      const cores = (user + system) / 1e6 / (COUNT / PER_SECOND)
       console.log(
-        `${MANY} volumes at ${PER_SECOND} a second, with server, store and test: ${cores.toFixed(2)} cores, ` +
-          `${peakMb.toFixed(0)} MB; upstream reports ${UPSTREAM} of its resizer alone`,
+        `${COUNT} volumes at ${PER_SECOND} per second, including server, store and test: ${cores.toFixed(2)} cores, ` +
+          `${peakMb.toFixed(0)} MB; upstream reports ${UPSTREAM_USAGE} for its resizer alone`,
       )
-      expect(world.reasons()).not.toContain('VolumeModifyFailed')
-      expect(world.modifyCalls()).toHaveLength(MANY)
-      for (const name of names) expect(world.has(name)).toEqual({ iops: '1000' })
-      expect(world.fake.record.overlaps).toEqual([])
+      expect(harness.reasons()).not.toContain('VolumeModifyFailed')
+      expect(harness.modifyCalls()).toHaveLength(COUNT)
+      for (const name of names) expect(harness.has(name)).toEqual({ iops: '1000' })
+      expect(harness.fake.record.overlaps).toEqual([])
     } finally {
-      await world.close()
+      await harness.close()
     }
   })
 })
@@ -111,7 +116,7 @@ const goldClaim = (name: string) =>
     },
   }) as never
 
-function counted(client: Client, calls: string[]): Client {
+function recordCalls(client: Client, calls: string[]): Client {
   return {
     ...client,
     list: (kind, options) => {

@@ -1,5 +1,5 @@
-// `stowage backup` of a server under write load: each backup is the store at one moment, and a server starts on it. The
-// operator's guide is docs/how-to/operations.md.
+// Tests `stowage backup` of a server under write load: each backup is consistent, and a server starts on it.
+// docs/how-to/operations.md describes the command.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,53 +29,53 @@ async function start(dataDir: string, command: 'up' | 'server' = 'up'): Promise<
   return server
 }
 
-async function stowage(...args: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
+async function runStowage(...args: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
   const program = await buildProgram()
   return promisify(execFile)(process.execPath, [program, ...args]).then(
-    (done) => ({ ...done, code: 0 }),
+    (result) => ({ ...result, code: 0 }),
     (error) => error,
   )
 }
 
-const write = (server: RunningServer, name: string) =>
+const createConfigMap = (server: RunningServer, name: string) =>
   server.call('POST', CONFIGMAPS, { metadata: { name }, data: { filler: 'x'.repeat(500) } })
 
 describe('stowage backup', () => {
-  it('SYS-17 copies the store of one moment while 16 clients write, and a server starts on the copy', async () => {
+  it('SYS-17 creates a consistent backup while 16 clients write, and a server starts on it', async () => {
     const server = await start(join(scratch, 'data'))
-    /** Name → the revision that its writer received. */
+    /** Revision in the response, by name. */
     const acknowledged = new Map<string, number>()
-    let isOver = false
+    let isStopped = false
     const writers = Array.from({ length: WRITERS }, async (_, writer) => {
-      for (let at = 0; !isOver; at++) {
+      for (let at = 0; !isStopped; at++) {
         const name = `w${writer}-${at}`
-        const reply = await write(server, name)
+        const reply = await createConfigMap(server, name)
         expect(reply.status).toBe(201)
         acknowledged.set(name, Number(reply.json.metadata.resourceVersion))
       }
     })
-    const before: Map<string, number>[] = []
+    const acknowledgedBefore: Map<string, number>[] = []
     for (let at = 0; at < BACKUPS; at++) {
-      before.push(new Map(acknowledged))
-      const { code, stderr } = await stowage('backup', '--data-dir', server.dataDir, '--to', join(scratch, `b${at}`))
+      acknowledgedBefore.push(new Map(acknowledged))
+      const { code, stderr } = await runStowage('backup', '--data-dir', server.dataDir, '--to', join(scratch, `b${at}`))
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     }
-    isOver = true
+    isStopped = true
     await Promise.all(writers)
     await server.stop()
-    expect(acknowledged.size).toBeGreaterThan(before.at(-1)!.size) // writes happened during the backups
+    expect(acknowledged.size).toBeGreaterThan(acknowledgedBefore.at(-1)!.size) // writes happened during the backups
 
-    for (const [at, known] of before.entries()) {
-      const restored = await start(join(scratch, `b${at}`), 'server') // `up` would require the volumes
+    for (const [at, acknowledgedBackup] of acknowledgedBefore.entries()) {
+      const restored = await start(join(scratch, `b${at}`), 'server') // `up` requires the volumes
       const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
         items: { metadata: { name: string; resourceVersion: string } }[]
       }
-      const held = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
-      const moment = Math.max(...held.values())
-      const should = [...acknowledged].filter(([, revision]) => revision <= moment)
-      expect(should.filter(([name, revision]) => held.get(name) !== revision)).toEqual([])
-      expect([...known.keys()].filter((name) => !held.has(name))).toEqual([])
-      expect((await write(restored, 'goes-on')).status).toBe(201)
+      const restoredRevisions = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
+      const backupRevision = Math.max(...restoredRevisions.values())
+      const expected = [...acknowledged].filter(([, revision]) => revision <= backupRevision)
+      expect(expected.filter(([name, revision]) => restoredRevisions.get(name) !== revision)).toEqual([])
+      expect([...acknowledgedBackup.keys()].filter((name) => !restoredRevisions.has(name))).toEqual([])
+      expect((await createConfigMap(restored, 'after-restore')).status).toBe(201)
       await restored.stop()
     }
   })
@@ -84,9 +84,9 @@ describe('stowage backup', () => {
     const dataDir = join(scratch, 'data')
     const to = join(scratch, 'kept', 'monday')
     const server = await start(dataDir)
-    await write(server, 'precious')
-    const { stdout } = await stowage('backup', '--data-dir', dataDir, '--to', to, '-o', 'json')
-    await write(server, 'too-late')
+    await createConfigMap(server, 'saved')
+    const { stdout } = await runStowage('backup', '--data-dir', dataDir, '--to', to, '-o', 'json')
+    await createConfigMap(server, 'after-backup')
     await server.stop()
     expect(JSON.parse(stdout)).toMatchObject({
       to,
@@ -95,35 +95,35 @@ describe('stowage backup', () => {
     for (const name of ['.', 'store', 'store/store.mdb', 'pki', 'pki/ca.key', 'admin.kubeconfig']) {
       expect((await stat(join(to, name))).mode & 0o077, name).toBe(0)
     }
-    expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // no partial backup beside it
+    expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // no partial backup is left
 
     await rm(join(dataDir, 'store'), { recursive: true })
     await expect(start(dataDir)).rejects.toThrow('Restore it from a backup')
     await cp(join(to, 'store'), join(dataDir, 'store'), { recursive: true })
     const restored = await start(dataDir)
-    expect((await restored.call('GET', `${CONFIGMAPS}/precious`)).status).toBe(200)
-    expect((await restored.call('GET', `${CONFIGMAPS}/too-late`)).status).toBe(404)
+    expect((await restored.call('GET', `${CONFIGMAPS}/saved`)).status).toBe(200)
+    expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)
   })
 
-  it('SYS-17 refuses a non-empty target and a data directory without a store', async () => {
+  it('SYS-17 rejects a non-empty target and a data directory without a store', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')
-    expect(await stowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
+    expect(await runStowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
       code: 2,
       stderr: `stowage: --to ${dataDir}: the directory is inside the data directory. Choose another.\n`,
     })
     await mkdir(join(scratch, 'full', 'x'), { recursive: true })
-    expect(await stowage('backup', '--data-dir', dataDir, '--to', join(scratch, 'full'))).toMatchObject({
+    expect(await runStowage('backup', '--data-dir', dataDir, '--to', join(scratch, 'full'))).toMatchObject({
       code: 2,
       stderr: `stowage: --to ${join(scratch, 'full')}: the directory is not empty. Choose a new one.\n`,
     })
-    const inFile = await stowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
-    expect(inFile.code).toBe(2)
-    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be created: .* Choose a writable directory\.\n$/)
-    const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
-    expect(nowhere.code).toBe(2)
-    expect(nowhere.stderr).toContain('There is no embedded store in')
+    const belowFile = await runStowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
+    expect(belowFile.code).toBe(2)
+    expect(belowFile.stderr).toMatch(/^stowage: --to .* cannot be created: .* Choose a writable directory\.\n$/)
+    const withoutStore = await runStowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
+    expect(withoutStore.code).toBe(2)
+    expect(withoutStore.stderr).toContain('There is no embedded store in')
     expect(await readdir(scratch)).toEqual(['data', 'file', 'full'])
   })
 })

@@ -1,5 +1,5 @@
-// Provisions claims the way a user does: `stowage up`, kubectl, and a CSI driver in its own process. At the end the
-// driver's volumes must equal the volumes that the server knows.
+// Provisions claims with `stowage up`, kubectl, and a CSI driver in its own process. The volumes of the driver must equal the
+// PersistentVolumes of the API.
 import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
 const DRIVER = 'disks.example.com'
 const program = (await findKubectls()).at(-1)
 
-describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (needs a kubectl on PATH)', () => {
+describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubectl (needs a kubectl on PATH)', () => {
   let dir: string
   let driver: RunningFakeDriver
   let server: RunningServer
@@ -25,22 +25,22 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
   }
   const apply = (...objects: object[]) =>
     kubectl.out('apply -f -', { stdin: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) })
-  const untilBound = (...names: string[]) =>
+  const waitUntilBound = (...names: string[]) =>
     kubectl.out([
       'wait',
       ...names.map((name) => `pvc/${name}`),
       '--for=jsonpath={.status.phase}=Bound',
       '--timeout=60s',
     ])
-  const volumeOf = async (claim: string) => {
+  const getVolume = async (claim: string) => {
     const { spec } = await kubectl.json(`get pvc ${claim}`)
     return kubectl.json(`get pv ${spec.volumeName}`)
   }
-  /** Polls until the test's own timeout. */
-  async function until(condition: () => Promise<boolean>): Promise<void> {
+  /** Polls until the condition is true or the test times out. */
+  async function pollUntil(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  const held = async () => Object.values((await driver.control.inspect()).state.volumes)
+  const listDriverVolumes = async () => Object.values((await driver.control.inspect()).state.volumes)
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-claims-'))
@@ -53,37 +53,37 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PROV-3 binds a claim without a class on a fresh data directory, and creates its directory', async () => {
+  it('PROV-3 provisions a directory for a claim without a class on a new data directory', async () => {
     await apply(aClaim('orders'))
-    await untilBound('orders')
-    const { spec } = await volumeOf('orders')
+    await waitUntilBound('orders')
+    const { spec } = await getVolume('orders')
     expect(spec.storageClassName).toBe('directory')
     await access(spec.hostPath.path)
     await kubectl.out('delete pvc orders')
-    await until(async () => (await readdir(join(dir, 'data', 'volumes'))).every((name) => name.startsWith('.')))
+    await pollUntil(async () => (await readdir(join(dir, 'data', 'volumes'))).every((name) => name.startsWith('.')))
     expect((await kubectl.json('get pv')).items).toEqual([])
   })
 
   it('PROV-9 PROV-14 creates a volume with a driver in its own process, and deletes it with the claim', async () => {
     await apply(aClass('disks'), aClaim('books', { storageClassName: 'disks' }))
-    await untilBound('books')
-    const { spec, metadata } = await volumeOf('books')
+    await waitUntilBound('books')
+    const { spec, metadata } = await getVolume('books')
     expect(metadata.annotations['pv.kubernetes.io/provisioned-by']).toBe(DRIVER)
-    expect((await held()).map(({ id }) => id)).toEqual([spec.csi.volumeHandle])
+    expect((await listDriverVolumes()).map(({ id }) => id)).toEqual([spec.csi.volumeHandle])
     await kubectl.out('delete pvc books')
-    await until(async () => (await kubectl.json('get pv')).items.length === 0)
-    expect(await held()).toEqual([])
+    await pollUntil(async () => (await kubectl.json('get pv')).items.length === 0)
+    expect(await listDriverVolumes()).toEqual([])
   })
 
   it('PROV-15 keeps the volume and its storage with policy Retain', async () => {
     await apply(aClass('kept', { reclaimPolicy: 'Retain' }), aClaim('archive', { storageClassName: 'kept' }))
-    await untilBound('archive')
-    const { metadata } = await volumeOf('archive')
+    await waitUntilBound('archive')
+    const { metadata } = await getVolume('archive')
     await kubectl.out('delete pvc archive')
     await kubectl.out(['wait', `pv/${metadata.name}`, '--for=jsonpath={.status.phase}=Released', '--timeout=60s'])
-    expect(await held()).toHaveLength(1)
+    expect(await listDriverVolumes()).toHaveLength(1)
     await kubectl.out(['patch', 'pv', metadata.name, '-p', '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'])
-    await until(async () => (await held()).length === 0)
+    await pollUntil(async () => (await listDriverVolumes()).length === 0)
   })
 
   it('PROV-10 reports errors in events on the claim', async () => {
@@ -91,23 +91,23 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
       { method: 'CreateVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at most 5Gi' } },
     ])
     await apply(aClaim('huge', { storageClassName: 'disks' }), aClaim('typo', { storageClassName: 'disk' }))
-    const eventsOf = async (claim: string) =>
+    const listWarnings = async (claim: string) =>
       (await kubectl.json(`get events --field-selector involvedObject.name=${claim},type=Warning`)).items
         .map(({ reason, message }: { reason: string; message: string }) => `${reason}: ${message}`)
         .join('\n')
-    await until(async () => (await eventsOf('huge')).includes('at most 5Gi'))
-    await until(async () => (await eventsOf('typo')).includes('storageclass.storage.k8s.io "disk" not found'))
+    await pollUntil(async () => (await listWarnings('huge')).includes('at most 5Gi'))
+    await pollUntil(async () => (await listWarnings('typo')).includes('storageclass.storage.k8s.io "disk" not found'))
     await driver.control.setRules([])
     await apply(aClass('disk'))
-    await untilBound('typo', 'huge')
+    await waitUntilBound('typo', 'huge')
     await kubectl.out('delete pvc typo huge')
-    await until(async () => (await held()).length === 0)
+    await pollUntil(async () => (await listDriverVolumes()).length === 0)
   })
 
-  it('PROV-12 leaks and loses nothing while server and driver are killed during creates and deletes', async () => {
+  it('PROV-12 neither leaks nor loses volumes if server and driver are killed during creates and deletes', async () => {
     const names = Array.from({ length: 24 }, (_, index) => `burst-${index}`)
-    for (const [round, part] of chunks(names, 6).entries()) {
-      await apply(...part.map((name) => aClaim(name, { storageClassName: 'disks' })))
+    for (const [round, batch] of splitIntoChunks(names, 6).entries()) {
+      await apply(...batch.map((name) => aClaim(name, { storageClassName: 'disks' })))
       if (round % 2 === 0) {
         await server.kill()
         await start()
@@ -115,19 +115,21 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
         await driver.kill()
         await driver.start()
       }
-      await kubectl.out(`delete pvc ${part[0]} --wait=false`)
+      await kubectl.out(`delete pvc ${batch[0]} --wait=false`)
     }
-    const kept = names.filter((_, index) => index % 6 !== 0)
-    await untilBound(...kept)
-    await until(async () => (await held()).length === kept.length)
+    const remainingClaims = names.filter((_, index) => index % 6 !== 0)
+    await waitUntilBound(...remainingClaims)
+    await pollUntil(async () => (await listDriverVolumes()).length === remainingClaims.length)
     const volumes = (await kubectl.json('get pv')).items as { spec: any; status: any }[]
-    expect(volumes.map(({ status }) => status.phase)).toEqual(kept.map(() => 'Bound'))
+    expect(volumes.map(({ status }) => status.phase)).toEqual(remainingClaims.map(() => 'Bound'))
     expect(new Set(volumes.map(({ spec }) => spec.csi.volumeHandle))).toEqual(
-      new Set((await held()).map(({ id }) => id)),
+      new Set((await listDriverVolumes()).map(({ id }) => id)),
     )
     expect((await driver.control.inspect()).overlaps).toEqual([])
-    await kubectl.out(`delete pvc ${kept.join(' ')}`)
-    await until(async () => (await held()).length === 0 && (await kubectl.json('get pv')).items.length === 0)
+    await kubectl.out(`delete pvc ${remainingClaims.join(' ')}`)
+    await pollUntil(
+      async () => (await listDriverVolumes()).length === 0 && (await kubectl.json('get pv')).items.length === 0,
+    )
   })
 })
 
@@ -138,13 +140,13 @@ const aClaim = (name: string, spec: object = {}) => ({
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
 })
 
-const aClass = (name: string, more: object = {}) => ({
+const aClass = (name: string, fields: object = {}) => ({
   apiVersion: 'storage.k8s.io/v1',
   kind: 'StorageClass',
   metadata: { name },
   provisioner: DRIVER,
-  ...more,
+  ...fields,
 })
 
-const chunks = <T>(all: readonly T[], size: number): T[][] =>
-  Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
+const splitIntoChunks = <T>(items: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))

@@ -1,4 +1,4 @@
-// Every relative link of the documentation leads to a file that exists, and every anchor to a heading.
+// Checks the documentation: relative links and anchors are valid, mentioned source files exist, and the README stays short.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,25 +14,25 @@ const pages = [
     .map((name) => join('docs', name)),
 ]
 
-it('every link in the documentation leads to a page and heading that exist', () => {
+it('every relative link in the documentation leads to an existing file and heading', () => {
   expect(pages.flatMap(brokenLinksOf)).toEqual([])
 })
 
-it('docs/README.md links every page', () => {
+it('docs/README.md links to every page', () => {
   const linked = new Set(linksOf('docs/README.md').map(({ file }) => file))
   expect(pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linked.has(page))).toEqual([])
 })
 
-it('every source file that the documentation names exists', () => {
+it('every source file that the documentation mentions exists', () => {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((name) => `/src/${name}`)
-  const others = ['test', 'bench', 'examples', 'scripts'].flatMap((dir) =>
+  const otherFiles = ['test', 'bench', 'examples', 'scripts'].flatMap((dir) =>
     readdirSync(join(ROOT, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),
   )
-  const files = [...sources, ...others]
+  const files = [...sources, ...otherFiles]
   const missing = pages
     .filter((page) => page !== 'CHANGELOG.md')
     .flatMap((page) =>
-      [...read(page).matchAll(/`([\w./-]+\.m?ts)\b[^`]*`/g)]
+      [...readPage(page).matchAll(/`([\w./-]+\.m?ts)\b[^`]*`/g)]
         .map(([, name]) => name!)
         .filter((name) => !files.some((file) => file.endsWith(`/${name}`)))
         .map((name) => `${page}: ${name}`),
@@ -41,7 +41,7 @@ it('every source file that the documentation names exists', () => {
 })
 
 it(`the README has at most ${README_LINES_MAX} lines`, () => {
-  expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
+  expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
 function brokenLinksOf(page: string): string[] {
@@ -53,7 +53,7 @@ function brokenLinksOf(page: string): string[] {
 function linksOf(
   page: string,
 ): { readonly text: string; readonly file: string; readonly anchor: string | undefined }[] {
-  const links = [...read(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, text]) => text!)
+  const links = [...readPage(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, text]) => text!)
   return links
     .filter((text) => !/^[a-z]+:/.test(text))
     .map((text) => {
@@ -63,10 +63,10 @@ function linksOf(
     })
 }
 
-/** As GitHub makes them: lower case, punctuation dropped, spaces as hyphens. */
+/** Returns the anchors of the headings as GitHub generates them: lower case, without punctuation, spaces as hyphens. */
 function anchorsOf(file: string): Set<string> {
   if (statSync(join(ROOT, file)).isDirectory()) return new Set()
-  const headings = [...read(file).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!)
+  const headings = [...readPage(file).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!)
   return new Set(
     headings.map((heading) =>
       heading
@@ -77,6 +77,6 @@ function anchorsOf(file: string): Set<string> {
   )
 }
 
-function read(page: string): string {
+function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
 }

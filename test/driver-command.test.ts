@@ -1,4 +1,4 @@
-// `stowage driver` as an operator starts it: output, metrics, and error messages.
+// Tests the output, metrics and error messages of `stowage driver`.
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
 describe('stowage driver', () => {
   it.skipIf(skipped)(
-    `PIO-8 reports the IO of its volumes beside their limits${skipped ? ` (${skipped})` : ''}`,
+    `PIO-8 reports the IO and the limits of its volumes${skipped ? ` (${skipped})` : ''}`,
     async () => {
       const flags = [
         '--pool-size',
@@ -27,20 +27,24 @@ describe('stowage driver', () => {
       const driver = await startLocalDriver({ flags })
       try {
         const volumeId = await publish(driver, { iops: '400', throughput: '30' })
-        await writeFile(join(driver.dir, 'at', 'file'), Buffer.alloc(8 * MIB, 1), { flush: true })
-        const metrics = await metricsOf(driver)
-        const of = `volume_id="${volumeId}"`
+        await writeFile(join(driver.dir, 'target', 'file'), Buffer.alloc(8 * MIB, 1), { flush: true })
+        const metrics = await readMetrics(driver)
+        const volumeLabel = `volume_id="${volumeId}"`
         expect(metrics.get('stowage_driver_backend{backend="loop"}')).toBe(1)
         expect(metrics.get('stowage_driver_pool_size_bytes')).toBe(2 * 1024 * MIB)
         expect(metrics.get('stowage_driver_pool_promised_bytes')).toBe(400 * MIB)
         expect(metrics.get('stowage_driver_objects{kind="volume"}')).toBe(1)
         expect(metrics.get('stowage_driver_staged_volumes')).toBe(1)
-        expect(metrics.get(`stowage_driver_volume_healthy{${of}}`)).toBe(1)
-        expect(metrics.get(`stowage_driver_volume_iops_limit{${of}}`)).toBe(400)
-        expect(metrics.get(`stowage_driver_volume_throughput_limit_bytes{${of}}`)).toBe(30 * MIB)
-        expect(metrics.get(`stowage_driver_limit_enforced{${of}}`)).toBe(0) // that cgroup does not exist
-        expect(metrics.get(`stowage_driver_volume_io_bytes{${of},direction="write"}`)).toBeGreaterThanOrEqual(8 * MIB)
-        expect(metrics.get(`stowage_driver_volume_iops_available{${of},direction="read"}`)).toBeLessThanOrEqual(400)
+        expect(metrics.get(`stowage_driver_volume_healthy{${volumeLabel}}`)).toBe(1)
+        expect(metrics.get(`stowage_driver_volume_iops_limit{${volumeLabel}}`)).toBe(400)
+        expect(metrics.get(`stowage_driver_volume_throughput_limit_bytes{${volumeLabel}}`)).toBe(30 * MIB)
+        expect(metrics.get(`stowage_driver_limit_enforced{${volumeLabel}}`)).toBe(0) // the cgroup of the flag does not exist
+        expect(metrics.get(`stowage_driver_volume_io_bytes{${volumeLabel},direction="write"}`)).toBeGreaterThanOrEqual(
+          8 * MIB,
+        )
+        expect(
+          metrics.get(`stowage_driver_volume_iops_available{${volumeLabel},direction="read"}`),
+        ).toBeLessThanOrEqual(400)
         const create =
           'driver_name="local.csi.stowage.dev",method_name="/csi.v1.Controller/CreateVolume",grpc_status_code="OK"'
         expect(metrics.get(`csi_plugin_operations_seconds_count{${create}}`)).toBe(1)
@@ -72,19 +76,19 @@ describe('stowage driver', () => {
     [['--metrics-address', 'here'], /--metrics-address "here": expected HOST:PORT/],
     [['--endpoint', 'tcp://127.0.0.1:1'], /--endpoint "tcp:\/\/127.0.0.1:1" is not a Unix socket/],
     [['--backend', 'tape'], /Allowed choices are auto, loop, directory/],
-  ])('SYS-6 refuses %j', async (flags, message) => {
+  ])('SYS-6 rejects the flags %j', async (flags, message) => {
     const program = await buildProgram()
-    const all = ['driver', '--endpoint', 'unix:///tmp/x.sock', '--node-id', 'n', '--pool', '/tmp/none', ...flags]
-    const ended = await promisify(execFile)(process.execPath, [program, ...all]).catch((error) => error)
-    expect(ended.code).toBe(2)
-    expect(ended.stderr).toMatch(message)
+    const args = ['driver', '--endpoint', 'unix:///tmp/x.sock', '--node-id', 'n', '--pool', '/tmp/none', ...flags]
+    const result = await promisify(execFile)(process.execPath, [program, ...args]).catch((error) => error)
+    expect(result.code).toBe(2)
+    expect(result.stderr).toMatch(message)
   })
 })
 
 async function publish({ csi, dir }: LocalDriver, mutableParameters: Record<string, string>): Promise<string> {
   const volumeCapability = capabilityOf({})
   const { volume } = await csi.controller.createVolume({
-    name: 'measured',
+    name: 'volume',
     capacityRange: { requiredBytes: BigInt(400 * MIB) },
     volumeCapabilities: [volumeCapability],
     mutableParameters,
@@ -93,11 +97,11 @@ async function publish({ csi, dir }: LocalDriver, mutableParameters: Record<stri
   const stagingTargetPath = join(dir, 'staging')
   await mkdir(stagingTargetPath)
   await csi.node.nodeStageVolume({ volumeId, stagingTargetPath, volumeCapability })
-  await csi.node.nodePublishVolume({ volumeId, stagingTargetPath, targetPath: join(dir, 'at'), volumeCapability })
+  await csi.node.nodePublishVolume({ volumeId, stagingTargetPath, targetPath: join(dir, 'target'), volumeCapability })
   return volumeId
 }
 
-async function metricsOf({ ready }: LocalDriver): Promise<Map<string, number>> {
+async function readMetrics({ ready }: LocalDriver): Promise<Map<string, number>> {
   const response = await fetch(`http://127.0.0.1:${ready.metricsPort}/metrics`)
   const lines = (await response.text()).split('\n').filter((line) => line && !line.startsWith('#'))
   return new Map(

@@ -1,4 +1,4 @@
-// What the local driver guarantees with either backend: one suite for both.
+// The contract of the local driver, tested with both backends.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -22,24 +22,24 @@ const facts = await probeThisMachine()
 for (const backend of ['loop', 'directory'] as const satisfies BackendName[]) {
   const skipped = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'xfs']) : undefined
   describe.skipIf(skipped)(`the local driver with ${backend} volumes${skipped ? ` (${skipped})` : ''}`, () => {
-    contract(backend)
+    testDriverContract(backend)
   })
 }
 
-function contract(backend: BackendName): void {
+function testDriverContract(backend: BackendName): void {
   let fixture: DriverFixture
   beforeAll(async () => {
     fixture = await startDriverFixture({ backend, poolBytes: POOL_BYTES })
   })
   afterAll(() => fixture?.dispose())
 
-  const files = () => readdir(join(fixture.pool, 'volumes'))
-  const volumes = async () =>
+  const listFiles = () => readdir(join(fixture.pool, 'volumes'))
+  const listVolumes = async () =>
     (await fixture.csi.controller.listVolumes({})).entries.map(({ volume }) => volume!.volumeId)
-  const capacity = async (parameters: Record<string, string> = {}) =>
+  const getCapacity = async (parameters: Record<string, string> = {}) =>
     fixture.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
 
-  describe('creating', () => {
+  describe('CreateVolume', () => {
     it('SYS-6 returns the same volume for the same name and request, and rejects another size under that name', async () => {
       const id = await fixture.create('twice')
       expect(await fixture.create('twice')).toBe(id)
@@ -58,9 +58,9 @@ function contract(backend: BackendName): void {
       async (name) => {
         const id = await fixture.create(name)
         expect(id).toBe(volumeIdOf(name))
-        expect(await files()).toContain(backend === 'loop' ? `${id}.img` : id)
+        expect(await listFiles()).toContain(backend === 'loop' ? `${id}.img` : id)
         await fixture.remove(id)
-        expect(await files()).toEqual([])
+        expect(await listFiles()).toEqual([])
       },
     )
 
@@ -73,11 +73,11 @@ function contract(backend: BackendName): void {
         'INVALID_ARGUMENT: Unknown class parameter "speed". Supported: fsType, provisioning, overcommit, ' +
           'iops, throughput, provisioned-iops-on-create, provisioned-throughput-on-create.',
       )
-      expect(await volumes()).toEqual([])
-      expect(await files()).toEqual([])
+      expect(await listVolumes()).toEqual([])
+      expect(await listFiles()).toEqual([])
     })
 
-    it('SYS-6 rejects a volume for another node, so that the scheduler can choose again', async () => {
+    it('SYS-6 rejects a volume for another node with RESOURCE_EXHAUSTED', async () => {
       expect(await outcomeOf(fixture.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(
         /^RESOURCE_EXHAUSTED/,
       )
@@ -106,12 +106,12 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('unknown ids', () => {
-    const HOSTILE = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
-    it.each(HOSTILE)('SYS-6 every call reports %j as not found', async (volumeId) => {
+  describe('an unknown volume id', () => {
+    const UNKNOWN_IDS = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
+    it.each(UNKNOWN_IDS)('SYS-6 %j is reported as not found by every call', async (volumeId) => {
       const { controller, node } = fixture.csi
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
-      const at = {
+      const paths = {
         stagingTargetPath: fixture.path('no'),
         targetPath: fixture.path('no'),
         volumePath: fixture.path('no'),
@@ -122,50 +122,50 @@ function contract(backend: BackendName): void {
         controller.controllerGetVolume({ volumeId }),
         controller.validateVolumeCapabilities({ volumeId, volumeCapabilities: [volumeCapability] }),
         controller.createSnapshot({ name: 's', sourceVolumeId: volumeId }),
-        node.nodeStageVolume({ volumeId, ...at, volumeCapability }),
-        node.nodeUnstageVolume({ volumeId, ...at }),
-        node.nodePublishVolume({ volumeId, ...at, volumeCapability }),
-        node.nodeGetVolumeStats({ volumeId, ...at }),
-        node.nodeExpandVolume({ volumeId, ...at }),
+        node.nodeStageVolume({ volumeId, ...paths, volumeCapability }),
+        node.nodeUnstageVolume({ volumeId, ...paths }),
+        node.nodePublishVolume({ volumeId, ...paths, volumeCapability }),
+        node.nodeGetVolumeStats({ volumeId, ...paths }),
+        node.nodeExpandVolume({ volumeId, ...paths }),
       ]
       for (const call of calls) expect(await outcomeOf(call)).toMatch(/^NOT_FOUND: Volume .* does not exist/)
       expect(await outcomeOf(controller.deleteVolume({ volumeId }))).toBe('OK')
-      expect(await outcomeOf(node.nodeUnpublishVolume({ volumeId, ...at }))).toBe('OK')
-      expect(await files()).toEqual([])
+      expect(await outcomeOf(node.nodeUnpublishVolume({ volumeId, ...paths }))).toBe('OK')
+      expect(await listFiles()).toEqual([])
     })
   })
 
   describe('capacity', () => {
     it('PROV-19 reports different capacity for two classes on one pool, and creates volumes of those sizes', async () => {
-      const reserved = await capacity()
-      const thin = await capacity({ provisioning: 'thin', overcommit: '2' })
+      const reserved = await getCapacity()
+      const thin = await getCapacity({ provisioning: 'thin', overcommit: '2' })
       expect(reserved.availableCapacity).toBe(BigInt(POOL_BYTES))
       expect(thin.availableCapacity).toBe(BigInt(2 * POOL_BYTES))
       expect(reserved.minimumVolumeSize).toBe(backend === 'loop' ? BigInt(300 * MIB) : 1n)
 
       const id = await fixture.create('most', { bytes: Number(reserved.maximumVolumeSize) })
-      expect((await capacity()).availableCapacity).toBe(0n)
+      expect((await getCapacity()).availableCapacity).toBe(0n)
       expect(await outcomeOf(fixture.create('more'))).toMatch(
         /^RESOURCE_EXHAUSTED: 320Mi do not fit .* 0 bytes are available/,
       )
-      expect(await files()).toHaveLength(1)
+      expect(await listFiles()).toHaveLength(1)
       await fixture.remove(id)
 
-      const large = await fixture.create('thin', {
+      const thinVolume = await fixture.create('thin', {
         bytes: POOL_BYTES,
         parameters: { provisioning: 'thin', overcommit: '2' },
       })
-      expect((await capacity()).availableCapacity).toBe(BigInt(POOL_BYTES / 2))
-      await fixture.remove(large)
+      expect((await getCapacity()).availableCapacity).toBe(BigInt(POOL_BYTES / 2))
+      await fixture.remove(thinVolume)
     })
 
-    it('PROV-19 reports no capacity where nothing can be created', async () => {
-      const elsewhere = { accessibleTopology: { segments: { [TOPOLOGY_KEY]: 'node-2' } } }
-      expect((await fixture.csi.controller.getCapacity(elsewhere)).availableCapacity).toBe(0n)
-      expect((await capacity({ speed: 'fast' })).availableCapacity).toBe(0n)
+    it('PROV-19 reports no capacity for another node or an invalid class', async () => {
+      const otherNode = { accessibleTopology: { segments: { [TOPOLOGY_KEY]: 'node-2' } } }
+      expect((await fixture.csi.controller.getCapacity(otherNode)).availableCapacity).toBe(0n)
+      expect((await getCapacity({ speed: 'fast' })).availableCapacity).toBe(0n)
     })
 
-    it('SYS-6 answers OUT_OF_RANGE for more than the pool can ever hold', async () => {
+    it('SYS-6 fails with OUT_OF_RANGE for more than the size of the pool', async () => {
       expect(await outcomeOf(fixture.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
       expect(await outcomeOf(fixture.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
       expect(await outcomeOf(fixture.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(
@@ -175,26 +175,26 @@ function contract(backend: BackendName): void {
   })
 
   describe('expansion', () => {
-    it('REX-1 expands to the byte, never shrinks, and stays within the pool', async () => {
+    it('REX-1 expands to the exact size, never shrinks, and stays within the pool', async () => {
       const id = await fixture.create('grows')
       const expand = (requiredBytes: number, limitBytes = 0) =>
         fixture.csi.controller.controllerExpandVolume({
           volumeId: id,
           capacityRange: { requiredBytes: BigInt(requiredBytes), limitBytes: BigInt(limitBytes) },
         })
-      const grown = await expand(400 * MIB + 1)
-      expect(grown.capacityBytes).toBe(BigInt(400 * MIB + 1))
-      expect(grown.nodeExpansionRequired).toBe(backend === 'loop')
+      const expanded = await expand(400 * MIB + 1)
+      expect(expanded.capacityBytes).toBe(BigInt(400 * MIB + 1))
+      expect(expanded.nodeExpansionRequired).toBe(backend === 'loop')
       expect((await expand(GIB / 4)).capacityBytes).toBe(BigInt(400 * MIB + 1))
       expect(await outcomeOf(expand(0, 300 * MIB))).toMatch(/^OUT_OF_RANGE: .*never shrink/)
       expect(await outcomeOf(expand(POOL_BYTES * 2))).toMatch(/^OUT_OF_RANGE/)
-      const other = await fixture.create('neighbour', { bytes: 6 * GIB })
-      expect(await outcomeOf(expand(3 * GIB)), 'final: a smaller size may follow').toMatch(
+      const neighbour = await fixture.create('neighbour', { bytes: 6 * GIB })
+      expect(await outcomeOf(expand(3 * GIB)), 'final, so that a smaller size can be requested').toMatch(
         /^OUT_OF_RANGE: .* are available/,
       )
       const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(volume?.capacityBytes).toBe(BigInt(400 * MIB + 1))
-      await fixture.remove(other)
+      await fixture.remove(neighbour)
       await fixture.remove(id)
     })
   })
@@ -213,7 +213,7 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 every step is idempotent, and rejected out of order', async () => {
+    it('SYS-6 makes every call idempotent and rejects calls in the wrong order', async () => {
       const id = await fixture.create('steps')
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not staged/)
       await fixture.stage(id)
@@ -236,21 +236,21 @@ function contract(backend: BackendName): void {
       await fixture.unstage(id)
       await fixture.remove(id)
       await fixture.remove(id)
-      expect(await files()).toEqual([])
+      expect(await listFiles()).toEqual([])
     })
 
-    it('SYS-6 neither publishes over a non-empty directory nor removes it', async () => {
+    it('SYS-6 neither publishes to nor removes a non-empty directory', async () => {
       const id = await fixture.create('over')
       await fixture.stage(id)
       const path = fixture.path(`publish-${id}`)
       await mkdir(path)
-      await writeFile(join(path, 'theirs'), 'theirs')
+      await writeFile(join(path, 'foreign'), 'foreign')
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: The volume cannot be published at/)
       expect(await outcomeOf(fixture.unpublish(id))).toBe('OK')
-      expect(await readFile(join(path, 'theirs'), 'utf8')).toBe('theirs')
-      await rm(join(path, 'theirs'))
+      expect(await readFile(join(path, 'foreign'), 'utf8')).toBe('foreign')
+      await rm(join(path, 'foreign'))
       expect(await outcomeOf(fixture.unpublish(id))).toBe('OK')
-      expect(await readdir(path)).toEqual([]) // the volume was not published at this path, so unpublish must not remove it
+      expect(await readdir(path)).toEqual([]) // unpublish must not remove a path at which the volume was not published
       await rm(path, { recursive: true })
       await fixture.unstage(id)
       await fixture.remove(id)
@@ -281,8 +281,8 @@ function contract(backend: BackendName): void {
       expect(bytes?.total).toBeLessThanOrEqual(BigInt(GIB))
       expect(bytes!.used + bytes!.available).toBeLessThanOrEqual(bytes!.total)
       if (backend === 'loop') expect(inodes?.used).toBeGreaterThan(0n)
-      const astray = fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: fixture.pool })
-      expect(await outcomeOf(astray)).toMatch(/^NOT_FOUND: Volume .* neither staged nor published/)
+      const foreignPath = fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: fixture.pool })
+      expect(await outcomeOf(foreignPath)).toMatch(/^NOT_FOUND: Volume .* neither staged nor published/)
       await fixture.unpublish(id)
       await fixture.unstage(id)
       await fixture.remove(id)
@@ -290,15 +290,15 @@ function contract(backend: BackendName): void {
   })
 
   describe('snapshots and clones', () => {
-    it('SYS-6 a snapshot keeps its data, outlives its volume, and restores to a larger volume', async () => {
+    it('SYS-6 keeps the data of a snapshot after its volume is deleted, and restores it to a larger volume', async () => {
       const { id, path } = await fixture.use('original')
       await writeFile(join(path, 'a'), 'before')
-      const cut = await fixture.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })
+      const snapshotResponse = await fixture.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })
       await writeFile(join(path, 'a'), 'after')
-      const snapshotId = cut.snapshot!.snapshotId
-      expect(cut.snapshot?.readyToUse).toBe(true)
+      const snapshotId = snapshotResponse.snapshot!.snapshotId
+      expect(snapshotResponse.snapshot?.readyToUse).toBe(true)
       expect((await fixture.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })).snapshot).toEqual(
-        cut.snapshot,
+        snapshotResponse.snapshot,
       )
       await fixture.unpublish(id)
       await fixture.unstage(id)
@@ -334,7 +334,7 @@ function contract(backend: BackendName): void {
       }
     })
 
-    it('SYS-6 answers NOT_FOUND for a missing source', async () => {
+    it('SYS-6 fails with NOT_FOUND for a missing source', async () => {
       const volume = { type: { case: 'volume' as const, value: { volumeId: volumeIdOf('nothing') } } }
       const snapshot = { type: { case: 'snapshot' as const, value: { snapshotId: '../x' } } }
       expect(await outcomeOf(fixture.create('from-nothing', { source: volume }))).toMatch(/^NOT_FOUND/)
@@ -343,16 +343,16 @@ function contract(backend: BackendName): void {
   })
 
   describe('lists', () => {
-    it('SYS-6 continues a list after a page whose volumes were deleted meanwhile', async () => {
+    it('SYS-6 continues a list if the last volume of a page was deleted', async () => {
       const ids = []
       for (const name of ['p1', 'p2', 'p3', 'p4', 'p5']) ids.push(await fixture.create(name, { parameters: THIN }))
-      const first = await fixture.csi.controller.listVolumes({ maxEntries: 2 })
-      expect(first.entries).toHaveLength(2)
-      await fixture.remove(first.entries[1]!.volume!.volumeId)
-      const rest = await fixture.csi.controller.listVolumes({ startingToken: first.nextToken })
-      expect(rest.nextToken).toBe('')
-      const seen = [...first.entries, ...rest.entries].map(({ volume }) => volume!.volumeId)
-      expect(seen).toEqual([...ids].sort())
+      const firstPage = await fixture.csi.controller.listVolumes({ maxEntries: 2 })
+      expect(firstPage.entries).toHaveLength(2)
+      await fixture.remove(firstPage.entries[1]!.volume!.volumeId)
+      const secondPage = await fixture.csi.controller.listVolumes({ startingToken: firstPage.nextToken })
+      expect(secondPage.nextToken).toBe('')
+      const listedIds = [...firstPage.entries, ...secondPage.entries].map(({ volume }) => volume!.volumeId)
+      expect(listedIds).toEqual([...ids].sort())
       expect(await outcomeOf(fixture.csi.controller.listVolumes({ startingToken: '../x' }))).toMatch(/^ABORTED/)
       for (const id of ids) await fixture.remove(id)
     })
@@ -360,21 +360,21 @@ function contract(backend: BackendName): void {
 
   describe('limits', () => {
     it('VAC-5 modifies all attributes or none, and reports limits that are not enforced', async () => {
-      const { id } = await fixture.use('rated', { mutable: { iops: '500' } })
+      const { id } = await fixture.use('limited', { mutable: { iops: '500' } })
       const modify = (mutableParameters: Record<string, string>) =>
         fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters })
-      const condition = async () =>
+      const getCondition = async () =>
         (await fixture.csi.controller.controllerGetVolume({ volumeId: id })).status!.volumeCondition!
 
       expect(await outcomeOf(modify({ throughput: '10', iops: 'many' }))).toMatch(/^INVALID_ARGUMENT/)
-      expect((await condition()).message).toMatch(/limits of 500 iops are not enforced: /)
+      expect((await getCondition()).message).toMatch(/limits of 500 iops are not enforced: /)
       await modify({ throughput: '10' })
-      expect(await condition()).toMatchObject({
+      expect(await getCondition()).toMatchObject({
         abnormal: false,
         message: expect.stringMatching(/limits of 500 iops and 10MiB\/s are not enforced/),
       })
       await modify({ throughput: '0', iops: '0' })
-      expect((await condition()).message).toBe('The volume is healthy.')
+      expect((await getCondition()).message).toBe('The volume is healthy.')
       await fixture.unpublish(id)
       await fixture.unstage(id)
       await fixture.remove(id)
@@ -385,7 +385,7 @@ function contract(backend: BackendName): void {
     it('SYS-6 keeps volumes, snapshots and mounts', async () => {
       const { id, path } = await fixture.use('kept', { mutable: { iops: '100' } })
       await fixture.restart()
-      expect(await volumes()).toEqual([id])
+      expect(await listVolumes()).toEqual([id])
       expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
       expect(await outcomeOf(fixture.stage(id))).toBe('OK')
       expect(await outcomeOf(fixture.publish(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
@@ -394,40 +394,40 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 sets an unreadable record aside and leaves its volume alone', async () => {
-      const id = await fixture.create('blurred')
+    it('SYS-6 sets an invalid record aside and keeps its volume', async () => {
+      const id = await fixture.create('invalid-record')
       await fixture.stop()
       const record = join(fixture.pool, '.stowage', 'volumes', `${id}.json`)
       await writeFile(record, (await readFile(record, 'utf8')).slice(0, 40))
       await fixture.start()
-      expect(await volumes()).toEqual([])
+      expect(await listVolumes()).toEqual([])
       expect(await readdir(join(fixture.pool, '.stowage', 'set-aside'))).toEqual([`volumes-${id}.json`])
-      expect(await files()).toHaveLength(1)
+      expect(await listFiles()).toHaveLength(1)
       expect(fixture.logged.join('\n')).toMatch(/a record is invalid and was set aside/)
       expect(fixture.logged.join('\n')).toMatch(/the pool contains something without a record/)
 
-      // The name stays reserved while the data exists, and its space is not promised.
-      const data = (await files())[0]!
-      const refusal = new RegExp(
+      // The name stays reserved while the data exists, and its space stays allocated.
+      const data = (await listFiles())[0]!
+      const missingRecord = new RegExp(
         `^FAILED_PRECONDITION: .*${data} exists in the pool, but its record .*set-aside/volumes-${id}`,
       )
-      expect(await outcomeOf(fixture.create('blurred'))).toMatch(refusal)
-      expect(await outcomeOf(fixture.remove(id))).toMatch(refusal)
-      expect(await files()).toEqual([data])
-      const taken = POOL_BYTES - Number((await capacity()).availableCapacity)
-      // A fragmented file takes a few more blocks for its extent list.
-      const least = backend === 'loop' ? 320 * MIB : 0
-      expect(taken).toBeGreaterThanOrEqual(least)
-      expect(taken - least).toBeLessThan(MIB)
+      expect(await outcomeOf(fixture.create('invalid-record'))).toMatch(missingRecord)
+      expect(await outcomeOf(fixture.remove(id))).toMatch(missingRecord)
+      expect(await listFiles()).toEqual([data])
+      const usedBytes = POOL_BYTES - Number((await getCapacity()).availableCapacity)
+      // A fragmented file needs a few more blocks for its extent list.
+      const minimumBytes = backend === 'loop' ? 320 * MIB : 0
+      expect(usedBytes).toBeGreaterThanOrEqual(minimumBytes)
+      expect(usedBytes - minimumBytes).toBeLessThan(MIB)
 
       await rm(join(fixture.pool, 'volumes'), { recursive: true })
       await fixture.restart()
-      await fixture.remove(await fixture.create('blurred'))
+      await fixture.remove(await fixture.create('invalid-record'))
     })
 
-    it('SYS-6 a snapshot with a lost record keeps its name and data', async () => {
-      const id = await fixture.create('pictured')
-      const cut = () => fixture.csi.controller.createSnapshot({ name: 'picture', sourceVolumeId: id })
+    it('SYS-6 keeps name and data of a snapshot with an invalid record', async () => {
+      const id = await fixture.create('source')
+      const cut = () => fixture.csi.controller.createSnapshot({ name: 'snapshot', sourceVolumeId: id })
       const snapshotId = (await cut()).snapshot!.snapshotId
       await fixture.stop()
       await writeFile(join(fixture.pool, '.stowage', 'snapshots', `${snapshotId}.json`), '{')
@@ -440,8 +440,8 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 a snapshot with missing content is not ready to use', async () => {
-      const id = await fixture.create('pictured')
+    it('SYS-6 reports a snapshot with missing content as not ready to use', async () => {
+      const id = await fixture.create('source')
       const { snapshot } = await fixture.csi.controller.createSnapshot({ name: 'lost', sourceVolumeId: id })
       const { snapshotId } = snapshot!
       await rm(join(fixture.pool, 'snapshots', (await readdir(join(fixture.pool, 'snapshots')))[0]!), {
@@ -456,14 +456,14 @@ function contract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 reports its damaged files and starts', async () => {
-      const id = await fixture.create('steady')
+    it('SYS-6 starts with damaged files and reports them', async () => {
+      const id = await fixture.create('intact')
       await fixture.stop()
       await writeFile(join(fixture.pool, '.stowage', 'pool.json'), '{"backend":')
       await mkdir(join(fixture.pool, '.stowage', 'volumes', 'a-directory'))
       await fixture.start()
       expect(fixture.running.backend).toBe(backend)
-      expect(await volumes()).toEqual([id])
+      expect(await listVolumes()).toEqual([id])
       expect(fixture.logged.join('\n')).toMatch(/marker is invalid and was set aside.*pool\.json/)
       expect(fixture.logged.join('\n')).toMatch(/cannot read a record.*volumes\/a-directory/)
       await rm(join(fixture.pool, '.stowage', 'volumes', 'a-directory'), { recursive: true })
@@ -472,28 +472,30 @@ function contract(backend: BackendName): void {
 
     it('SYS-6 reports a volume whose content was deleted by a user, and can still delete it', async () => {
       const id = await fixture.create('emptied')
-      await rm(join(fixture.pool, 'volumes', (await files())[0]!), { recursive: true })
+      await rm(join(fixture.pool, 'volumes', (await listFiles())[0]!), { recursive: true })
       const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is gone') })
-      const lost = /^FAILED_PRECONDITION: .*is gone from the pool/
-      expect(await outcomeOf(fixture.stage(id))).toMatch(lost)
+      const missingContent = /^FAILED_PRECONDITION: .*is gone from the pool/
+      expect(await outcomeOf(fixture.stage(id))).toMatch(missingContent)
       const { controller } = fixture.csi
       const source = { type: { case: 'volume' as const, value: { volumeId: id } } }
-      expect(await outcomeOf(controller.createSnapshot({ name: 'of-nothing', sourceVolumeId: id }))).toMatch(lost)
-      expect(await outcomeOf(fixture.create('copy-of-nothing', { source }))).toMatch(lost)
+      expect(await outcomeOf(controller.createSnapshot({ name: 'of-nothing', sourceVolumeId: id }))).toMatch(
+        missingContent,
+      )
+      expect(await outcomeOf(fixture.create('copy-of-nothing', { source }))).toMatch(missingContent)
       const expansion = controller.controllerExpandVolume({
         volumeId: id,
         capacityRange: { requiredBytes: BigInt(GIB) },
       })
-      expect(await outcomeOf(expansion)).toMatch(lost)
-      expect(await files()).toEqual([])
+      expect(await outcomeOf(expansion)).toMatch(missingContent)
+      expect(await listFiles()).toEqual([])
       await fixture.restart()
       expect(fixture.logged.join('\n')).toMatch(/a volume is damaged/)
       await fixture.remove(id)
-      expect(await volumes()).toEqual([])
+      expect(await listVolumes()).toEqual([])
     })
 
-    it('SYS-6 refuses a second driver on the same pool', async () => {
+    it('SYS-6 rejects a second driver on the same pool', async () => {
       await expect(fixture.start()).rejects.toThrow(/in use by another driver/)
     })
   })

@@ -1,5 +1,5 @@
-// Data survives expansion under verified writes, snapshot, clone, a killed driver, and the removal of every device and
-// mount as by a reboot. Not a byte differs.
+// Tests that data survives expansion during writes, snapshot, clone, a killed driver, and the removal of every device and
+// mount, as by a reboot.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,61 +21,61 @@ const capability = {
 }
 
 describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
-  let machine: HostFixture
+  let hostFixture: HostFixture
   let driver: LocalDriver
   let cgroup: string
   beforeAll(async () => {
-    machine = await startHostFixture()
-    cgroup = (await machine.cgroup('data')).path
+    hostFixture = await startHostFixture()
+    cgroup = (await hostFixture.cgroup('data')).path
     driver = await startLocalDriver({ flags: ['--pool-size', '10Gi', '--workload-cgroup', cgroup] })
   })
   afterAll(async () => {
     await driver?.dispose()
-    await machine?.dispose()
+    await hostFixture?.dispose()
   })
 
   it('REX-1 SYS-6 survives expansion, snapshot, clone, a killed driver and a reboot', async () => {
     const { controller, node } = driver.csi
-    const id = await create('orders', { mutable: { iops: '20000', throughput: '2000' } })
-    const path = await use(id)
+    const id = await createVolume('orders', { mutable: { iops: '20000', throughput: '2000' } })
+    const path = await stageAndPublish(id)
     const sums = await writeFiles(path, FILES)
 
-    // Expand step by step while a writer verifies every byte it wrote.
-    const writer = verifiedWriter(join(path, 'under-growth'))
+    // Expand in steps while a writer verifies every byte that it wrote.
+    const writer = startVerifiedWriter(join(path, 'during-expansion'))
     for (const mebibytes of SIZES_MIB.slice(1)) {
       const capacityRange = { requiredBytes: BigInt(mebibytes * MIB) }
       await controller.controllerExpandVolume({ volumeId: id, capacityRange, volumeCapability: capability })
       await node.nodeExpandVolume({ volumeId: id, volumePath: path, capacityRange, volumeCapability: capability })
-      await writer.rounds(3)
+      await writer.waitForRounds(3)
     }
     expect(await writer.stop()).toBeGreaterThan(9)
     expect(await sizeOf(path)).toBeGreaterThan(SIZES_MIB.at(-1)! * MIB * 0.85)
 
-    // Take a snapshot and a clone while the volume is written to; then change the original.
-    const busy = verifiedWriter(join(path, 'under-copy'))
+    // Create a snapshot and a clone during writes, then change the original.
+    const copyWriter = startVerifiedWriter(join(path, 'during-copy'))
     const { snapshot } = await controller.createSnapshot({ name: 'orders-1', sourceVolumeId: id })
-    const clone = await create('clone', {
+    const clone = await createVolume('clone', {
       source: { type: { case: 'volume', value: { volumeId: id } } },
       mebibytes: 1_600,
     })
-    expect(await busy.stop()).toBeGreaterThan(0)
+    expect(await copyWriter.stop()).toBeGreaterThan(0)
     await writeFile(join(path, 'file-0'), 'changed')
     const changed = { ...sums, 'file-0': sha256(Buffer.from('changed')) }
-    const clonePath = await use(clone)
-    expect(await checksums(clonePath)).toEqual(sums)
+    const clonePath = await stageAndPublish(clone)
+    expect(await readChecksums(clonePath)).toEqual(sums)
 
     await driver.kill()
-    await loseMachine()
-    expect(await driver.traces()).toEqual([])
+    await simulateReboot()
+    expect(await driver.leftovers()).toEqual([])
     await driver.start()
 
-    const restored = await create('restored', {
+    const restored = await createVolume('restored', {
       source: { type: { case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } } },
       mebibytes: 2_000,
     })
-    expect(await checksums(await use(id))).toEqual(changed)
-    expect(await checksums(await use(clone))).toEqual(sums)
-    expect(await checksums(await use(restored))).toEqual(sums)
+    expect(await readChecksums(await stageAndPublish(id))).toEqual(changed)
+    expect(await readChecksums(await stageAndPublish(clone))).toEqual(sums)
+    expect(await readChecksums(await stageAndPublish(restored))).toEqual(sums)
     for (const [volume, mebibytes] of [
       [id, 1_400],
       [clone, 1_600],
@@ -89,7 +89,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
 
     const [loop] = await driver.host.loops.findByFile(imageOf(driver.pool, id as VolumeId))
     const limits = await driver.host.limits.appliedLimits(loop!.device)
-    expect(limits.map(({ cgroup: each }) => each)).toContain(cgroup)
+    expect(limits.map(({ cgroup: appliedCgroup }) => appliedCgroup)).toContain(cgroup)
     for (const { limit } of limits) expect(limit).toMatchObject({ writeIops: 20_000, writeBps: 2_000 * MIB })
 
     for (const volumeId of [id, clone, restored]) {
@@ -98,14 +98,14 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
       await controller.deleteVolume({ volumeId })
     }
     await controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
-    expect(await driver.traces()).toEqual([])
+    expect(await driver.leftovers()).toEqual([])
     expect(await readdir(join(driver.pool, 'volumes'))).toEqual([])
   })
 
-  const pathOf = (id: string) => join(driver.dir, `at-${id}`)
+  const pathOf = (id: string) => join(driver.dir, `target-${id}`)
 
   type Source = NonNullable<Parameters<LocalDriver['csi']['controller']['createVolume']>[0]['volumeContentSource']>
-  async function create(
+  async function createVolume(
     name: string,
     {
       mutable = {},
@@ -123,7 +123,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     return volume!.volumeId
   }
 
-  async function use(volumeId: string): Promise<string> {
+  async function stageAndPublish(volumeId: string): Promise<string> {
     const path = pathOf(volumeId)
     const stagingTargetPath = `${path}-staging`
     await mkdir(stagingTargetPath, { recursive: true })
@@ -139,8 +139,8 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
 
   const sizeOf = async (path: string) => (await driver.host.usage.ofFilesystem(path)).totalBytes
 
-  /** Like a reboot: removes mounts and devices, leaves the files. */
-  async function loseMachine(): Promise<void> {
+  /** Removes mounts and devices but keeps the files, as a reboot does. */
+  async function simulateReboot(): Promise<void> {
     for (const { target } of (await driver.host.mounts.list()).toReversed()) {
       if (target.startsWith(`${driver.dir}/`)) await driver.host.mounts.unmount(target)
     }
@@ -162,7 +162,7 @@ async function writeFiles(path: string, count: number): Promise<Record<string, s
   return sums
 }
 
-async function checksums(path: string): Promise<Record<string, string>> {
+async function readChecksums(path: string): Promise<Record<string, string>> {
   const sums: Record<string, string> = {}
   for (const name of await readdir(path)) {
     if (name.startsWith('file-')) sums[name] = sha256(await readFile(join(path, name)))
@@ -170,11 +170,11 @@ async function checksums(path: string): Promise<Record<string, string>> {
   return sums
 }
 
-/** Writes blocks, syncs and reads them back from disk until it is stopped; a byte that differs fails the test. */
-function verifiedWriter(path: string) {
+/** Writes blocks, syncs them and reads them back until it is stopped. Fails if a byte differs. */
+function startVerifiedWriter(path: string) {
   let rounds = 0
   let isStopping = false
-  const waiting: { until: number; go: () => void }[] = []
+  const waiters: { round: number; resolve: () => void }[] = []
   const work = (async () => {
     await mkdir(path)
     while (!isStopping) {
@@ -186,12 +186,12 @@ function verifiedWriter(path: string) {
       await file.close()
       expect(buffer.equals(bytes)).toBe(true)
       rounds++
-      for (const { until, go } of waiting) if (rounds >= until) go()
+      for (const { round, resolve } of waiters) if (rounds >= round) resolve()
     }
   })()
   return {
-    rounds: (count: number) =>
-      Promise.race([work, new Promise<void>((go) => waiting.push({ until: rounds + count, go }))]),
+    waitForRounds: (count: number) =>
+      Promise.race([work, new Promise<void>((resolve) => waiters.push({ round: rounds + count, resolve }))]),
     async stop() {
       isStopping = true
       await work

@@ -1,5 +1,5 @@
-// Interference from outside the driver: foreign mounts, freezes and detached devices, a full disk, files that cannot be
-// removed. None of it may destroy data or prevent the driver from starting.
+// Tests interference by other programs: foreign mounts, frozen file systems, detached devices, a full disk, and files that
+// cannot be removed. None of it may destroy data or prevent the driver from starting.
 import { execFileSync } from 'node:child_process'
 import { mkdir, open, readdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -19,74 +19,74 @@ import { startLocalDriver } from './helpers/local-driver.ts'
 
 const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
-const because = skipped ? ` (${skipped})` : ''
+const skipSuffix = skipped ? ` (${skipped})` : ''
 const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
 const RAW = { isBlock: true, bytes: 32 * MIB }
 
-describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => {
+describe.skipIf(skipped)(`foreign mounts, freezes and devices${skipSuffix}`, () => {
   let fixture: DriverFixture
   beforeAll(async () => {
     fixture = await startDriverFixture({ backend: 'loop' })
   })
   afterAll(() => fixture?.dispose())
 
-  const loops = async () =>
+  const listLoops = async () =>
     (await fixture.machine.host.loops.list()).filter(({ file }) => file.startsWith(fixture.pool))
   const stagingOf = (id: string) => fixture.path(`stage-${id}`)
   const mountTmpfs = async (path: string) => {
     await mkdir(path, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', 'scratch', path])
-    await writeFile(join(path, 'theirs'), 'theirs')
+    await writeFile(join(path, 'foreign'), 'foreign')
   }
-  const theirsAt = (path: string) => readFile(join(path, 'theirs'), 'utf8')
+  const readForeignFile = (path: string) => readFile(join(path, 'foreign'), 'utf8')
   const unmount = (path: string) => fixture.machine.host.mounts.unmount(path)
 
-  it('SYS-6 does not stage a volume over a foreign mount, and leaves that mount', async () => {
+  it('SYS-6 does not stage a volume at a foreign mount, and keeps that mount', async () => {
     const id = await fixture.create('one', SMALL)
     await mountTmpfs(stagingOf(id))
     expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
-    expect(await theirsAt(stagingOf(id))).toBe('theirs')
-    expect(await loops()).toEqual([])
+    expect(await readForeignFile(stagingOf(id))).toBe('foreign')
+    expect(await listLoops()).toEqual([])
     await unmount(stagingOf(id))
 
-    const other = await fixture.use('other', SMALL)
-    await writeFile(join(other.path, 'theirs'), 'theirs')
-    const astray = fixture.csi.node.nodeStageVolume({
+    const otherVolume = await fixture.use('other', SMALL)
+    await writeFile(join(otherVolume.path, 'foreign'), 'foreign')
+    const stageAtOtherPath = fixture.csi.node.nodeStageVolume({
       volumeId: id,
-      stagingTargetPath: stagingOf(other.id),
+      stagingTargetPath: stagingOf(otherVolume.id),
       volumeCapability: capabilityOf({}),
     })
-    expect(await outcomeOf(astray)).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
-    expect(await theirsAt(stagingOf(other.id))).toBe('theirs')
-    expect(await theirsAt(other.path)).toBe('theirs')
-    expect(await loops()).toHaveLength(1)
-    await fixture.unpublish(other.id)
-    await fixture.unstage(other.id)
-    for (const each of [id, other.id]) await fixture.remove(each)
+    expect(await outcomeOf(stageAtOtherPath)).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
+    expect(await readForeignFile(stagingOf(otherVolume.id))).toBe('foreign')
+    expect(await readForeignFile(otherVolume.path)).toBe('foreign')
+    expect(await listLoops()).toHaveLength(1)
+    await fixture.unpublish(otherVolume.id)
+    await fixture.unstage(otherVolume.id)
+    for (const volumeId of [id, otherVolume.id]) await fixture.remove(volumeId)
   })
 
-  it('SYS-6 neither publish nor unpublish touches a foreign mount', async () => {
+  it('SYS-6 keeps a foreign mount at publish and unpublish', async () => {
     const id = await fixture.create('two', SMALL)
     await fixture.stage(id)
     const path = fixture.path(`publish-${id}`)
     await mountTmpfs(path)
     expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
-    expect(await theirsAt(path)).toBe('theirs')
+    expect(await readForeignFile(path)).toBe('foreign')
     expect(await outcomeOf(fixture.unpublish(id))).toBe('OK')
-    expect(await theirsAt(path)).toBe('theirs')
+    expect(await readForeignFile(path)).toBe('foreign')
     await unmount(path)
 
     await fixture.publish(id)
-    await mountTmpfs(path) // over the volume
+    await mountTmpfs(path) // mounted over the volume
     expect(await outcomeOf(fixture.unpublish(id))).toMatch(/^FAILED_PRECONDITION: .*is mounted over volume/)
-    expect(await theirsAt(path)).toBe('theirs')
+    expect(await readForeignFile(path)).toBe('foreign')
     execFileSync('umount', [path])
     await fixture.unpublish(id)
     await fixture.unstage(id)
     await fixture.remove(id)
   })
 
-  it('SYS-6 never formats a volume that was used as a block device, wherever its data is', async () => {
+  it('SYS-6 never formats a volume that was used as a block device', async () => {
     const { volume } = await fixture.csi.controller.createVolume({
       name: 'both',
       capacityRange: { requiredBytes: BigInt(32 * MIB) },
@@ -108,44 +108,45 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     await fixture.remove(id)
   })
 
-  it('SYS-6 reattaches a device that a user detached, and never another volume’s', async () => {
+  it('SYS-6 reattaches a detached device, and never uses the device of another volume', async () => {
     const backingOf = async (path: string) => {
       const device = await fixture.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
     }
-    const mine = await fixture.create('mine', RAW)
-    await fixture.stage(mine, RAW)
-    const { device } = (await loops())[0]!
+    const detachedVolume = await fixture.create('detached', RAW)
+    await fixture.stage(detachedVolume, RAW)
+    const { device } = (await listLoops())[0]!
     execFileSync('losetup', ['--detach', device])
-    const taker = await fixture.use('taker', RAW)
-    const path = await fixture.publish(mine, RAW)
-    expect(await backingOf(path)).toContain(mine)
-    expect(await backingOf(taker.path)).toContain(taker.id)
+    const newVolume = await fixture.use('new', RAW)
+    const path = await fixture.publish(detachedVolume, RAW)
+    expect(await backingOf(path)).toContain(detachedVolume)
+    expect(await backingOf(newVolume.path)).toContain(newVolume.id)
 
-    // The same for publish: the device node left there may belong to another volume by now.
+    // A published device node may belong to another volume after a detach.
     const published = await fixture.machine.host.mounts.sourceOf(path)
     execFileSync('losetup', ['--detach', published!])
-    const second = await fixture.create('second', RAW)
-    await fixture.stage(second, RAW)
-    await fixture.publish(mine, RAW)
-    expect(await backingOf(path)).toContain(mine)
-    for (const id of [mine, taker.id, second]) {
+    const secondVolume = await fixture.create('second', RAW)
+    await fixture.stage(secondVolume, RAW)
+    await fixture.publish(detachedVolume, RAW)
+    expect(await backingOf(path)).toContain(detachedVolume)
+    for (const id of [detachedVolume, newVolume.id, secondVolume]) {
       await fixture.unpublish(id)
       await fixture.unstage(id)
       await fixture.remove(id)
     }
-    expect(await loops()).toEqual([])
+    expect(await listLoops()).toEqual([])
   })
 
-  it('SYS-6 does not copy a file system that its owner froze, and leaves it frozen', async () => {
-    const { id } = await fixture.use('held', SMALL)
+  it('SYS-6 does not copy a file system that another program froze, and keeps it frozen', async () => {
+    const { id } = await fixture.use('frozen', SMALL)
     execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
-    const cut = () => outcomeOf(fixture.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
-    expect(await cut()).toMatch(/^FAILED_PRECONDITION: .*was frozen by another program/)
+    const createSnapshot = () =>
+      outcomeOf(fixture.csi.controller.createSnapshot({ name: 'frozen', sourceVolumeId: id }))
+    expect(await createSnapshot()).toMatch(/^FAILED_PRECONDITION: .*was frozen by another program/)
     expect(() => execFileSync('fsfreeze', ['--freeze', stagingOf(id)], { stdio: 'pipe' })).toThrow(/busy/i)
     expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
     execFileSync('fsfreeze', ['--unfreeze', stagingOf(id)])
-    expect(await cut()).toBe('OK')
+    expect(await createSnapshot()).toBe('OK')
     const { entries } = await fixture.csi.controller.listSnapshots({})
     await fixture.csi.controller.deleteSnapshot({ snapshotId: entries[0]!.snapshot!.snapshotId })
     await fixture.unpublish(id)
@@ -153,11 +154,11 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
     await fixture.remove(id)
   })
 
-  it('SYS-6 takes two concurrent snapshots of one volume', async () => {
+  it('SYS-6 creates two concurrent snapshots of one volume', async () => {
     const { id } = await fixture.use('twice', SMALL)
-    const cut = (name: string) => fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id })
-    const made = await Promise.all([cut('first'), cut('second')])
-    for (const { snapshot } of made) {
+    const createSnapshot = (name: string) => fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id })
+    const responses = await Promise.all([createSnapshot('first'), createSnapshot('second')])
+    for (const { snapshot } of responses) {
       expect(snapshot?.readyToUse).toBe(true)
       await fixture.csi.controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
     }
@@ -186,8 +187,11 @@ describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => 
   })
 })
 
-describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
-  const on = async (options: Partial<DriverFixtureOptions>, work: (fixture: DriverFixture) => Promise<void>) => {
+describe.skipIf(skipped)(`a pool on a full disk${skipSuffix}`, () => {
+  const withFixture = async (
+    options: Partial<DriverFixtureOptions>,
+    work: (fixture: DriverFixture) => Promise<void>,
+  ) => {
     const fixture = await startDriverFixture({ backend: 'loop', ...options })
     try {
       await work(fixture)
@@ -197,9 +201,9 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
   }
 
   it('SYS-6 does not prevent the driver from starting, serving and deleting', () =>
-    on({ diskBytes: 400 * MIB }, async (fixture) => {
+    withFixture({ diskBytes: 400 * MIB }, async (fixture) => {
       const { id, path } = await fixture.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
-      await fillUp(join(fixture.pool, 'filler'))
+      await fillDisk(join(fixture.pool, 'filler'))
       await fixture.restart()
       expect(fixture.running.backend).toBe('loop')
       expect(await outcomeOf(fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
@@ -212,13 +216,14 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
       expect((await fixture.csi.controller.listVolumes({})).entries).toEqual([])
     }))
 
-  it('SYS-6 starts a full copy only if 64Mi remain free afterwards; empty reserved space costs nothing', () =>
-    on({ diskBytes: 400 * MIB }, async (fixture) => {
+  it('SYS-6 copies a volume only if 64Mi remain free, and does not copy unwritten space', () =>
+    withFixture({ diskBytes: 400 * MIB }, async (fixture) => {
       const { id, path } = await fixture.use('a', { fsType: 'ext4', bytes: 200 * MIB })
-      const cut = (name: string) => outcomeOf(fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
-      expect(await cut('nearly-empty')).toBe('OK')
+      const createSnapshot = (name: string) =>
+        outcomeOf(fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
+      expect(await createSnapshot('nearly-empty')).toBe('OK')
       await writeFile(join(path, 'data'), Buffer.alloc(150 * MIB, 1), { flush: true })
-      expect(await cut('too-much')).toMatch(/^RESOURCE_EXHAUSTED/)
+      expect(await createSnapshot('too-much')).toMatch(/^RESOURCE_EXHAUSTED/)
       expect(await readdir(join(fixture.pool, 'snapshots'))).toHaveLength(1)
       await fixture.unpublish(id)
       await fixture.unstage(id)
@@ -227,16 +232,19 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
 })
 
 describe('directories without root', () => {
-  it('SYS-6 counts readable files, deletes, and starts despite directories that a user made unreadable', async () => {
+  it('SYS-6 starts, reports and deletes volumes with unreadable directories', async () => {
     const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
     try {
-      const create = (name: string) =>
+      const createVolume = (name: string) =>
         driver.csi.controller.createVolume({ name, volumeCapabilities: [capabilityOf({})] })
-      const id = (await create('closed')).volume!.volumeId
-      const closed = join(driver.pool, 'volumes', id, 'closed')
+      const id = (await createVolume('closed')).volume!.volumeId
+      const unreadableDir = join(driver.pool, 'volumes', id, 'closed')
       execFileSync(
         'sh',
-        ['-c', `mkdir -p ${closed}/in && touch ${closed}/in/file && chmod 000 ${closed}/in ${closed}`],
+        [
+          '-c',
+          `mkdir -p ${unreadableDir}/in && touch ${unreadableDir}/in/file && chmod 000 ${unreadableDir}/in ${unreadableDir}`,
+        ],
         {
           uid: NOBODY,
         },
@@ -255,7 +263,7 @@ describe('directories without root', () => {
 
 const NOBODY = 65_534
 
-async function fillUp(path: string): Promise<void> {
+async function fillDisk(path: string): Promise<void> {
   const file = await open(path, 'w')
   try {
     for (const chunk of [Buffer.alloc(MIB, 1), Buffer.alloc(4096, 1)]) {

@@ -1,5 +1,5 @@
-// Runs many volumes through their lifecycle while the driver is killed at random moments. Callers repeat calls that were
-// not answered, or abandon the volume. At the end no volume is left, and no byte was lost.
+// Runs many volumes through their lifecycle while the driver is killed at random. Callers retry unanswered calls, and some
+// delete their volume early. At the end no volume may be left, and no data may be lost.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -15,63 +15,63 @@ const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
 const CALLERS = 12
-/** From ready to the kill: a number of answered calls plus some time, so that kills hit every step on any machine. */
-const LIFE = { callsMax: 40, moreMsMax: 60 }
+/** Bounds of the time from ready to the next kill: answered calls plus milliseconds, so that kills hit every step. */
+const UPTIME = { callsMax: 40, delayMsMax: 60 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
-  let machine: HostFixture
+  let hostFixture: HostFixture
   let driver: LocalDriver
   let cgroup: string
   beforeAll(async () => {
-    machine = await startHostFixture()
-    cgroup = (await machine.cgroup('kill')).path
+    hostFixture = await startHostFixture()
+    cgroup = (await hostFixture.cgroup('kill')).path
     driver = await startLocalDriver({
       flags: ['--pool-size', '10Gi', '--workload-cgroup', cgroup, '--log-level', 'warn'],
     })
   })
   afterAll(async () => {
     await driver?.dispose()
-    await machine?.dispose()
+    await hostFixture?.dispose()
   })
 
   it(`SYS-6 PROV-5 leaves no file, device, mount or limit behind in ${CYCLES} volume lifecycles`, async () => {
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const usedDevices = new Set<string>()
-    let begun = 0
+    let startedVolumes = 0
     let kills = 0
-    let repeats = 0
-    let isOver = false
+    let retries = 0
+    let isStopped = false
 
-    let answered = 0
-    const killing = (async () => {
-      while (!isOver) {
-        const until = answered + Math.floor(random() * LIFE.callsMax)
-        while (answered < until && !isOver) await pause(5)
-        await pause(random() * LIFE.moreMsMax)
-        if (isOver) return
+    let answeredCalls = 0
+    const killLoop = (async () => {
+      while (!isStopped) {
+        const callsBeforeKill = answeredCalls + Math.floor(random() * UPTIME.callsMax)
+        while (answeredCalls < callsBeforeKill && !isStopped) await pause(5)
+        await pause(random() * UPTIME.delayMsMax)
+        if (isStopped) return
         await driver.kill()
         kills++
         await driver.start()
       }
     })()
     const callers = Array.from({ length: CALLERS }, async () => {
-      while (begun < CYCLES) await live(`volume-${begun++}`)
+      while (startedVolumes < CYCLES) await runLifecycle(`volume-${startedVolumes++}`)
     })
     try {
       await Promise.all(callers)
     } finally {
-      isOver = true
-      await killing
+      isStopped = true
+      await killLoop
     }
 
-    expect(await driver.traces(), `seed ${seed}`).toEqual([])
+    expect(await driver.leftovers(), `seed ${seed}`).toEqual([])
     for (const kind of ['volumes', 'snapshots', '.stowage/volumes', '.stowage/snapshots', '.stowage/presences']) {
       expect(await readdir(join(driver.pool, kind)), `seed ${seed}: ${kind}`).toEqual([])
     }
-    expect(await readdir(join(driver.dir, 'at')), `seed ${seed}`).toEqual([])
+    expect(await readdir(join(driver.dir, 'target')), `seed ${seed}`).toEqual([])
     for (const device of usedDevices) {
-      // Another test may own the device number, and its limits, by now.
+      // Skip a device number, and its limits, that another test uses now.
       const isFree = async () => (await driver.host.loops.list()).every((loop) => loop.device !== device)
       if (!(await isFree())) continue
       const limits = await driver.host.limits.appliedLimits(device)
@@ -79,25 +79,25 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     }
     const { availableCapacity } = await driver.csi.controller.getCapacity({})
     expect(availableCapacity).toBe(BigInt(10 * 1024 * MIB))
-    console.log(`kill test: seed ${seed}, ${CYCLES} lives, ${kills} kills, ${repeats} calls repeated, nothing left`)
+    console.log(`kill test: seed ${seed}, ${CYCLES} lifecycles, ${kills} kills, ${retries} calls retried, nothing left`)
     expect(kills).toBeGreaterThan(CYCLES / 20)
-    expect(repeats).toBeGreaterThan(0)
+    expect(retries).toBeGreaterThan(0)
 
-    /** One volume from create to delete; some callers stop half way. */
-    async function live(name: string): Promise<void> {
+    /** Runs one volume from create to delete. Some callers skip the later steps. */
+    async function runLifecycle(name: string): Promise<void> {
       const { controller, node } = driver.csi
       const fsType = random() < 0.5 ? 'xfs' : 'ext4'
       const capability = {
         accessType: { case: 'mount' as const, value: { fsType } },
         accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
       }
-      const givesUpAfter = random() < 0.25 ? Math.floor(random() * 5) : 5
-      const targetPath = join(driver.dir, 'at', name)
+      const stepCount = random() < 0.25 ? Math.floor(random() * 5) : 5
+      const targetPath = join(driver.dir, 'target', name)
       const stagingTargetPath = join(driver.dir, 'staging', name)
-      await mkdir(join(driver.dir, 'at'), { recursive: true })
+      await mkdir(join(driver.dir, 'target'), { recursive: true })
       await mkdir(stagingTargetPath, { recursive: true })
 
-      const { volume } = await untilDone(() =>
+      const { volume } = await retryUntilAnswered(() =>
         controller.createVolume({
           name,
           capacityRange: { requiredBytes: BigInt(300 * MIB) },
@@ -112,38 +112,38 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
         () => controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: BigInt(350 * MIB) } }),
         () => controller.controllerModifyVolume({ volumeId, mutableParameters: { iops: '60000' } }),
       ]
-      for (const [number, step] of steps.slice(0, givesUpAfter).entries()) {
-        await untilDone<unknown>(step)
-        if (number === 1) {
+      for (const [index, step] of steps.slice(0, stepCount).entries()) {
+        await retryUntilAnswered<unknown>(step)
+        if (index === 1) {
           for (const loop of await driver.host.loops.list())
             if (loop.file.includes(volumeId)) usedDevices.add(loop.device)
           await writeFile(join(targetPath, 'name'), name, { flush: true })
         }
       }
-      if (givesUpAfter >= 4) {
+      if (stepCount >= 4) {
         expect(await readFile(join(targetPath, 'name'), 'utf8'), `seed ${seed}`).toBe(name)
         if (fsType === 'xfs') {
-          const grow = { volumeId, volumePath: targetPath, stagingTargetPath, volumeCapability: capability }
-          await untilDone(() => node.nodeExpandVolume(grow))
+          const expandRequest = { volumeId, volumePath: targetPath, stagingTargetPath, volumeCapability: capability }
+          await retryUntilAnswered(() => node.nodeExpandVolume(expandRequest))
           const { totalBytes } = await driver.host.usage.ofFilesystem(targetPath)
           expect(totalBytes, `seed ${seed}`).toBeGreaterThan(270 * MIB)
         }
       }
-      await untilDone(() => node.nodeUnpublishVolume({ volumeId, targetPath }))
-      await untilDone(() => node.nodeUnstageVolume({ volumeId, stagingTargetPath }))
-      await untilDone(() => controller.deleteVolume({ volumeId }))
+      await retryUntilAnswered(() => node.nodeUnpublishVolume({ volumeId, targetPath }))
+      await retryUntilAnswered(() => node.nodeUnstageVolume({ volumeId, stagingTargetPath }))
+      await retryUntilAnswered(() => controller.deleteVolume({ volumeId }))
     }
 
-    async function untilDone<T>(call: () => Promise<T>): Promise<T> {
+    async function retryUntilAnswered<T>(call: () => Promise<T>): Promise<T> {
       for (;;) {
         try {
-          const answer = await call()
-          answered++
-          return answer
+          const response = await call()
+          answeredCalls++
+          return response
         } catch (error) {
           if (!(error instanceof CsiError) || !UNANSWERED.includes(error.codeName))
             throw new Error(`seed ${seed}: ${error}`)
-          repeats++
+          retries++
           await pause(60)
         }
       }
@@ -151,7 +151,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   }, 600_000)
 })
 
-/** Codes that do not determine whether the call was executed. */
+/** Codes after which it is unknown whether the call was executed. */
 const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,4 +1,4 @@
-// IO limits: a process in its own cgroup writes as fast as it can, and the device's counters measure the rate before and
+// Tests IO limits: processes in a cgroup write as fast as they can, and the counters of the device give the rate before and
 // after the limit changes.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,13 +13,13 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
-/** The kernel grants IO in slices of 100 ms: over this time they do not matter. */
+/** The kernel grants IO in slices of 100 ms, which are negligible over this time. */
 const WINDOW_MS = 3_000
-/** A new limit applies at once, but requests queued under the old one complete first. */
+/** Requests that were queued under the old limit complete within this time. */
 const SETTLE_MS = 700
 const TOLERANCE = 0.1
 
-// A busy machine may be slower than the limit; retry.
+// Retries, because a busy machine may be slower than the limit.
 describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
   let fixture: DriverFixture
   let volumes = 0
@@ -32,32 +32,36 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
 
   it.each([
     {
-      what: 'direct writes',
+      workload: 'direct writes',
       key: 'throughput',
       load: 'dd if=/dev/zero of=$F bs=1M count=32 oflag=direct conv=notrunc',
     },
     {
-      what: 'buffered writes with sync',
+      workload: 'buffered writes with sync',
       key: 'throughput',
       load: 'dd if=/dev/zero of=$F bs=1M count=5 conv=notrunc,fsync',
     },
-    { what: 'direct writes', key: 'iops', load: 'dd if=/dev/zero of=$F bs=4k count=4096 oflag=direct conv=notrunc' },
-  ] as const)('PIO-10 enforces $key within 10 % for $what, and changes it under load', async ({ key, load }) => {
-    const [first, second] = key === 'iops' ? [100, 250] : [10, 25]
-    const { id, path } = await fixture.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
+    {
+      workload: 'direct writes',
+      key: 'iops',
+      load: 'dd if=/dev/zero of=$F bs=4k count=4096 oflag=direct conv=notrunc',
+    },
+  ] as const)('PIO-10 enforces $key within 10 % for $workload, and changes it under load', async ({ key, load }) => {
+    const [initialLimit, changedLimit] = key === 'iops' ? [100, 250] : [10, 25]
+    const { id, path } = await fixture.use(`limited-${++volumes}`, { mutable: { [key]: String(initialLimit) } })
     await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     expect(await conditionOf(id)).toMatch(/ are enforced/)
 
-    const writer = writeIn(cgroup.directory, join(path, 'file'), load)
+    const writer = startWriters(cgroup.directory, join(path, 'file'), load)
     try {
-      await expectRate(id, key, first)
+      await expectRate(id, key, initialLimit)
       await fixture.csi.controller.controllerModifyVolume({
         volumeId: id,
-        mutableParameters: { [key]: String(second) },
+        mutableParameters: { [key]: String(changedLimit) },
       })
-      await expectRate(id, key, second)
+      await expectRate(id, key, changedLimit)
     } finally {
-      await endGroup(writer, cgroup.directory)
+      await killProcessGroup(writer, cgroup.directory)
     }
     const device = await deviceOf(id)
     await fixture.unpublish(id)
@@ -67,18 +71,18 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
   })
 
   it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
-    const { id } = await fixture.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
+    const { id } = await fixture.use(`restored-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
     await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
-    const lines = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
-    const both = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
-    for (const line of await lines()) expect(line).toEqual(both)
+    const readLimits = async () => (await fixture.machine.host.limits.appliedLimits(device)).map(({ limit }) => limit)
+    const bothLimits = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
+    for (const line of await readLimits()) expect(line).toEqual(bothLimits)
     await fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })
-    for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
+    for (const line of await readLimits()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
     await fixture.restart()
     await fixture.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
-    expect(await lines()).not.toEqual([])
-    for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
+    expect(await readLimits()).not.toEqual([])
+    for (const line of await readLimits()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
     await fixture.unpublish(id)
     await fixture.unstage(id)
     await fixture.remove(id)
@@ -95,24 +99,24 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
   async function expectRate(id: string, key: 'iops' | 'throughput', limit: number): Promise<void> {
     const device = await deviceOf(id)
     await pause(SETTLE_MS)
-    const done = async () => {
+    const readCounter = async () => {
       const { totals } = (await fixture.machine.host.counters.read(device))!
       return { atMs: performance.now(), amount: key === 'iops' ? totals.writes : totals.writtenBytes / MIB }
     }
-    const from = await done()
+    const from = await readCounter()
     await pause(WINDOW_MS)
-    const to = await done()
+    const to = await readCounter()
     const rate = ((to.amount - from.amount) * 1_000) / (to.atMs - from.atMs)
     expect(rate, `${key} with a limit of ${limit}`).toBeGreaterThan(limit * (1 - TOLERANCE))
     expect(rate, `${key} with a limit of ${limit}`).toBeLessThan(limit * (1 + TOLERANCE))
   }
 })
 
-/** Several writers, so that a busy machine does not slow them below the limit. */
+/** Several writers reach the limit even on a busy machine. */
 const WRITERS = 4
 
-/** A shell in the cgroup; its children write until they are killed, in their own process group. */
-function writeIn(cgroupDirectory: string, file: string, load: string): ChildProcess {
+/** Starts a shell in the cgroup and its own process group, whose children write until they are killed. */
+function startWriters(cgroupDirectory: string, file: string, load: string): ChildProcess {
   const writer = `while :; do ${load.replace('$F', '"$F.$N"')} 2>/dev/null || exit 1; done`
   const script = `echo $$ > "$CGROUP/cgroup.procs"; for N in $(seq ${WRITERS}); do (${writer}) & done; wait`
   return spawn('sh', ['-c', script], {
@@ -122,11 +126,11 @@ function writeIn(cgroupDirectory: string, file: string, load: string): ChildProc
   })
 }
 
-/** A throttled write ends only when it was granted. */
-async function endGroup(child: ChildProcess, cgroupDirectory: string): Promise<void> {
-  const gone = once(child, 'exit')
+/** Kills the process group and waits for throttled writes, which end only when the kernel grants them. */
+async function killProcessGroup(child: ChildProcess, cgroupDirectory: string): Promise<void> {
+  const exited = once(child, 'exit')
   process.kill(-child.pid!, 'SIGKILL')
-  await gone
+  await exited
   while ((await readFile(join(cgroupDirectory, 'cgroup.procs'), 'utf8')) !== '') await pause(20)
 }
 

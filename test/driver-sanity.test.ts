@@ -1,25 +1,25 @@
-// csi-sanity against the built driver, with loop volumes and, as an unprivileged user, with directories.
+// Runs csi-sanity against the built driver: with loop volumes, and as an unprivileged user with directories.
 import { describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findCsiSanity, runCsiSanity } from './helpers/csi-sanity.ts'
 import { startLocalDriver } from './helpers/local-driver.ts'
 
-const BY_STAGING = 'local volumes are attached when they are staged, so there is no controller publish'
-const BY_CONDITION =
+const NO_CONTROLLER_PUBLISH = 'local volumes are attached when they are staged, so there is no controller publish'
+const NO_VOLUME_HEALTH =
   'alpha, newer than the published protocol; conditions are in ControllerGetVolume and NodeGetVolumeStats'
 
-/** What csi-sanity skips, by the reason it prints, and why that is right. Any other skip is a failure. */
-const SKIPPED: Readonly<Record<string, string>> = {
-  'ControllerPublishVolume not supported': BY_STAGING,
-  'ControllerUnpublishVolume not supported': BY_STAGING,
-  'Controller Publish, UnpublishVolume not supported': BY_STAGING,
-  'GroupControllerService not supported': 'the driver takes no snapshots of groups of volumes',
+/** Specs that csi-sanity may skip: the printed reason, and why the skip is correct. Any other skip fails the test. */
+const ALLOWED_SKIPS: Readonly<Record<string, string>> = {
+  'ControllerPublishVolume not supported': NO_CONTROLLER_PUBLISH,
+  'ControllerUnpublishVolume not supported': NO_CONTROLLER_PUBLISH,
+  'Controller Publish, UnpublishVolume not supported': NO_CONTROLLER_PUBLISH,
+  'GroupControllerService not supported': 'the driver does not support group snapshots',
   'SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported': 'a snapshot is on the node of its volume; alpha in the protocol',
-  'ControllerListVolumeHealth not supported': BY_CONDITION,
-  'ControllerGetVolumeHealth not supported': BY_CONDITION,
-  'NodeGetVolumeHealth not supported': BY_CONDITION,
-  'NodeGetStorageHealth not supported': BY_CONDITION,
-  pending: 'the suite has switched this spec off: pages while volumes come and go; driver-contract.test.ts has it',
+  'ControllerListVolumeHealth not supported': NO_VOLUME_HEALTH,
+  'ControllerGetVolumeHealth not supported': NO_VOLUME_HEALTH,
+  'NodeGetVolumeHealth not supported': NO_VOLUME_HEALTH,
+  'NodeGetStorageHealth not supported': NO_VOLUME_HEALTH,
+  pending: 'the suite has disabled the spec about pages of changing volumes; driver-contract.test.ts covers it',
 }
 
 const SPECS_PASSED_MIN = 75
@@ -29,14 +29,14 @@ const NOBODY = 65_534
 const facts = await probeThisMachine()
 const sanity = await findCsiSanity()
 const missing = 'missing' in sanity && !process.env.CI ? sanity.missing : undefined
-const noLoop = missing ?? skipReason(facts, ['loop', 'mount', 'xfs'])
+const loopSkip = missing ?? skipReason(facts, ['loop', 'mount', 'xfs'])
 
 describe('csi-sanity', () => {
-  it.skipIf(noLoop)(`SYS-6 passes with loop volumes${noLoop ? ` (${noLoop})` : ''}`, async () => {
+  it.skipIf(loopSkip)(`SYS-6 passes with loop volumes${loopSkip ? ` (${loopSkip})` : ''}`, async () => {
     await expectConformance({ backend: 'loop', flags: ['--pool-size', '20Gi', '--workload-cgroup', '/'] })
   })
 
-  it.skipIf(noLoop)(`SYS-6 passes with block volumes${noLoop ? ` (${noLoop})` : ''}`, async () => {
+  it.skipIf(loopSkip)(`SYS-6 passes with block volumes${loopSkip ? ` (${loopSkip})` : ''}`, async () => {
     await expectConformance({
       backend: 'loop',
       flags: ['--pool-size', '20Gi'],
@@ -57,18 +57,18 @@ describe('csi-sanity', () => {
   )
 })
 
-interface Conformance {
+interface ConformanceRun {
   readonly backend: string
   readonly flags: readonly string[]
   readonly sanityFlags?: readonly string[]
   readonly uid?: number
 }
 
-async function expectConformance({ backend, flags, sanityFlags = [], uid }: Conformance): Promise<void> {
+async function expectConformance({ backend, flags, sanityFlags = [], uid }: ConformanceRun): Promise<void> {
   if ('missing' in sanity) throw new Error(sanity.missing)
   const driver = await startLocalDriver({ flags, ...(uid === undefined ? {} : { uid }) })
   try {
-    expect(driver.ready.backend).toBe(backend) // detected without --backend
+    expect(driver.ready.backend).toBe(backend) // the driver detects its backend
     const result = await runCsiSanity({
       program: sanity.program,
       endpoint: driver.endpoint,
@@ -78,10 +78,10 @@ async function expectConformance({ backend, flags, sanityFlags = [], uid }: Conf
     })
     expect(result.failed).toEqual([])
     expect(result.passed).toBeGreaterThanOrEqual(SPECS_PASSED_MIN)
-    const unexplained = result.skipped.filter(({ reason }) => !(reason in SKIPPED))
+    const unexplained = result.skipped.filter(({ reason }) => !(reason in ALLOWED_SKIPS))
     expect(unexplained).toEqual([])
     expect((await driver.csi.controller.listVolumes({})).entries).toEqual([])
-    expect(await driver.traces()).toEqual([])
+    expect(await driver.leftovers()).toEqual([])
   } finally {
     await driver.dispose()
   }

@@ -1,4 +1,4 @@
-// Two servers on one etcd serve the same objects; and what clients get while etcd is unavailable.
+// Tests two servers on one etcd, and the responses of a server while etcd is unavailable.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     return server
   }
 
-  it('SYS-1 show each other’s writes at once, reject stale updates, and keep everything after a kill', async () => {
+  it('SYS-1 return each other’s writes at once, reject stale updates, and keep all objects after a kill', async () => {
     const a = await start('a')
     const b = await start('b')
     const created = await a.call('POST', MAPS, configMap('m', 0))
@@ -46,40 +46,40 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     for (let n = 1; n <= 20; n++) {
       const [writer, reader] = n % 2 ? [b, a] : [a, b]
       const { resourceVersion } = current.json.metadata
-      const next = { ...configMap('m', n), metadata: { name: 'm', resourceVersion } }
-      current = await writer.call('PUT', `${MAPS}/m`, next)
+      const update = { ...configMap('m', n), metadata: { name: 'm', resourceVersion } }
+      current = await writer.call('PUT', `${MAPS}/m`, update)
       expect(current.status).toBe(200)
       expect((await reader.call('GET', `${MAPS}/m`)).json.data).toEqual({ n: String(n) })
-      expect((await reader.call('PUT', `${MAPS}/m`, next)).status).toBe(409)
+      expect((await reader.call('PUT', `${MAPS}/m`, update)).status).toBe(409)
     }
     await a.kill()
     expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
-    const again = await start('a')
-    expect((await again.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
+    const restarted = await start('a')
+    expect((await restarted.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
   })
 
-  it('SYS-11 are live but not ready while etcd does not answer, and ready when it does', async () => {
+  it('SYS-11 are live but not ready while etcd does not respond, and become ready when it does', async () => {
     const server = await start('a')
-    const untilReady = async (status: number) => {
+    const waitForReadyStatus = async (status: number) => {
       for (;;) {
         const reply = await server.call('GET', '/readyz')
         if (reply.status === status) return reply.text
-        await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test's own timeout
+        await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test times out
       }
     }
-    expect(await untilReady(200)).toBe('ok')
+    expect(await waitForReadyStatus(200)).toBe('ok')
     etcd.members[0]?.signal('SIGSTOP')
     try {
-      expect(await untilReady(503)).toContain('\n[-]etcd failed: not responding\nreadyz check failed\n')
+      expect(await waitForReadyStatus(503)).toContain('\n[-]etcd failed: not responding\nreadyz check failed\n')
       expect((await server.call('GET', '/livez')).text).toBe('ok')
       expect((await server.call('GET', '/readyz?exclude=etcd')).text).toBe('ok')
     } finally {
       etcd.members[0]?.signal('SIGCONT')
     }
-    expect(await untilReady(200)).toBe('ok')
+    expect(await waitForReadyStatus(200)).toBe('ok')
   })
 
-  it('answer 503 with Retry-After while etcd is unavailable', async () => {
+  it('return 503 with Retry-After while etcd is unavailable', async () => {
     const server = await start('a')
     await server.call('POST', MAPS, configMap('m', 0))
     await etcd.members[0]?.kill()
@@ -93,9 +93,9 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
       expect(reply.json.message).toContain('the store is unavailable')
     }
     await etcd.members[0]?.start()
-    const statusNow = async () => (await server.call('GET', `${MAPS}/m`)).status
-    while ((await statusNow()) === 503) await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(await statusNow()).toBe(200)
+    const getStatus = async () => (await server.call('GET', `${MAPS}/m`)).status
+    while ((await getStatus()) === 503) await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(await getStatus()).toBe(200)
     expect((await server.call('POST', MAPS, configMap('o', 0))).status).toBe(201)
   })
 })

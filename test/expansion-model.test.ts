@@ -1,7 +1,6 @@
-// Random sequences of expansions, lowered requests, drivers that succeed, refuse, fail, lose replies and hang, controllers
-// that crash at any call, server restarts and quota changes: on the real server, the durable store and the real
-// controller, compared with a model that keeps three numbers per claim and shares no code with them.
-// EXPANSION_SEQUENCES=10000 runs the long form. A failure prints its shrunk sequence.
+// Runs random sequences of expansions, lowered requests, driver failures, controller crashes, server restarts and quota
+// changes on the API server, the durable store and the controller, and compares the result with a model that shares no
+// code with them. EXPANSION_SEQUENCES=10000 runs the long form. A failure prints its shrunk sequence.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,32 +33,32 @@ const CLAIMS = ['a', 'b', 'c']
 const MAXIMUM_GI = 12
 const QUOTA_GI = 30
 
-type Answer = 'ok' | 'infeasible' | 'final' | 'uncertain' | 'lost' | 'hang'
+type DriverOutcome = 'ok' | 'infeasible' | 'final' | 'uncertain' | 'lost' | 'hang'
 type Command =
-  | { readonly do: 'ask'; readonly claim: string; readonly gi: number }
-  /** Lowered to the size the volume has. */
-  | { readonly do: 'cancel'; readonly claim: string }
-  | { readonly do: 'answer'; readonly answer: Answer }
+  | { readonly do: 'request'; readonly claimName: string; readonly gi: number }
+  /** Lowers the request to the current capacity. */
+  | { readonly do: 'cancel'; readonly claimName: string }
+  | { readonly do: 'setOutcome'; readonly outcome: DriverOutcome }
   | { readonly do: 'release' }
   | { readonly do: 'kill'; readonly calls: number; readonly when: 'before' | 'after' }
-  | { readonly do: 'startAnew'; readonly what: 'controller' | 'server' }
+  | { readonly do: 'restart'; readonly target: 'controller' | 'server' }
   | { readonly do: 'quota'; readonly gi: number }
   | { readonly do: 'wait'; readonly seconds: number }
-  | { readonly do: 'node'; readonly claim: string; readonly refuses: boolean }
+  | { readonly do: 'node'; readonly claimName: string; readonly refuses: boolean }
 
-const claim = fc.constantFrom(...CLAIMS)
+const claimName = fc.constantFrom(...CLAIMS)
 const commands: fc.Arbitrary<Command[]> = fc.array(
   fc.oneof(
     {
       weight: 8,
-      arbitrary: fc.record({ do: fc.constant('ask' as const), claim, gi: fc.integer({ min: 1, max: 16 }) }),
+      arbitrary: fc.record({ do: fc.constant('request' as const), claimName, gi: fc.integer({ min: 1, max: 16 }) }),
     },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), claim }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), claimName }) },
     {
       weight: 5,
       arbitrary: fc.record({
-        do: fc.constant('answer' as const),
-        answer: fc.constantFrom<Answer>('ok', 'ok', 'infeasible', 'final', 'uncertain', 'lost', 'hang'),
+        do: fc.constant('setOutcome' as const),
+        outcome: fc.constantFrom<DriverOutcome>('ok', 'ok', 'infeasible', 'final', 'uncertain', 'lost', 'hang'),
       }),
     },
     { weight: 1, arbitrary: fc.constant({ do: 'release' as const }) },
@@ -74,13 +73,13 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
     {
       weight: 2,
       arbitrary: fc.record({
-        do: fc.constant('startAnew' as const),
-        what: fc.constantFrom('controller' as const, 'controller' as const, 'server' as const),
+        do: fc.constant('restart' as const),
+        target: fc.constantFrom('controller' as const, 'controller' as const, 'server' as const),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('quota' as const), gi: fc.integer({ min: 5, max: 45 }) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), seconds: fc.constantFrom(1, 5, 30, 400) }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('node' as const), claim, refuses: fc.boolean() }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('node' as const), claimName, refuses: fc.boolean() }) },
   ),
   { minLength: 3, maxLength: 20 },
 )
@@ -88,10 +87,10 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
 describe('expansion against a model', () => {
   for (const expansionQuota of ['high-water-mark', 'actual'] as const) {
     for (const expandsOnNode of [false, true]) {
-      const kind = `${expansionQuota}, ${expandsOnNode ? 'nodes grow file systems' : 'the driver does it all'}`
-      it(`REX-2 REX-3 REX-4 REX-8 PLUS-14 every answer, charge and size equals the model's (${kind})`, async () => {
+      const kind = `${expansionQuota}, ${expandsOnNode ? 'nodes expand file systems' : 'the controller expands everything'}`
+      it(`REX-2 REX-3 REX-4 REX-8 PLUS-14 returns the codes, charges and sizes of the model (${kind})`, async () => {
         await fc.assert(
-          fc.asyncProperty(commands, (all) => runSequence(all, { expansionQuota, expandsOnNode })),
+          fc.asyncProperty(commands, (sequence) => runSequence(sequence, { expansionQuota, expandsOnNode })),
           { numRuns: Math.ceil(SEQUENCES / 4), endOnFailure: false, interruptAfterTimeLimit: 1_500_000 },
         )
       }, 1_800_000)
@@ -99,40 +98,40 @@ describe('expansion against a model', () => {
   }
 })
 
-interface Setting {
+interface ModelOptions {
   readonly expansionQuota: ExpansionQuota
   readonly expandsOnNode: boolean
 }
 
-/** In memory if possible: the test checks the writes, not the disk speed. */
-const PLACE = process.platform === 'linux' ? '/dev/shm' : tmpdir()
+/** A directory in memory if possible, because the test does not depend on the disk. */
+const BASE_DIR = process.platform === 'linux' ? '/dev/shm' : tmpdir()
 
-async function runSequence(all: readonly Command[], setting: Setting): Promise<void> {
-  const dir = await mkdtemp(join(PLACE, 'stowage-model-'))
-  const fixture = await aFixture(dir, setting)
+async function runSequence(sequence: readonly Command[], setting: ModelOptions): Promise<void> {
+  const dir = await mkdtemp(join(BASE_DIR, 'stowage-model-'))
+  const fixture = await createFixture(dir, setting)
   try {
-    for (const command of all) {
+    for (const command of sequence) {
       await fixture.carryOut(command)
       await fixture.compare(`after ${JSON.stringify(command)}`)
     }
-    await fixture.heal()
-    await fixture.compare('in the end')
+    await fixture.recover()
+    await fixture.compare('after recovery')
   } finally {
     await fixture.close()
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-/** The expected outcome for a claim, according to the design documents. */
-interface Modelled {
+/** The expected sizes of a claim in GiB, according to the design documents. */
+interface ModelledClaim {
   request: number
   mark: number
   capacity: number
-  tried: number
-  isUnderWay: boolean
+  allocated: number
+  isInProgress: boolean
 }
 
-async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting) {
+async function createFixture(dir: string, { expansionQuota, expandsOnNode }: ModelOptions) {
   const clock = manualClock()
   const settings = fakeSettings({
     pools: [{ name: 'pool', capacityBytes: 1_000 * GI }],
@@ -140,20 +139,20 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     expandsOnNode,
   })
   const violations: string[] = []
-  const model = new Map<string, Modelled>()
+  const model = new Map<string, ModelledClaim>()
   let hardGi = QUOTA_GI
-  let answer: Answer = 'ok'
+  let outcome: DriverOutcome = 'ok'
 
   const fake = createFakeDriver({ clock, settings })
-  const scripted = fake.script.match
+  const matchScript = fake.script.match
   fake.script.match = (method, volumes) => {
-    if (method !== 'ControllerExpandVolume') return scripted(method, volumes)
-    // A driver that has granted a size does not refuse it later.
-    const isGiven = volumes.some((id) => checker?.hasRequestedSize(id))
-    const effect = effectOf(isGiven && (answer === 'infeasible' || answer === 'final') ? 'uncertain' : answer)
+    if (method !== 'ControllerExpandVolume') return matchScript(method, volumes)
+    // A driver that has granted a size must not reject it later.
+    const wasGranted = volumes.some((id) => checker?.hasRequestedSize(id))
+    const effect = effectFor(wasGranted && (outcome === 'infeasible' || outcome === 'final') ? 'uncertain' : outcome)
     return effect ? { effect } : undefined
   }
-  const driver = driverTo(fake)
+  const driver = connectFake(fake)
   const facts = await driverFacts(driver)
 
   const ref = (name: string) => ({ namespace: 'default', name })
@@ -166,7 +165,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
   let controller: Controller | undefined
   const followers: ((store: Store) => void)[] = []
   await openServer()
-  await prepare()
+  await createObjects()
   checker = checkExpansion({
     cluster: { follow, world: { nowMs: 0 } },
     driver: { state: () => fake.state, settings },
@@ -202,7 +201,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     for (const listener of followers) listener(store)
   }
 
-  async function prepare(): Promise<void> {
+  async function createObjects(): Promise<void> {
     const provisioner = settings.name
     await client.create(storageClassKind, {
       metadata: { name: 'grows' },
@@ -246,38 +245,38 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
         },
       } as never)
       await setStatus(name, { phase: 'Bound', capacity: size })
-      model.set(name, { request: 1, mark: 1, capacity: 1, tried: 0, isUnderWay: false })
+      model.set(name, { request: 1, mark: 1, capacity: 1, allocated: 0, isInProgress: false })
     }
   }
 
   interface Controller {
-    readonly life: Life
+    readonly crashSwitch: CrashSwitch
     isAtRest(): boolean
     stop(): Promise<void>
   }
 
-  /** The production controller, in a process that can crash at any call it makes. */
+  /** Starts the controller so that it can crash at any of its calls. */
   function startController(): Controller {
-    const life = aLife()
-    const mine = life.wrap(client, ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'])
-    const csi: CsiDriver = { ...driver, controller: life.wrap(driver.controller, ['controllerExpandVolume']) }
+    const crashSwitch = createCrashSwitch()
+    const crashableClient = crashSwitch.wrap(client, ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'])
+    const csi: CsiDriver = { ...driver, controller: crashSwitch.wrap(driver.controller, ['controllerExpandVolume']) }
     const caches = createCacheSet({ client, clock, random: () => 0.5 })
-    const deps = { client: mine, caches, clock, random: () => 0.5, log: silentLog }
+    const deps = { client: crashableClient, caches, clock, random: () => 0.5, log: silentLog }
     const events = { record: () => {} }
     const expanding = createExpanding({ ...deps, driver: serializeCalls(csi), facts, events })
     const controllers = createVolumeChangeControllers({ ...deps, facts, changes: [expanding] })
     const abort = new AbortController()
     const running = controllers.run(abort.signal)
     return {
-      life,
+      crashSwitch,
       isAtRest() {
         const { depth, running: atWork } = controllers.queues[0]!.stats()
-        return life.isDead || (depth === 0 && atWork <= fake.script.hanging)
+        return crashSwitch.hasCrashed || (depth === 0 && atWork <= fake.script.hanging)
       },
       async stop() {
-        life.kill()
+        crashSwitch.kill()
         abort.abort()
-        await Promise.race([running, settleTurns(5)])
+        await Promise.race([running, runTurns(5)])
         await caches.stop()
       },
     }
@@ -285,69 +284,69 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
 
   /** Runs all work that is ready without advancing the clock. */
   async function settle(): Promise<void> {
-    for (let still = 0, turns = 0; still < STILL_TURNS; turns++) {
+    for (let idleTurns = 0, turns = 0; idleTurns < IDLE_TURNS; turns++) {
       const before = store.revision + fake.record.calls.length
-      await settleTurns(1)
-      const isStill = (controller?.isAtRest() ?? true) && store.revision + fake.record.calls.length === before
-      still = isStill ? still + 1 : 0
-      if (turns > TURNS_MAX) throw new Error('it does not come to rest')
+      await runTurns(1)
+      const isIdle = (controller?.isAtRest() ?? true) && store.revision + fake.record.calls.length === before
+      idleTurns = isIdle ? idleTurns + 1 : 0
+      if (turns > TURNS_MAX) throw new Error('the controller did not settle')
     }
   }
 
-  async function ask(name: string, size: number): Promise<void> {
+  async function requestSize(name: string, size: number): Promise<void> {
     const body = { spec: { resources: { requests: { storage: `${size}Gi` } } } }
-    const expected = predicted(name, size)
+    const expected = predictCode(name, size)
     const code = await client.patch(persistentVolumeClaimKind, ref(name), { type: 'merge', body }).then(
       () => 200,
       (error) => (error instanceof ApiError ? error.code : Number.NaN),
     )
-    expect(code, `${name} asks for ${size}Gi of ${JSON.stringify([...model])}, quota ${hardGi}Gi`).toBe(expected)
+    expect(code, `${name} requests ${size}Gi with ${JSON.stringify([...model])}, quota ${hardGi}Gi`).toBe(expected)
     if (code !== 200) return
-    const one = model.get(name)!
-    one.request = size
-    one.mark = Math.max(one.mark, size)
-    release(one)
+    const modelled = model.get(name)!
+    modelled.request = size
+    modelled.mark = Math.max(modelled.mark, size)
+    release(modelled)
   }
 
-  function predicted(name: string, size: number): number {
-    const one = model.get(name)!
-    if (size < one.request && size < one.capacity) return 422
-    const charge = chargeOf(one)
-    const next = Math.max(charge, size)
-    return next > charge && used() - charge + next > hardGi ? 403 : 200
+  function predictCode(name: string, size: number): number {
+    const modelled = model.get(name)!
+    if (size < modelled.request && size < modelled.capacity) return 422
+    const charge = chargeOf(modelled)
+    const newCharge = Math.max(charge, size)
+    return newCharge > charge && used() - charge + newCharge > hardGi ? 403 : 200
   }
 
-  const chargeOf = ({ request, mark, tried }: Modelled) => Math.max(request, mark, tried)
-  const used = () => [...model.values()].reduce((sum, one) => sum + chargeOf(one), 0)
+  const chargeOf = ({ request, mark, allocated }: ModelledClaim) => Math.max(request, mark, allocated)
+  const used = () => [...model.values()].reduce((sum, modelled) => sum + chargeOf(modelled), 0)
 
-  /** A size that was requested and never granted is released once no operation is in progress. */
-  function release(one: Modelled): void {
-    if (expansionQuota !== 'actual' || one.isUnderWay) return
-    if (one.request > one.capacity || one.tried > one.capacity) return
-    one.mark = Math.min(one.mark, Math.max(one.capacity, one.request))
+  /** Lowers the mark of a size that was never granted, once no operation is in progress. */
+  function release(modelled: ModelledClaim): void {
+    if (expansionQuota !== 'actual' || modelled.isInProgress) return
+    if (modelled.request > modelled.capacity || modelled.allocated > modelled.capacity) return
+    modelled.mark = Math.min(modelled.mark, Math.max(modelled.capacity, modelled.request))
   }
 
-  /** Adopts what the controller reported and the model cannot predict; everything else must equal the model. */
-  async function compare(when: string): Promise<void> {
-    expect(violations, when).toEqual([])
+  /** Copies the reported values that the model cannot predict, and compares all others with the model. */
+  async function compare(context: string): Promise<void> {
+    expect(violations, context).toEqual([])
     for (const name of CLAIMS) {
       const { spec, status } = (await client.get(persistentVolumeClaimKind, ref(name))) as any
-      const one = model.get(name)!
-      one.capacity = giOf(status.capacity.storage)
-      one.tried = giOf(status.allocatedResources?.storage ?? '0')
-      one.isUnderWay = status.allocatedResourceStatuses?.storage !== undefined
-      release(one)
+      const modelled = model.get(name)!
+      modelled.capacity = giOf(status.capacity.storage)
+      modelled.allocated = giOf(status.allocatedResources?.storage ?? '0')
+      modelled.isInProgress = status.allocatedResourceStatuses?.storage !== undefined
+      release(modelled)
       expect(
         { name, request: giOf(spec.resources.requests.storage), mark: giOf(spec.allocatedResources.storage) },
-        when,
-      ).toEqual({ name, request: one.request, mark: one.mark })
+        context,
+      ).toEqual({ name, request: modelled.request, mark: modelled.mark })
     }
     const quota = (await client.get(resourceQuotaKind, ref('team'))) as any
-    if (quota.status?.used) expect(giOf(quota.status.used['requests.storage']), when).toBe(used())
+    if (quota.status?.used) expect(giOf(quota.status.used['requests.storage']), context).toBe(used())
   }
 
-  /** A node agent that follows the rules, implemented independently. */
-  async function node(name: string, refuses: boolean): Promise<void> {
+  /** Acts as a node agent that completes or rejects a pending node expansion. */
+  async function expandOnNode(name: string, refuses: boolean): Promise<void> {
     const { metadata, status } = (await client.get(persistentVolumeClaimKind, ref(name))) as any
     const state = status.allocatedResourceStatuses?.storage
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
@@ -357,29 +356,29 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
     const failure = {
       type: 'NodeResizeError',
       status: 'True',
-      message: 'no',
+      message: 'infeasible',
       lastProbeTime: now,
       lastTransitionTime: now,
     }
     if (!refuses) {
-      const held = fake.state.volumes[`vol-${name}`]!
-      held.onNodes['node-1']!.fileSystemBytes = Math.max(held.capacityBytes, giOf(size) * GI)
+      const driverVolume = fake.state.volumes[`vol-${name}`]!
+      driverVolume.onNodes['node-1']!.fileSystemBytes = Math.max(driverVolume.capacityBytes, giOf(size) * GI)
     }
-    const next = refuses
+    const nextStatus = refuses
       ? {
           allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' },
           conditions: [...(status.conditions ?? []), failure],
         }
       : { capacity: { storage: size }, allocatedResourceStatuses: { storage: null }, conditions }
-    const body = { metadata: { resourceVersion: metadata.resourceVersion }, status: next }
+    const body = { metadata: { resourceVersion: metadata.resourceVersion }, status: nextStatus }
     await client.patch(persistentVolumeClaimKind, ref(name), { type: 'merge', body }, { subresource: 'status' })
   }
 
-  async function startAnew(what: 'controller' | 'server'): Promise<void> {
+  async function restart(target: 'controller' | 'server'): Promise<void> {
     await controller?.stop()
     controller = undefined
     await settle()
-    if (what === 'server') {
+    if (target === 'server') {
       await store.close()
       await openServer()
     }
@@ -388,23 +387,23 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
 
   async function carryOut(command: Command): Promise<void> {
     switch (command.do) {
-      case 'ask':
-        await ask(command.claim, command.gi)
+      case 'request':
+        await requestSize(command.claimName, command.gi)
         break
       case 'cancel':
-        await ask(command.claim, model.get(command.claim)!.capacity)
+        await requestSize(command.claimName, model.get(command.claimName)!.capacity)
         break
-      case 'answer':
-        answer = command.answer
+      case 'setOutcome':
+        outcome = command.outcome
         break
       case 'release':
         fake.script.release()
         break
       case 'kill':
-        controller?.life.killIn(command.calls, command.when)
+        controller?.crashSwitch.crashAfter(command.calls, command.when)
         break
-      case 'startAnew':
-        await startAnew(command.what)
+      case 'restart':
+        await restart(command.target)
         break
       case 'quota': {
         hardGi = command.gi
@@ -416,7 +415,7 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
         await clock.advance(command.seconds * 1_000)
         break
       case 'node':
-        await node(command.claim, command.refuses)
+        await expandOnNode(command.claimName, command.refuses)
         break
     }
     await settle()
@@ -425,14 +424,14 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
   return {
     carryOut,
     compare,
-    /** Ends all faults: every operation in progress completes or reports why not. */
-    async heal(): Promise<void> {
-      answer = 'ok'
+    /** Ends all faults and waits until every operation has completed or reports why not. */
+    async recover(): Promise<void> {
+      outcome = 'ok'
       fake.script.release()
-      await startAnew('controller')
-      for (let round = 0; round < HEAL_ROUNDS_MAX; round++) {
+      await restart('controller')
+      for (let round = 0; round < RECOVERY_ROUNDS_MAX; round++) {
         await settle()
-        for (const name of CLAIMS) await node(name, false)
+        for (const name of CLAIMS) await expandOnNode(name, false)
         await settle()
         if (checker!.problems().length === 0) return
         await clock.advance(60_000)
@@ -447,20 +446,20 @@ async function aFixture(dir: string, { expansionQuota, expandsOnNode }: Setting)
   }
 }
 
-const STILL_TURNS = 6
+const IDLE_TURNS = 6
 const TURNS_MAX = 100_000
-/** In minutes; a refused size is retried after five. */
-const HEAL_ROUNDS_MAX = 15
+/** Rounds of one minute. An infeasible size is retried after five. */
+const RECOVERY_ROUNDS_MAX = 15
 const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError']
 
-async function settleTurns(turns: number): Promise<void> {
+async function runTurns(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const giOf = (size: string): number => (size === '0' ? 0 : Number(/^(\d+)Gi$/.exec(size)?.[1] ?? Number.NaN))
 
-function effectOf(answer: Answer): FakeEffect | undefined {
-  switch (answer) {
+function effectFor(outcome: DriverOutcome): FakeEffect | undefined {
+  switch (outcome) {
     case 'ok':
       return undefined
     case 'infeasible':
@@ -476,38 +475,38 @@ function effectOf(answer: Answer): FakeEffect | undefined {
   }
 }
 
-interface Life {
-  readonly isDead: boolean
+interface CrashSwitch {
+  readonly hasCrashed: boolean
   kill(): void
-  /** After this many more calls: before the call takes effect, or before its response arrives. */
-  killIn(calls: number, when: 'before' | 'after'): void
+  /** Crashes after this many calls, before the last call takes effect or before its response arrives. */
+  crashAfter(calls: number, when: 'before' | 'after'): void
   wrap<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }
 
-/** A crashed process does nothing more: its calls never settle. */
-function aLife(): Life {
+/** Simulates a crash: after it, wrapped calls never settle. */
+function createCrashSwitch(): CrashSwitch {
   const never = () => new Promise<never>(() => {})
   let isDead = false
-  let left = Number.POSITIVE_INFINITY
-  let dies: 'before' | 'after' = 'before'
+  let callsLeft = Number.POSITIVE_INFINITY
+  let crashPoint: 'before' | 'after' = 'before'
   return {
-    get isDead() {
+    get hasCrashed() {
       return isDead
     },
     kill() {
       isDead = true
     },
-    killIn(calls, when) {
-      left = calls
-      dies = when
+    crashAfter(calls, when) {
+      callsLeft = calls
+      crashPoint = when
     },
     wrap(target, names) {
       const wrapped: any = { ...target }
       for (const name of names) {
         const method = (target as any)[name]
         wrapped[name] = async (...args: any[]) => {
-          const isLast = left-- <= 0
-          if (isLast && dies === 'before') isDead = true
+          const isLast = callsLeft-- <= 0
+          if (isLast && crashPoint === 'before') isDead = true
           if (isDead) return never()
           const settled = await method.apply(target, args).then(
             (value: unknown) => () => value,
@@ -526,7 +525,7 @@ function aLife(): Life {
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-function driverTo(fake: ReturnType<typeof createFakeDriver>): CsiDriver {
+function connectFake(fake: ReturnType<typeof createFakeDriver>): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
   return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>

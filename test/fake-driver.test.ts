@@ -1,4 +1,4 @@
-// The fake CSI driver behind real sockets, which tests of the whole system rely on.
+// Tests the fake CSI driver as a process with sockets, as the tests of the whole system use it.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { realpath } from 'node:fs/promises'
@@ -24,7 +24,7 @@ afterAll(async () => {
   await fake?.remove()
 })
 
-const ready = () =>
+const waitForDriver = () =>
   waitUntilReady(driver, { clock: systemClock(), log: silentLog, signal: AbortSignal.timeout(20_000) })
 const request = (name: string) => ({
   name,
@@ -33,11 +33,11 @@ const request = (name: string) => ({
   ],
   secrets: { password: 'hunter2' },
 })
-const names = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
+const listVolumeNames = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
 
-describe('the fake driver as a process', () => {
+describe('fake driver process', () => {
   it('SYS-6 behaves as its flags describe', async () => {
-    await ready()
+    await waitForDriver()
     const facts = await driverFacts(driver)
     expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')
     expect(facts.controller).toContain('CREATE_DELETE_VOLUME')
@@ -60,52 +60,52 @@ describe('the fake driver as a process', () => {
   it('SYS-6 keeps its volumes when it is killed, and can lose them', async () => {
     await fake.kill()
     await fake.start()
-    await ready()
-    expect(await names()).toEqual(['kept'])
+    await waitForDriver()
+    expect(await listVolumeNames()).toEqual(['kept'])
     await fake.kill()
     await fake.loseState()
     await fake.start()
-    await ready()
-    expect(await names()).toEqual([])
+    await waitForDriver()
+    expect(await listVolumeNames()).toEqual([])
   })
 
-  it('PROV-12 can crash after the work and before the reply', async () => {
+  it('PROV-12 can crash between the operation and the reply', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'crash', when: 'after' } }])
     await expect(driver.controller.createVolume(request('a'))).rejects.toMatchObject({ codeName: 'UNAVAILABLE' })
-    await fake.gone()
+    await fake.whenExited()
     await fake.start()
-    await ready()
-    expect(await names()).toEqual(['a'])
+    await waitForDriver()
+    expect(await listVolumeNames()).toEqual(['a'])
   })
 
   it('PROV-9 can hang until it is released', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
-    const made = driver.controller.createVolume(request('slow'))
+    const creation = driver.controller.createVolume(request('slow'))
     await expect.poll(async () => (await fake.control.inspect()).hanging).toBe(1)
-    expect(await names()).not.toContain('slow')
+    expect(await listVolumeNames()).not.toContain('slow')
     await fake.control.release()
-    expect((await made).volume?.volumeId).toMatch(/^vol-/)
+    expect((await creation).volume?.volumeId).toMatch(/^vol-/)
   })
 
-  it('CAP-6 can report capacity late', async () => {
+  it('CAP-6 can report outdated capacity', async () => {
     await fake.control.setRules([])
-    const free = async () => (await driver.controller.getCapacity({})).availableCapacity
+    const getFreeCapacity = async () => (await driver.controller.getCapacity({})).availableCapacity
     await fake.control.freezeCapacity()
-    const before = await free()
+    const freeBefore = await getFreeCapacity()
     await driver.controller.createVolume(request('more'))
-    expect(await free()).toBe(before)
+    expect(await getFreeCapacity()).toBe(freeBefore)
     await fake.control.unfreezeCapacity()
-    expect(await free()).toBe(before - 1024n ** 3n)
+    expect(await getFreeCapacity()).toBe(freeBefore - 1024n ** 3n)
   })
 
-  it('SYS-6 survives callers that do not wait for the answer', async () => {
+  it('SYS-6 survives callers that disconnect before the response', async () => {
     const socket = connect(join(dirname(new URL(fake.endpoint).pathname), 'control.sock'))
     await once(socket, 'connect')
-    const questions = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
-    await new Promise((sent) => socket.write(questions, sent))
+    const requests = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
+    await new Promise((resolve) => socket.write(requests, resolve))
     socket.destroy()
     for (let i = 0; i < 3; i++) expect((await fake.control.inspect()).hanging).toBe(0)
-    await ready()
+    await waitForDriver()
   })
 
   it('SYS-6 prints its usage', async () => {
@@ -115,7 +115,7 @@ describe('the fake driver as a process', () => {
     expect(stdout).toContain('--endpoint')
   })
 
-  it('SYS-6 reports flags it does not understand', async () => {
+  it('SYS-6 rejects an invalid flag with the reason', async () => {
     await expect(startFakeDriver({ flags: ['--capacity', 'lots'] })).rejects.toThrow(
       /did not start.*"lots" is not a size/,
     )

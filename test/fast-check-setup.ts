@@ -1,4 +1,4 @@
-// Fixes the seed of property tests, so that CI is deterministic. `npm run prove` sets FRESH_SEEDS=1 and draws new ones; a
+// Fixes the seed of property tests, so that CI is deterministic. FRESH_SEEDS=1, as in `npm run prove`, uses new seeds. A
 // failing property prints its seed and path, which `fc.assert(…, { seed, path })` replays.
 import fc from 'fast-check'
 

@@ -1,12 +1,12 @@
 // Enforces the layer table of ARCHITECTURE.md: which folder under src/ may import which, no cycle between folders, and no
-// cycle of runtime imports between files. Tests and fixtures may import from any folder: they need whole servers.
+// cycle of runtime imports between files. Tests and fixtures may import from any folder.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** Files that a folder may directly contain, tests and fixtures not counted. */
+/** Number of files that a folder may directly contain, without tests and fixtures. */
 const FOLDER_FILES_MAX = 27
 
 interface Import {
@@ -36,14 +36,14 @@ describe('layers', () => {
     expect(forbidden).toEqual([])
   })
 
-  it('the table itself has no cycle', () => {
+  it('the table has no cycle', () => {
     const edges = [...table].flatMap(([from, row]) => [...row].map((to) => [from, to] as const))
-    expect(cycleIn(edges)).toBeUndefined()
+    expect(findCycle(edges)).toBeUndefined()
   })
 
   it('no file imports itself at run time through other files', () => {
     const edges = imports.filter(({ isTypeOnly }) => !isTypeOnly).map(({ from, to }) => [from, to] as const)
-    expect(cycleIn(edges)).toBeUndefined()
+    expect(findCycle(edges)).toBeUndefined()
   })
 
   it(`no folder has more than ${FOLDER_FILES_MAX} direct files`, () => {
@@ -81,7 +81,7 @@ function importsOf(from: string): Import[] {
     ...[...statements].map(([, type, names, specifier]) => ({
       from,
       to: resolve(from, specifier!),
-      isTypeOnly: Boolean(type) || onlyTypes(names!),
+      isTypeOnly: Boolean(type) || importsOnlyTypes(names!),
     })),
     // A dynamic import runs later, so it cannot be part of an initialisation cycle.
     ...[...dynamic].map(([, specifier]) => ({ from, to: resolve(from, specifier!), isTypeOnly: true })),
@@ -92,35 +92,35 @@ function resolve(from: string, specifier: string): string {
   return normalize(join(dirname(from), specifier))
 }
 
-/** `{ type A, type B }` is erased; `{ type A, b }` is not. */
-function onlyTypes(names: string): boolean {
+/** Whether an import is erased at run time: `{ type A, type B }` is, `{ type A, b }` is not. */
+function importsOnlyTypes(names: string): boolean {
   const list = /^\{([^}]*)\}$/.exec(names.trim())?.[1]
-  const parts = list?.split(',').map((part) => part.trim())
-  return parts?.filter(Boolean).every((part) => part.startsWith('type ')) ?? false
+  const specifiers = list?.split(',').map((specifier) => specifier.trim())
+  return specifiers?.filter(Boolean).every((specifier) => specifier.startsWith('type ')) ?? false
 }
 
-/** Rows of the form "| `store/` | job | base, api |"; "all" means every folder of the rows above. */
+/** Parses rows such as "| `store/` | job | base, api |". "all" means every folder of the rows above. */
 function readTable(markdown: string): Map<string, Set<string>> {
   const rows = new Map<string, Set<string>>()
   for (const [, folder, allowed] of markdown.matchAll(/^\| `([\w.]+)\/?` \|[^|]*\| ([^|]*) \|$/gm)) {
-    const above = [...rows.keys()]
-    rows.set(folder!, new Set(allowed!.trim() === 'all' ? above : allowed!.match(/[\w.]+/g)))
+    const foldersAbove = [...rows.keys()]
+    rows.set(folder!, new Set(allowed!.trim() === 'all' ? foldersAbove : allowed!.match(/[\w.]+/g)))
   }
   return rows
 }
 
-/** The nodes of one cycle, in order; undefined if the graph has none. */
-function cycleIn(edges: readonly (readonly [string, string])[]): string[] | undefined {
-  const next = new Map<string, string[]>()
-  for (const [from, to] of edges) next.set(from, [...(next.get(from) ?? []), to])
+/** Returns the nodes of one cycle in order, or undefined if the graph has none. */
+function findCycle(edges: readonly (readonly [string, string])[]): string[] | undefined {
+  const successors = new Map<string, string[]>()
+  for (const [from, to] of edges) successors.set(from, [...(successors.get(from) ?? []), to])
   const finished = new Set<string>()
   const path: string[] = []
   const visit = (node: string): string[] | undefined => {
     if (finished.has(node)) return undefined
-    const at = path.indexOf(node)
-    if (at >= 0) return [...path.slice(at), node]
+    const index = path.indexOf(node)
+    if (index >= 0) return [...path.slice(index), node]
     path.push(node)
-    for (const to of next.get(node) ?? []) {
+    for (const to of successors.get(node) ?? []) {
       const cycle = visit(to)
       if (cycle) return cycle
     }
@@ -128,7 +128,7 @@ function cycleIn(edges: readonly (readonly [string, string])[]): string[] | unde
     finished.add(node)
     return undefined
   }
-  for (const node of next.keys()) {
+  for (const node of successors.keys()) {
     const cycle = visit(node)
     if (cycle) return cycle
   }

@@ -1,4 +1,4 @@
-// The lifecycle of a server as its operator sees it: first start, second start, two on one directory, an orderly stop.
+// Tests the lifecycle of a server: first start, restart, two servers on one directory, failed starts, and graceful shutdown.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ describe('server lifecycle', () => {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('SYS-1 a second start continues with the same data, CA and credentials', async () => {
+  it('SYS-1 keeps data, CA and credentials across a restart', async () => {
     const first = await start()
     await first.call('POST', MAPS, { metadata: { name: 'kept' }, data: { a: '1' } })
     const { uid, resourceVersion } = (await first.call('GET', `${MAPS}/kept`)).json.metadata
@@ -42,7 +42,7 @@ describe('server lifecycle', () => {
     expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
   })
 
-  it('SYS-1 SYS-9 keeps private files private', async () => {
+  it('SYS-1 SYS-9 creates private files without access for group and others', async () => {
     const { kubeconfig } = await start()
     for (const file of [
       kubeconfig,
@@ -57,9 +57,9 @@ describe('server lifecycle', () => {
     }
   })
 
-  it('SYS-1 refuses a second process on the directory, names the first, and leaves it alone', async () => {
+  it('SYS-1 rejects a second process on the directory, names the first, and keeps it running', async () => {
     const first = await start()
-    const again = promisify(execFile)(process.execPath, [
+    const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
       'up',
       '--data-dir',
@@ -67,13 +67,13 @@ describe('server lifecycle', () => {
       '--listen',
       '127.0.0.1:0',
     ])
-    const refusal = await again.then(
+    const failure = await secondStart.then(
       () => undefined,
       (error) => error,
     )
-    expect(refusal?.code).toBe(1)
-    expect(refusal.stderr).toContain(dataDir)
-    expect(refusal.stderr).toContain(String(first.pid))
+    expect(failure?.code).toBe(1)
+    expect(failure.stderr).toContain(dataDir)
+    expect(failure.stderr).toContain(String(first.pid))
     expect((await first.call('GET', '/readyz')).text).toBe('ok')
   })
 
@@ -84,11 +84,11 @@ describe('server lifecycle', () => {
     expect((await second.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('SYS-1 refuses to start empty where a store existed', async () => {
+  it('SYS-1 fails to start if the store of an existing directory is empty', async () => {
     const first = await start()
     await first.stop()
     await truncate(join(dataDir, 'store', 'store.mdb'), 0)
-    const again = promisify(execFile)(process.execPath, [
+    const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
       'up',
       '--data-dir',
@@ -96,21 +96,21 @@ describe('server lifecycle', () => {
       '--listen',
       '127.0.0.1:0',
     ])
-    await expect(again).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
+    await expect(secondStart).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
   })
 
-  it('PROV-12 refuses to start while the disk of its volumes is missing, and starts once it is mounted', async () => {
+  it('PROV-12 fails to start while the disk of its volumes is not mounted, and starts once it is', async () => {
     const volumes = join(dataDir, 'disk')
     const flags = ['--volumes-dir', volumes]
     await (await start(flags)).stop()
     await rename(volumes, `${volumes}-unmounted`)
     await mkdir(volumes)
-    const again = promisify(execFile)(process.execPath, [
+    const secondStart = promisify(execFile)(process.execPath, [
       ...[await buildProgram(), 'up', '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
       ...flags,
     ])
-    const refusal = `${volumes} is not the directory that volumes were created in before: it lacks the mark`
-    await expect(again).rejects.toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(refusal) })
+    const message = `${volumes} is not the directory that volumes were created in before: it lacks the mark`
+    await expect(secondStart).rejects.toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) })
     expect(await readdir(volumes)).toEqual([])
     await rm(volumes, { recursive: true })
     await rename(`${volumes}-unmounted`, volumes)
@@ -121,10 +121,10 @@ describe('server lifecycle', () => {
     await chmod(dataDir, 0o755)
     await start()
     expect((await stat(dataDir)).mode & 0o777).toBe(0o755)
-    for (const inside of ['store', 'pki']) expect((await stat(join(dataDir, inside))).mode & 0o777).toBe(0o700)
+    for (const name of ['store', 'pki']) expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o700)
   })
 
-  it('SYS-10 SYS-11 does not use invented request paths as metric labels', async () => {
+  it('SYS-10 SYS-11 does not use unknown request paths as metric labels', async () => {
     const server = await start()
     for (let i = 0; i < 50; i++) await server.call('GET', `/apis/invented${i}.example.com/v1/things${i}`)
     await server.call('GET', '/api/v1/namespaces/default/secrets%00')
@@ -152,43 +152,43 @@ describe('server lifecycle', () => {
     expect(server.log()).not.toContain('MaxListenersExceededWarning')
   })
 
-  it('on SIGTERM ends watches, answers requests in flight and exits with 0', async () => {
+  it('ends watches, responds to requests in flight and exits with 0 on SIGTERM', async () => {
     const server = await start()
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })
     await watch.until((seen) => seen.some(({ object }) => object.metadata.name === 'last'))
-    const late = server
+    const inFlight = server
       .call('POST', MAPS, { metadata: { name: 'in-flight' } })
       .then(({ status }) => status)
-      .catch(() => 'refused')
+      .catch(() => 'rejected')
     expect(await server.stop()).toBe(0)
-    await watch.ended()
-    const answered = await late
-    const after = await start()
-    const { status } = await after.call('GET', `${MAPS}/in-flight`)
-    if (answered === 201) expect(status).toBe(200) // acknowledged, so stored
+    await watch.whenEnded()
+    const outcome = await inFlight
+    const restarted = await start()
+    const { status } = await restarted.call('GET', `${MAPS}/in-flight`)
+    if (outcome === 201) expect(status).toBe(200) // acknowledged, so it must be stored
   })
 
   it('reports a port that is in use', async () => {
     const first = await start()
-    const other = await mkdtemp(join(tmpdir(), 'stowage-life-'))
+    const otherDataDir = await mkdtemp(join(tmpdir(), 'stowage-life-'))
     const { port } = new URL(first.url)
-    const taken = promisify(execFile)(process.execPath, [
+    const secondServer = promisify(execFile)(process.execPath, [
       await buildProgram(),
       'up',
       '--data-dir',
-      other,
+      otherDataDir,
       '--listen',
       `127.0.0.1:${port}`,
     ])
-    await expect(taken).rejects.toMatchObject({
+    await expect(secondServer).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining('the address is in use'),
     })
-    await rm(other, { recursive: true, force: true })
+    await rm(otherDataDir, { recursive: true, force: true })
   })
 
-  it('`server` runs no controllers: a deleted namespace waits', async () => {
+  it('`server` runs no controllers, so that a deleted namespace stays Terminating', async () => {
     const server = await start([], 'server')
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     await server.call('DELETE', '/api/v1/namespaces/shop')
@@ -196,7 +196,7 @@ describe('server lifecycle', () => {
     expect(json.status.phase).toBe('Terminating')
   })
 
-  it('`kubeconfig` prints the viewer, who may read everything but secrets', async () => {
+  it('`kubeconfig --user viewer` prints a kubeconfig of the viewer', async () => {
     await start()
     const { stdout } = await promisify(execFile)(process.execPath, [
       await buildProgram(),
@@ -208,7 +208,7 @@ describe('server lifecycle', () => {
     ])
     const admin = await readFile(join(dataDir, 'admin.kubeconfig'), 'utf8')
     expect(stdout).toContain('stowage-viewer')
-    const address = (text: string) => /server: (.*)/.exec(text)?.[1]
-    expect(address(stdout)).toBe(address(admin))
+    const serverAddress = (text: string) => /server: (.*)/.exec(text)?.[1]
+    expect(serverAddress(stdout)).toBe(serverAddress(admin))
   })
 })

@@ -1,5 +1,5 @@
-// `stowage migrate` as a process against a real server: first the test acts as the controller that modifies volumes, then the
-// real controller and a driver run. Single cases are tested beside the command.
+// Runs `stowage migrate` as a process against a server. In the first suite the test acts as the controller that modifies
+// volumes; in the second, the real controller and a driver run.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ const COUNT = 24
 
 type Claim = Stored<PersistentVolumeClaim>
 
-describe('stowage migrate as a process', () => {
+describe('stowage migrate', () => {
   let dir: string
   let server: RunningServer
   let client: HttpClient
@@ -54,19 +54,20 @@ describe('stowage migrate as a process', () => {
     for await (const event of client.watch(persistentVolumeClaimKind, { signal: stop.signal })) {
       if (event.type === 'bookmark' || event.type === 'deleted' || !isModifying) continue
       const { metadata, spec, status } = event.object
-      const wanted = spec?.volumeAttributesClassName
-      if (wanted === status?.currentVolumeAttributesClassName) continue
-      await putInEffect(metadata.name!, wanted)
+      const requested = spec?.volumeAttributesClassName
+      if (requested === status?.currentVolumeAttributesClassName) continue
+      await setCurrentClass(metadata.name!, requested)
     }
   }
-  const putInEffect = async (name: string, className: string | undefined) => {
+  const setCurrentClass = async (name: string, className: string | undefined) => {
     const body = { status: { currentVolumeAttributesClassName: className ?? null } }
     const ref = { namespace: 'default', name }
     const options = { subresource: 'status', signal: stop.signal }
     await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, options)
   }
-  const all = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
-  const classes = async () => [...new Set((await all()).map(({ spec }) => spec?.volumeAttributesClassName))].sort()
+  const listClaims = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
+  const listClasses = async () =>
+    [...new Set((await listClaims()).map(({ spec }) => spec?.volumeAttributesClassName))].sort()
 
   async function migrate(args: readonly string[]) {
     const program = await buildProgram()
@@ -83,11 +84,11 @@ describe('stowage migrate as a process', () => {
     return {
       child,
       out: () => out,
-      /** Waits until it has printed this. */
-      async prints(words: string) {
-        while (!out.includes(words)) {
-          if (child.exitCode !== null) throw new Error(`it ended without printing ${words}: ${out}${err}`)
-          await new Promise((resolve) => setTimeout(resolve, 5)) // polls until the test's own timeout
+      /** Waits until the output contains this text. */
+      async waitForOutput(text: string) {
+        while (!out.includes(text)) {
+          if (child.exitCode !== null) throw new Error(`migrate exited without printing ${text}: ${out}${err}`)
+          await new Promise((resolve) => setTimeout(resolve, 5)) // polls until the test times out
         }
       },
       async ended() {
@@ -126,58 +127,60 @@ describe('stowage migrate as a process', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PLUS-4 on Ctrl-C exits with 130 and prints how to continue; the same command continues, and --undo rolls back', async () => {
-    const first = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await first.prints('default/db-4: gold is in effect')
-    first.child.kill('SIGINT')
-    const cut = await first.ended()
-    expect(cut.code).toBe(130)
-    expect(cut.out).toMatch(
+  it('PLUS-4 exits with 130 on Ctrl-C and prints how to continue; the same command continues, and --undo rolls back', async () => {
+    const interrupted = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
+    await interrupted.waitForOutput('default/db-4: gold is in effect')
+    interrupted.child.kill('SIGINT')
+    const interruption = await interrupted.ended()
+    expect(interruption.code).toBe(130)
+    expect(interruption.out).toMatch(
       /Run the same command again to continue, or undo the operation:\n {2}stowage migrate --undo --operation m-/,
     )
-    expect(await classes()).toEqual(['gold', 'silver'])
+    expect(await listClasses()).toEqual(['gold', 'silver'])
 
-    const rest = await (await migrate(FORWARD)).ended()
-    expect([rest.code, rest.err]).toEqual([0, ''])
-    expect(rest.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
-    expect(await classes()).toEqual(['gold'])
-    const ids = new Set((await all()).map(({ metadata }) => JSON.parse(metadata.annotations?.[RECORD] ?? '{}').id))
+    const resumed = await (await migrate(FORWARD)).ended()
+    expect([resumed.code, resumed.err]).toEqual([0, ''])
+    expect(resumed.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
+    expect(await listClasses()).toEqual(['gold'])
+    const ids = new Set(
+      (await listClaims()).map(({ metadata }) => JSON.parse(metadata.annotations?.[RECORD] ?? '{}').id),
+    )
     expect(ids.size).toBe(1)
 
     const back = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
     expect(back.code).toBe(0)
     expect(JSON.parse(back.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
-    expect(await classes()).toEqual(['silver'])
-    expect((await all()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
+    expect(await listClasses()).toEqual(['silver'])
+    expect((await listClaims()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
   })
 
   it('PLUS-4 resumes a killed run from the state on the claims', async () => {
     isModifying = false
     const killed = await migrate(FORWARD)
-    while (!(await classes()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
+    while (!(await listClasses()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
     killed.child.kill('SIGKILL')
     await killed.ended()
     isModifying = true
-    for (const { metadata, spec } of await all()) {
-      if (spec?.volumeAttributesClassName === 'gold') await putInEffect(metadata.name, 'gold')
+    for (const { metadata, spec } of await listClaims()) {
+      if (spec?.volumeAttributesClassName === 'gold') await setCurrentClass(metadata.name, 'gold')
     }
-    const rest = await (await migrate(FORWARD)).ended()
-    expect(rest.code, rest.out + rest.err).toBe(0)
-    expect(rest.out).toContain('Resuming an interrupted run.')
-    expect(await classes()).toEqual(['gold'])
+    const resumed = await (await migrate(FORWARD)).ended()
+    expect(resumed.code, resumed.out + resumed.err).toBe(0)
+    expect(resumed.out).toContain('Resuming an interrupted run.')
+    expect(await listClasses()).toEqual(['gold'])
     expect((await (await migrate(['--undo', '--rate', '100/s'])).ended()).code).toBe(0)
   })
 
   it('PLUS-4 waits for a server that is killed and restarted', async () => {
     const running = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
-    await running.prints('gold is in effect')
+    await running.waitForOutput('gold is in effect')
     const { port } = new URL(server.url)
     await stopController()
     await server.kill()
     await start(port)
     const { code, out, err } = await running.ended()
     expect(code, out + err).toBe(0)
-    expect(await classes()).toEqual(['gold'])
+    expect(await listClasses()).toEqual(['gold'])
   })
 
   it('SYS-12 documents itself in --help, and exits with 2 on a usage error', async () => {
@@ -195,17 +198,17 @@ describe('stowage migrate with a driver', () => {
   let driver: RunningFakeDriver
   let server: RunningServer
 
-  async function until(condition: () => Promise<boolean>): Promise<void> {
-    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // until the test's own timeout
+  async function pollUntil(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test times out
   }
-  const claims = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
-  /** The attributes that the driver applies to each claim's volume. */
-  const attributes = async () => {
+  const listClaims = async () => (await server.call('GET', CLAIMS)).json.items as Claim[]
+  /** Returns the iops that the driver applied to the volume of each claim. */
+  const readAttributes = async () => {
     const { state } = await driver.control.inspect()
     const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as Stored<PersistentVolume>[]
     const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec!.csi!.volumeHandle]))
     return Object.fromEntries(
-      (await claims()).map(({ metadata, spec }) => [
+      (await listClaims()).map(({ metadata, spec }) => [
         metadata.name,
         state.volumes[handles.get(spec!.volumeName!)!]!.mutableParameters.iops,
       ]),
@@ -235,7 +238,7 @@ describe('stowage migrate with a driver', () => {
       }
       await server.call('POST', CLAIMS, { metadata: { name }, spec })
     }
-    await until(async () => (await claims()).every(({ status }) => status?.phase === 'Bound'))
+    await pollUntil(async () => (await listClaims()).every(({ status }) => status?.phase === 'Bound'))
   })
   afterAll(async () => {
     await server?.stop()
@@ -243,23 +246,23 @@ describe('stowage migrate with a driver', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PLUS-4 modifies volumes, keeps the old attributes where the driver refuses, and --undo restores all of them', async () => {
-    const all = (iops: string) => Object.fromEntries(NAMES.map((name) => [name, iops]))
-    expect(await attributes()).toEqual(all('100'))
+  it('PLUS-4 modifies volumes, keeps the old attributes if the driver rejects the new ones, and restores all with --undo', async () => {
+    const expectedIops = (iops: string) => Object.fromEntries(NAMES.map((name) => [name, iops]))
+    expect(await readAttributes()).toEqual(expectedIops('100'))
     const message = 'iops 900: the pool has 500 left'
     await driver.control.setRules([
       { method: 'ControllerModifyVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message }, times: 1 },
     ])
-    const first = await run(['--from', 'silver', '--to', 'gold'])
-    expect(first.code, first.out + first.err).toBe(1)
-    expect(first.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
-    expect(first.out).toContain(message)
-    expect(Object.values(await attributes()).filter((iops) => iops === '100')).toHaveLength(1)
+    const partial = await run(['--from', 'silver', '--to', 'gold'])
+    expect(partial.code, partial.out + partial.err).toBe(1)
+    expect(partial.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
+    expect(partial.out).toContain(message)
+    expect(Object.values(await readAttributes()).filter((iops) => iops === '100')).toHaveLength(1)
 
     const back = await run(['--undo'])
     expect(back.code, back.out + back.err).toBe(0)
-    expect(await attributes()).toEqual(all('100'))
-    for (const { status, metadata } of await claims()) {
+    expect(await readAttributes()).toEqual(expectedIops('100'))
+    for (const { status, metadata } of await listClaims()) {
       expect([
         status?.currentVolumeAttributesClassName,
         status?.modifyVolumeStatus,
@@ -267,9 +270,9 @@ describe('stowage migrate with a driver', () => {
       ]).toEqual(['silver', undefined, undefined])
     }
 
-    const again = await run(['--from', 'silver', '--to', 'gold'])
-    expect(again.code, again.out + again.err).toBe(0)
-    expect(await attributes()).toEqual(all('900'))
+    const retried = await run(['--from', 'silver', '--to', 'gold'])
+    expect(retried.code, retried.out + retried.err).toBe(0)
+    expect(await readAttributes()).toEqual(expectedIops('900'))
   })
 })
 

@@ -1,4 +1,4 @@
-// Node agents over HTTP, as `stowage node` runs them, against a server in its own process.
+// Runs node agents as `stowage node` does, over HTTP against a server in its own process.
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ describe('node agents over HTTP', () => {
   const clock = systemClock()
   let dir: string
   let server: RunningServer
-  const nodes: { readonly stop: AbortController; readonly over: Promise<void> }[] = []
+  const nodes: { readonly stop: AbortController; readonly run: Promise<void> }[] = []
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-nodes-'))
@@ -22,19 +22,19 @@ describe('node agents over HTTP', () => {
   })
   afterAll(async () => {
     for (const { stop } of nodes) stop.abort()
-    await Promise.all(nodes.map(({ over }) => over.catch(() => {})))
+    await Promise.all(nodes.map(({ run }) => run.catch(() => {})))
     await server.stop()
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** Settles once the node is ready; rejects if it cannot be. */
+  /** Starts a node agent. Resolves when it is ready, and rejects if it cannot start. */
   async function startNode(nodeName: string, flags: object = {}): Promise<{ metrics: string }> {
     const stop = new AbortController()
     let ready = (_: { metrics?: string }) => {}
-    const isReady = new Promise<{ metrics?: string }>((resolve) => {
+    const whenReady = new Promise<{ metrics?: string }>((resolve) => {
       ready = resolve
     })
-    const all = {
+    const allFlags = {
       kubeconfig: server.kubeconfig,
       nodeName,
       rootDir: join(dir, nodeName),
@@ -44,17 +44,17 @@ describe('node agents over HTTP', () => {
       ...flags,
     }
     const deps = { clock, random: systemRandom(), log: silentLog, signal: stop.signal, env: {}, onReady: ready }
-    const over = runNode(all, deps)
-    nodes.push({ stop, over })
-    const { metrics = '' } = (await Promise.race([isReady, over])) ?? {}
+    const run = runNode(allFlags, deps)
+    nodes.push({ stop, run })
+    const { metrics = '' } = (await Promise.race([whenReady, run])) ?? {}
     return { metrics }
   }
 
-  async function until(condition: () => Promise<boolean>): Promise<void> {
-    while (!(await condition())) await clock.sleep(20) // polls until the test's own timeout
+  async function pollUntil(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await clock.sleep(20) // polls until the test times out
   }
 
-  it('SYS-7 several agents of one process register, run their pods, and release them', async () => {
+  it('SYS-7 register in one process, run their pods, and remove the files of deleted pods', async () => {
     const { metrics } = await startNode('left', { label: ['example.com/rack=7'] })
     await startNode('right')
     const { json } = await server.call('GET', '/api/v1/nodes')
@@ -68,24 +68,24 @@ describe('node agents over HTTP', () => {
     }
     for (const nodeName of ['left', 'right']) {
       const pod = `${PODS}/on-${nodeName}`
-      await until(async () => (await server.call('GET', pod)).json.status.phase === 'Running')
+      await pollUntil(async () => (await server.call('GET', pod)).json.status.phase === 'Running')
       await server.call('DELETE', pod)
-      await until(async () => (await server.call('GET', pod)).status === 404)
-      await until(async () => (await readdir(join(dir, nodeName, 'pods'))).length === 0)
+      await pollUntil(async () => (await server.call('GET', pod)).status === 404)
+      await pollUntil(async () => (await readdir(join(dir, nodeName, 'pods'))).length === 0)
     }
     const text = await (await fetch(`${metrics}/metrics`)).text()
     expect(text).toContain('# TYPE csi_operations_seconds histogram')
   })
 
-  it('SYS-7 refuse a node name or directory that is in use, with the reason', async () => {
+  it('SYS-7 reject a node name or directory that is in use, with the reason', async () => {
     await startNode('taken')
-    await expect(startNode('taken', { rootDir: join(dir, 'elsewhere') })).rejects.toThrow(
+    await expect(startNode('taken', { rootDir: join(dir, 'other-dir') })).rejects.toThrow(
       /The node name "taken" is used by another agent/,
     )
     await expect(startNode('other', { rootDir: join(dir, 'taken') })).rejects.toThrow(/used by another node agent/)
   })
 
-  it('SYS-7 reject bad flags before doing anything', async () => {
+  it('SYS-7 reject invalid flags before creating files', async () => {
     await expect(startNode('Bad_Name')).rejects.toThrow(/--node-name "Bad_Name"/)
     await expect(startNode('fine', { label: ['x'] })).rejects.toThrow(/--label "x": expected key=value/)
     await expect(startNode('fine', { maxPods: 'many' })).rejects.toThrow(/--max-pods "many"/)

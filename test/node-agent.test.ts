@@ -1,5 +1,5 @@
-// The node agent with the local driver on a real machine: loop devices, mounts and processes. Pods write to their volumes
-// and read what others wrote; the successor of a killed agent completes its work; nothing is left at the end.
+// Tests the node agent with the local driver on loop devices. Pods keep data in their volumes, a new agent completes the
+// work of a killed one, and no mounts, devices or directories are left at the end.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -38,7 +38,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     driver = await startDriverFixture({ backend: 'loop' })
     root = join(driver.machine.pool, 'node')
     registry = new Registry()
-    await need(
+    await expectSuccess(
       server.post('/apis/storage.k8s.io/v1/csidrivers', {
         metadata: { name: DRIVER_NAME },
         spec: { attachRequired: false, podInfoOnMount: true },
@@ -75,10 +75,10 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     running = undefined
   }
 
-  async function aVolume(name: string, wanted: Parameters<DriverFixture['create']>[1] = {}): Promise<void> {
-    const volumeHandle = await driver.create(name, wanted)
-    const mode = wanted.isBlock ? { volumeMode: 'Block' } : {}
-    const claim = await need(
+  async function createVolume(name: string, options: Parameters<DriverFixture['create']>[1] = {}): Promise<void> {
+    const volumeHandle = await driver.create(name, options)
+    const mode = options.isBlock ? { volumeMode: 'Block' } : {}
+    const claim = await expectSuccess(
       server.post('/api/v1/namespaces/default/persistentvolumeclaims', {
         metadata: { name },
         spec: {
@@ -90,30 +90,35 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
         },
       }),
     )
-    const here = { matchExpressions: [{ key: TOPOLOGY_KEY, operator: 'In', values: [NODE] }] }
-    await need(
+    const nodeRequirement = { matchExpressions: [{ key: TOPOLOGY_KEY, operator: 'In', values: [NODE] }] }
+    await expectSuccess(
       server.post('/api/v1/persistentvolumes', {
         metadata: { name: `pv-${name}` },
         spec: {
           capacity: { storage: '320Mi', iops: '1000' },
           accessModes: ['ReadWriteOnce'],
           claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
-          csi: { driver: DRIVER_NAME, volumeHandle, ...(wanted.isBlock ? {} : { fsType: wanted.fsType ?? 'xfs' }) },
-          nodeAffinity: { required: { nodeSelectorTerms: [here] } },
+          csi: { driver: DRIVER_NAME, volumeHandle, ...(options.isBlock ? {} : { fsType: options.fsType ?? 'xfs' }) },
+          nodeAffinity: { required: { nodeSelectorTerms: [nodeRequirement] } },
           ...mode,
         },
       }),
     )
-    await need(
+    await expectSuccess(
       server.patch(`/api/v1/namespaces/default/persistentvolumeclaims/${name}/status`, {
         status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '320Mi' } },
       }),
     )
   }
 
-  async function aPod(name: string, claims: readonly string[], script: string, spec: object = {}): Promise<string> {
+  async function createPod(
+    name: string,
+    claims: readonly string[],
+    script: string,
+    spec: object = {},
+  ): Promise<string> {
     const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
-    const pod = await need(
+    const pod = await expectSuccess(
       server.post(PODS, {
         metadata: { name },
         spec: {
@@ -129,119 +134,131 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     return pod.metadata.uid
   }
   const pod = async (name: string) => (await server.get(`${PODS}/${name}`)).json
-  const untilPhase = (name: string, phase: string) =>
-    until(async () => (await pod(name)).status?.phase === phase, `${name} to be ${phase}`)
-  async function remove(name: string): Promise<void> {
+  const waitForPhase = (name: string, phase: string) =>
+    pollUntil(async () => (await pod(name)).status?.phase === phase, `${name} to be ${phase}`)
+  async function deletePod(name: string): Promise<void> {
     await server.delete(`${PODS}/${name}`)
-    await until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be gone`)
+    await pollUntil(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`)
   }
-  async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
+  async function pollUntil(condition: () => Promise<boolean>, description: string): Promise<void> {
     const endMs = clock.monotonicMs() + 60_000
     while (!(await condition())) {
       if (clock.monotonicMs() < endMs) await clock.sleep(20)
       else {
         const events = (await server.get('/api/v1/events')).json.items.map(({ message }: any) => message)
-        throw new Error(`still waiting for: ${what}; ${JSON.stringify([running?.agent.standings(), events])}`)
+        throw new Error(
+          `timed out waiting for: ${description}; ${JSON.stringify([running?.agent.standings(), events])}`,
+        )
       }
     }
   }
-  const mountsLeft = async () =>
+  const listMounts = async () =>
     (await driver.machine.host.mounts.list()).map(({ target }) => target).filter((target) => target.startsWith(root))
-  /** A pod that has ended may be deleted before its volumes are unmounted. */
-  const untilNothingIsLeft = () =>
-    until(
-      async () => (await mountsLeft()).length === 0 && (await loopsLeft()).length === 0 && !(await hasPods()),
-      'mounts, loop devices and directories of pods to go',
+  /** Waits for cleanup: a finished pod may be deleted before its volumes are unmounted. */
+  const waitUntilClean = () =>
+    pollUntil(
+      async () => (await listMounts()).length === 0 && (await listLoops()).length === 0 && !(await hasPods()),
+      'mounts, loop devices and directories of pods to be removed',
     )
-  const loopsLeft = async () =>
+  const listLoops = async () =>
     (await driver.machine.host.loops.list()).filter(({ file }) => file.startsWith(driver.machine.pool))
 
   it('SYS-7 keeps data for the next pod on the same claim, and leaves nothing mounted at the end', async () => {
     await start()
-    await aVolume('orders')
-    await aVolume('logs', { fsType: 'ext4' })
-    await aPod('writer', ['orders', 'logs'], 'echo 42 > /data/orders/total && echo fine > /data/logs/log && sync')
-    await untilPhase('writer', 'Succeeded')
-    await remove('writer')
-    const uid = await aPod('reader', ['orders', 'logs'], 'cat /data/orders/total /data/logs/log; sleep 1000')
-    await untilPhase('reader', 'Running')
+    await createVolume('orders')
+    await createVolume('logs', { fsType: 'ext4' })
+    await createPod('writer', ['orders', 'logs'], 'echo 42 > /data/orders/total && echo fine > /data/logs/log && sync')
+    await waitForPhase('writer', 'Succeeded')
+    await deletePod('writer')
+    const uid = await createPod('reader', ['orders', 'logs'], 'cat /data/orders/total /data/logs/log; sleep 1000')
+    await waitForPhase('reader', 'Running')
     const log = join(root, 'pods', uid, 'containers', 'main', '0', 'log')
-    await until(async () => (await readFile(log, 'utf8')) === '42\nfine\n', 'the reader to read')
-    expect((await mountsLeft()).length).toBe(4)
-    await remove('reader')
-    await untilNothingIsLeft()
+    await pollUntil(async () => (await readFile(log, 'utf8')) === '42\nfine\n', 'the log of the reader')
+    expect((await listMounts()).length).toBe(4)
+    await deletePod('reader')
+    await waitUntilClean()
   })
 
-  it('SYS-7 PIO-8 reports volume statistics, and IO beside its limits', async () => {
+  it('SYS-7 PIO-8 reports volume statistics, IO and limits', async () => {
     await start()
-    await aVolume('orders')
-    await aPod('writer', ['orders'], 'while :; do head -c 4096 /dev/zero >> /data/orders/f; sync; sleep 0.01; done')
-    await untilPhase('writer', 'Running')
-    const value = async (name: string, more = '') => {
+    await createVolume('orders')
+    await createPod(
+      'writer',
+      ['orders'],
+      'while :; do head -c 4096 /dev/zero >> /data/orders/f; sync; sleep 0.01; done',
+    )
+    await waitForPhase('writer', 'Running')
+    const readMetric = async (name: string, label = '') => {
       const line = (await registry.metrics())
         .split('\n')
-        .find((one) => one.startsWith(`${name}{`) && one.includes(more))
+        .find((sample) => sample.startsWith(`${name}{`) && sample.includes(label))
       return line === undefined ? undefined : Number(line.split(' ').at(-1))
     }
-    await until(async () => (await value('kubelet_volume_stats_capacity_bytes')) !== undefined, 'stats')
-    expect(await value('kubelet_volume_stats_capacity_bytes')).toBeGreaterThan(200 * 1024 * 1024)
-    expect(await value('kubelet_volume_stats_inodes')).toBeGreaterThan(0)
-    const writes = () => value('stowage_volume_iops_used', 'direction="write"')
-    await until(async () => ((await writes()) ?? 0) > 0, 'writes to be counted')
-    const left = await value('stowage_volume_iops_available', 'direction="write"')
-    expect(left).toBe(Math.max(0, 1_000 - (await writes())!))
-    expect(await value('stowage_volume_throughput_used_bytes', 'direction="write"')).toBeGreaterThan(0)
+    await pollUntil(
+      async () => (await readMetric('kubelet_volume_stats_capacity_bytes')) !== undefined,
+      'volume statistics',
+    )
+    expect(await readMetric('kubelet_volume_stats_capacity_bytes')).toBeGreaterThan(200 * 1024 * 1024)
+    expect(await readMetric('kubelet_volume_stats_inodes')).toBeGreaterThan(0)
+    const writes = () => readMetric('stowage_volume_iops_used', 'direction="write"')
+    await pollUntil(async () => ((await writes()) ?? 0) > 0, 'writes to be counted')
+    const available = await readMetric('stowage_volume_iops_available', 'direction="write"')
+    expect(available).toBe(Math.max(0, 1_000 - (await writes())!))
+    expect(await readMetric('stowage_volume_throughput_used_bytes', 'direction="write"')).toBeGreaterThan(0)
     expect(await registry.metrics()).toContain('method_name="/csi.v1.Node/NodeStageVolume",grpc_status_code="OK"')
-    await remove('writer')
-    await until(async () => (await value('kubelet_volume_stats_capacity_bytes')) === undefined, 'the stats to go')
+    await deletePod('writer')
+    await pollUntil(
+      async () => (await readMetric('kubelet_volume_stats_capacity_bytes')) === undefined,
+      'the statistics to be removed',
+    )
   })
 
   it('SYS-7 publishes a block volume as a device at the path of the pod', async () => {
     await start()
-    await aVolume('raw', { isBlock: true })
-    const device = { volumeMounts: [], volumeDevices: [{ name: 'raw', devicePath: '/dev/mine' }] }
-    const script = 'printf stowage > /dev/mine && sync && test -b /dev/mine'
+    await createVolume('raw', { isBlock: true })
+    const device = { volumeMounts: [], volumeDevices: [{ name: 'raw', devicePath: '/dev/data' }] }
+    const script = 'printf stowage > /dev/data && sync && test -b /dev/data'
     const containers = [{ name: 'main', image: 'none', command: ['sh', '-c', script], ...device }]
-    await aPod('db', ['raw'], '', { containers })
-    await untilPhase('db', 'Succeeded')
-    await remove('db')
-    await aPod('next', ['raw'], '', {
-      containers: [{ ...containers[0], command: ['sh', '-c', '[ "$(head -c 7 /dev/mine)" = stowage ]'] }],
+    await createPod('db', ['raw'], '', { containers })
+    await waitForPhase('db', 'Succeeded')
+    await deletePod('db')
+    await createPod('next', ['raw'], '', {
+      containers: [{ ...containers[0], command: ['sh', '-c', '[ "$(head -c 7 /dev/data)" = stowage ]'] }],
     })
-    await untilPhase('next', 'Succeeded')
-    await remove('next')
-    await untilNothingIsLeft()
+    await waitForPhase('next', 'Succeeded')
+    await deletePod('next')
+    await waitUntilClean()
   })
 
   it('SYS-7 completes the mount after a kill between stage and publish, with the data intact', async () => {
     await mkdir(root, { recursive: true })
     await writeFile(join(root, 'agent-id'), 'one\n')
-    await aVolume('orders')
+    await createVolume('orders')
     await start()
-    await aPod('writer', ['orders'], 'echo 42 > /data/orders/total')
-    await untilPhase('writer', 'Succeeded')
-    await remove('writer')
-    await untilNothingIsLeft()
+    await createPod('writer', ['orders'], 'echo 42 > /data/orders/total')
+    await waitForPhase('writer', 'Succeeded')
+    await deletePod('writer')
+    await waitUntilClean()
     await stop()
 
-    const doomed = await startDoomedAgent()
-    await aPod('reader', ['orders'], 'cat /data/orders/total; sleep 1000')
-    await doomed.died
-    expect((await mountsLeft()).length).toBe(1)
+    const crashingAgent = await startCrashingAgent()
+    await createPod('reader', ['orders'], 'cat /data/orders/total; sleep 1000')
+    await crashingAgent.crashed
+    expect((await listMounts()).length).toBe(1)
     expect((await pod('reader')).status.phase).toBe('Pending')
     await start()
-    await untilPhase('reader', 'Running')
-    await remove('reader')
-    await untilNothingIsLeft()
+    await waitForPhase('reader', 'Running')
+    await deletePod('reader')
+    await waitUntilClean()
   })
 
-  /** Settles when the agent has crashed: after its first stage, before its first publish. */
-  async function startDoomedAgent(): Promise<{ readonly died: Promise<void> }> {
+  /** Starts an agent that crashes after its first stage, before its first publish. */
+  async function startCrashingAgent(): Promise<{ readonly crashed: Promise<void> }> {
     const run = createRun({ clock })
-    const over = new AbortController()
+    const crash = new AbortController()
     const common = { clock, random: Math.random, log: silentLog, client }
     const caches = createCacheSet(common)
-    const isDead = new Promise<void>((died) => {
+    const crashed = new Promise<void>((resolve) => {
       const agent = createNodeAgent({
         ...common,
         caches,
@@ -249,7 +266,15 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
         identity: `${NODE}_one`,
         root,
         metrics: createAgentMetrics(new Registry(), clock),
-        machine: { hostname: 'm', address: '', os: 'linux', arch: '', cpus: 1, memoryBytes: 1 << 30, ...BARE },
+        machine: {
+          hostname: 'm',
+          address: '',
+          os: 'linux',
+          arch: '',
+          cpus: 1,
+          memoryBytes: 1 << 30,
+          ...UNKNOWN_SYSTEM,
+        },
         disk: createHostDisk({ mounts: createMounts({ run }), run }),
         plugins: {
           directory: { list: async () => [], watch: () => () => {} },
@@ -259,25 +284,25 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
         connect(address) {
           const csi = connectDriver({ address, clock, log: silentLog })
           const nodePublishVolume = () => {
-            over.abort()
-            died()
+            crash.abort()
+            resolve()
             return new Promise<never>(() => {})
           }
           return { ...csi, node: { ...csi.node, nodePublishVolume } }
         },
         version: 'v0.0.0',
       })
-      void agent.run(over.signal)
+      void agent.run(crash.signal)
     })
-    await caches.whenAnswered(over.signal)
-    return { died: isDead.then(() => caches.stop()) }
+    await caches.whenAnswered(crash.signal)
+    return { crashed: crashed.then(() => caches.stop()) }
   }
-  const BARE = { kernel: '', system: '', machineId: '', bootId: '' }
+  const UNKNOWN_SYSTEM = { kernel: '', system: '', machineId: '', bootId: '' }
   const hasPods = async () => (await driver.machine.run('ls', [join(root, 'pods')])).stdout.trim() !== ''
 })
 
-async function need(answer: ReturnType<ServerFixture['post']>): Promise<any> {
-  const { status, json } = await answer
+async function expectSuccess(response: ReturnType<ServerFixture['post']>): Promise<any> {
+  const { status, json } = await response
   if (status >= 300) throw new Error(`${status}: ${json.message}`)
   return json
 }

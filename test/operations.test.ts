@@ -1,5 +1,5 @@
-// Compares docs/how-to/operations.md and its alert rules with the program: starts the system, provokes failures until every
-// metric of the rules has been counted, and checks that everything the guide names exists.
+// Compares docs/how-to/operations.md and its alert rules with the program. Starts the system, provokes failures until every
+// metric of the rules has a sample, and checks that everything that the guide mentions exists.
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,28 +7,28 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { capabilityOf, MIB } from '../src/driver/driver.fixture.ts'
-import { mentionsOf, rulesOf } from './helpers/alert-rules.ts'
+import { findMentions, parseRules } from './helpers/alert-rules.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 import { type Families, readFamilies } from './helpers/metrics.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { type RunningStowage, startStowage } from './helpers/stowage.ts'
-import { type Traces, tracesBelow } from './helpers/traces.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const read = (path: string) => readFile(join(ROOT, path), 'utf8')
-const GUIDE = await read('docs/how-to/operations.md')
-const RULES = rulesOf(await read('docs/how-to/alerts.yaml'))
+const readProjectFile = (path: string) => readFile(join(ROOT, path), 'utf8')
+const GUIDE = await readProjectFile('docs/how-to/operations.md')
+const RULES = parseRules(await readProjectFile('docs/how-to/alerts.yaml'))
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const DRIVER = 'local.csi.stowage.dev'
-/** Labels that Prometheus itself adds. */
-const OF_PROMETHEUS = new Set(['instance', 'job', 'le'])
+/** Labels that Prometheus adds. */
+const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le'])
 
-const SCRAPES_END = performance.now() + 100_000 // before the hook's own timeout, to report the missing metrics
+const SCRAPES_END = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
 
 describe('metrics in alerts and in the guide', () => {
   let dir: string
-  let traces: Traces
+  let leftovers: HostLeftovers
   let server: RunningServer
   let scheduler: RunningStowage
   let driver: LocalDriver
@@ -37,56 +37,56 @@ describe('metrics in alerts and in the guide', () => {
   beforeAll(async () => {
     dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-operations-')))
     await mkdir(join(dir, 'data'))
-    traces = await tracesBelow(dir)
+    leftovers = await findLeftoversBelow(dir)
     server = await startServer({ dataDir: join(dir, 'data'), nodes: 1, flags: ['--pool-size', '1Gi'] })
     driver = await startLocalDriver({ flags: ['--backend', 'directory', '--metrics-address', '127.0.0.1:0'] })
-    const port = await freePort()
+    const port = await findFreePort()
     scheduler = await startStowage({
       args: ['scheduler', '--kubeconfig', server.kubeconfig, '--scheduler-names', 'nobody'].concat([
         '--http-endpoint',
         `127.0.0.1:${port}`,
       ]),
     })
-    await makeTrouble()
+    await provokeFailures()
     const scrape = async () => {
       readFamilies((await server.call('GET', '/metrics')).text, families)
-      for (const from of [port, driver.ready.metricsPort!]) {
-        readFamilies(await (await fetch(`http://127.0.0.1:${from}/metrics`)).text(), families)
+      for (const metricsPort of [port, driver.ready.metricsPort!]) {
+        readFamilies(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), families)
       }
     }
     for (let missing = LABELLED; missing.length > 0; ) {
       await scrape()
       missing = missing.filter((name) => !families.get(name)?.samples)
-      if (performance.now() > SCRAPES_END) throw new Error(`never counted: ${missing.join(', ')}`)
+      if (performance.now() > SCRAPES_END) throw new Error(`no samples of: ${missing.join(', ')}`)
     }
   })
   afterAll(async () => {
     await scheduler?.stop()
     await server?.stop()
     await driver?.dispose()
-    await traces?.scrub()
+    await leftovers?.remove()
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** Triggers every metric that a healthy system does not count. */
-  async function makeTrouble(): Promise<void> {
+  /** Triggers the metrics that have no samples in a healthy system. */
+  async function provokeFailures(): Promise<void> {
     const post = async (path: string, body: object) => {
       const { status, text } = await server.call('POST', path, body)
       expect([status, status === 201 ? '' : text]).toEqual([201, ''])
     }
-    const spec = (more: object) => ({
+    const spec = (fields: object) => ({
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: '320Mi' } },
-      ...more,
+      ...fields,
     })
     await post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'odd' },
       driverName: DRIVER,
-      parameters: { tier: 'gold' }, // unknown to the driver
+      parameters: { tier: 'gold' }, // not supported by the driver
     })
     await post(CLAIMS, { metadata: { name: 'data' }, spec: spec({}) })
     await post(CLAIMS, {
-      metadata: { name: 'refused' },
+      metadata: { name: 'unsupported' },
       spec: spec({ storageClassName: 'directory', volumeMode: 'Block' }),
     })
     await post('/api/v1/namespaces/default/pods', {
@@ -104,10 +104,10 @@ describe('metrics in alerts and in the guide', () => {
         persistentVolumeReclaimPolicy: 'Delete',
         storageClassName: 'directory',
         hostPath: { path: '/nowhere' }, // not created by the provisioner
-        claimRef: { namespace: 'default', name: 'gone', uid: '00000000-0000-0000-0000-000000000001' },
+        claimRef: { namespace: 'default', name: 'deleted', uid: '00000000-0000-0000-0000-000000000001' },
       },
     })
-    await until(async () => (await server.call('GET', `${CLAIMS}/data`)).json.status.phase === 'Bound')
+    await pollUntil(async () => (await server.call('GET', `${CLAIMS}/data`)).json.status.phase === 'Bound')
     const merge = { 'content-type': 'application/merge-patch+json' }
     await server.call('PATCH', `${CLAIMS}/data`, { spec: { volumeAttributesClassName: 'odd' } }, merge)
 
@@ -126,18 +126,18 @@ describe('metrics in alerts and in the guide', () => {
     })
   }
 
-  /** Labels are visible only once the metric has been counted. */
-  const LABELLED = RULES.flatMap(mentionsOf)
-    .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !OF_PROMETHEUS.has(label)))
+  /** Metrics whose labels are checked. Labels are served only with a sample. */
+  const LABELLED = RULES.flatMap(findMentions)
+    .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !PROMETHEUS_LABELS.has(label)))
     .map(({ metric }) => metric)
 
-  it.each(RULES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served, for %s', (_, rule) => {
-    const mentions = mentionsOf(rule)
+  it.each(RULES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served for %s', (_, rule) => {
+    const mentions = findMentions(rule)
     expect(mentions).not.toEqual([])
     for (const { metric, labels, values } of mentions.filter(({ metric }) => metric !== 'up')) {
       const family = families.get(metric)
       expect(family, `no process serves ${metric}`).toBeDefined()
-      const unknown = labels.filter((label) => !OF_PROMETHEUS.has(label) && !family!.labels.has(label))
+      const unknown = labels.filter((label) => !PROMETHEUS_LABELS.has(label) && !family!.labels.has(label))
       expect(unknown, `${metric} has ${[...family!.labels.keys()]}`).toEqual([])
       for (const [label, value] of values) {
         if (label !== 'code') expect([...family!.labels.get(label)!]).toContain(value)
@@ -145,7 +145,7 @@ describe('metrics in alerts and in the guide', () => {
     }
   })
 
-  it('SYS-17 are served, for the guide', () => {
+  it('SYS-17 are served for the guide', () => {
     const named = spansOf(GUIDE)
       .map((span) => span.replace(/\{.*\}$/, ''))
       .filter((span) => /^[a-z]+(_[a-z0-9]+){2,}$/.test(span))
@@ -161,12 +161,14 @@ describe('the operations guide', () => {
   })
 
   it('SYS-17 names only reasons, conditions, states and kinds that the program writes', async () => {
-    const sources = await productionSources()
-    const known = new Set(sources.flatMap(({ text }) => [...text.matchAll(/['"`]([A-Z]\w+)['"`]/g)].map(([, w]) => w)))
-    for (const { alert } of RULES) known.add(alert)
+    const sources = await readProductionSources()
+    const writtenNames = new Set(
+      sources.flatMap(({ text }) => [...text.matchAll(/['"`]([A-Z]\w+)['"`]/g)].map(([, w]) => w)),
+    )
+    for (const { alert } of RULES) writtenNames.add(alert)
     const named = spansOf(GUIDE).filter((span) => /^[A-Z][a-z]+([A-Z][A-Za-z]*)+$/.test(span))
     expect(named.length).toBeGreaterThan(40)
-    expect([...new Set(named)].filter((word) => !known.has(word))).toEqual([])
+    expect([...new Set(named)].filter((name) => !writtenNames.has(name))).toEqual([])
   })
 
   it('SYS-17 names only flags and commands that exist', () => {
@@ -175,9 +177,9 @@ describe('the operations guide', () => {
     const named = [...GUIDE.matchAll(/(?<![\w-])stowage ([a-z][a-z-]*)([^\n`|]*)/g)]
     expect(named.length).toBeGreaterThan(20)
     const commands = new Set(program.commands.map((command) => command.name()))
-    for (const [line, command, rest] of named) {
+    for (const [line, command, args] of named) {
       expect([...commands], line).toContain(command)
-      const unknown = [...rest!.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag).filter((flag) => !flags.has(flag))
+      const unknown = [...args!.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag).filter((flag) => !flags.has(flag))
       expect(
         unknown.map((flag) => flag.replace(/^--no-/, '--')).filter((flag) => !flags.has(flag)),
         line,
@@ -186,27 +188,27 @@ describe('the operations guide', () => {
   })
 
   it('SYS-17 states every bound with its value in the code', async () => {
-    const sources = new Map((await productionSources()).map(({ path, text }) => [path, text]))
+    const sources = new Map((await readProductionSources()).map(({ path, text }) => [path, text]))
     const rows = [...GUIDE.matchAll(/^\| [^|]+ \| ([^|]+) \| `([\w/.-]+\.ts) (\w+)` \|/gm)]
     expect(rows.length).toBeGreaterThan(40)
-    for (const [row, said, path, name] of rows) {
+    for (const [row, stated, path, name] of rows) {
       const text = sources.get(path!)
       expect(text, row).toBeDefined()
       const [, value] =
         new RegExp(`\\b${name}\\b(?:: \\w+)?[ =:]+([\\d_]+(?: \\*\\*? [\\d_]+)*|2 \\*\\* 32)`).exec(text!) ?? []
-      expect(value, `${row}: ${name} is no number in ${path}`).toBeDefined()
+      expect(value, `${row}: ${name} is not a number in ${path}`).toBeDefined()
       const factors = value!
         .replaceAll('_', '')
         .replace(/(\d+) \*\* (\d+)/g, (_, a, b) => String(Number(a) ** Number(b)))
-      const product = factors.split(' * ').reduce((so, factor) => so * Number(factor), 1)
-      expect(amountOf(said!, name!), row).toBe(product)
+      const product = factors.split(' * ').reduce((product, factor) => product * Number(factor), 1)
+      expect(amountOf(stated!, name!), row).toBe(product)
     }
   })
 })
 
-/** In the unit of the constant: bytes, milliseconds or seconds, or a count. */
-function amountOf(said: string, name: string): number {
-  const [, digits, unit = ''] = /^([\d,.]+)(?: (KiB|MiB|ms|s|min|h|days))?\b/.exec(said.trim()) ?? []
+/** Parses an amount in the unit of the constant: bytes, milliseconds, seconds, or a count. */
+function amountOf(stated: string, name: string): number {
+  const [, digits, unit = ''] = /^([\d,.]+)(?: (KiB|MiB|ms|s|min|h|days))?\b/.exec(stated.trim()) ?? []
   const scale: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1_000, min: 60_000, h: 3_600_000 }
   const amount = Number(digits?.replaceAll(',', '')) * (scale[unit] ?? 1)
   return name.includes('SECONDS') ? amount / 1_000 : amount
@@ -214,18 +216,18 @@ function amountOf(said: string, name: string): number {
 
 const spansOf = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!)
 
-async function productionSources(): Promise<{ path: string; text: string }[]> {
+async function readProductionSources(): Promise<{ path: string; text: string }[]> {
   const names = await readdir(join(ROOT, 'src'), { recursive: true })
   const paths = names.filter((name) => name.endsWith('.ts') && !/\.test\.ts$|^sim\/|^csi\/fake\//.test(name))
-  return Promise.all(paths.map(async (path) => ({ path, text: await read(join('src', path)) })))
+  return Promise.all(paths.map(async (path) => ({ path, text: await readProjectFile(join('src', path)) })))
 }
 
-/** Polls until the test's own timeout. */
-async function until(ask: () => Promise<unknown>): Promise<void> {
-  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 50))
+/** Polls until the condition is true or the test times out. */
+async function pollUntil(condition: () => Promise<unknown>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-const freePort = () =>
+const findFreePort = () =>
   new Promise<number>((resolve) => {
     const probe = createServer().listen(0, '127.0.0.1', () => {
       const { port } = probe.address() as { port: number }

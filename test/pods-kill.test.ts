@@ -1,5 +1,5 @@
-// Pods run on two nodes while agents, drivers and provisioners are killed at random moments, and the server once. Every
-// pod must run or be deleted, find the data written before, and leave nothing behind.
+// Runs pods on two nodes while agents, drivers and provisioners are killed at random, and the server once. Every pod must
+// run or be deleted, and have the data that an earlier pod wrote. Nothing may be left on the nodes.
 //   stowage up            server, controllers and scheduler; no nodes
 //   stowage driver, stowage provisioner, stowage node          three processes for each node
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -8,19 +8,19 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { createDaemon, type Daemon } from './helpers/daemon.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
 import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
-import { type Traces, tracesBelow } from './helpers/traces.ts'
 
 const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const PODS = Number(process.env.POD_LIVES ?? (process.env.CI ? 100 : 30))
 const CALLERS = 10
 const NODES = ['left', 'right']
-/** From one kill to the next, and from a kill to the next start. */
-const BETWEEN_KILLS_MS = 600
-const DOWN_MS_MAX = 400
-/** A pod that takes longer is stuck. */
+/** Longest time between kills, and longest time that a killed process stays down. */
+const KILL_INTERVAL_MS_MAX = 600
+const DOWNTIME_MS_MAX = 400
+/** Time after which a pod counts as stuck. */
 const STUCK_MS = 120_000
 
 const DRIVER = 'local.csi.stowage.dev'
@@ -33,7 +33,7 @@ const PATH = {
 
 describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   let dir: string
-  let traces: Traces
+  let hostLeftovers: HostLeftovers
   let server: RunningServer
   const daemons: Daemon[] = []
 
@@ -44,29 +44,29 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
 
   beforeAll(async () => {
     dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-kill-')))
-    traces = await tracesBelow(dir)
+    hostLeftovers = await findLeftoversBelow(dir)
     await startUp()
-    await ask('POST', `${PATH.storage}/csidrivers`, {
+    await call('POST', `${PATH.storage}/csidrivers`, {
       metadata: { name: DRIVER },
       spec: { attachRequired: false, storageCapacity: true, podInfoOnMount: true },
     })
-    await ask('POST', `${PATH.storage}/storageclasses`, {
+    await call('POST', `${PATH.storage}/storageclasses`, {
       metadata: { name: 'local' },
       provisioner: DRIVER,
       volumeBindingMode: 'WaitForFirstConsumer',
       parameters: { provisioning: 'thin', overcommit: '10' },
     })
-    for (const node of NODES) daemons.push(...(await daemonsOf(node)))
+    for (const node of NODES) daemons.push(...(await createNodeDaemons(node)))
     await Promise.all(daemons.map((daemon) => daemon.start()))
   })
   afterAll(async () => {
     await Promise.all(daemons.map((daemon) => daemon.stop()))
     await server?.stop()
-    await traces?.scrub()
+    await hostLeftovers?.remove()
     await rm(dir, { recursive: true, force: true })
   })
 
-  async function daemonsOf(node: string): Promise<Daemon[]> {
+  async function createNodeDaemons(node: string): Promise<Daemon[]> {
     const home = join(dir, node)
     await mkdir(home)
     const socket = join(home, 'csi.sock')
@@ -104,17 +104,17 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const kills = new Map<string, number>()
-    const counts = { ran: 0, foundItsData: 0, deletedEarly: 0, forced: 0, stayed: 0 }
+    const counts = { ran: 0, foundData: 0, deletedEarly: 0, forced: 0, stayed: 0 }
     const staying: string[] = []
-    let begun = 0
-    let isOver = false
+    let startedPods = 0
+    let isStopped = false
 
-    const killing = (async () => {
+    const killLoop = (async () => {
       let isServerDue = true
-      while (!isOver) {
-        await pause(random() * BETWEEN_KILLS_MS)
-        if (isOver) return
-        if (isServerDue && begun >= PODS / 2) {
+      while (!isStopped) {
+        await pause(random() * KILL_INTERVAL_MS_MAX)
+        if (isStopped) return
+        if (isServerDue && startedPods >= PODS / 2) {
           isServerDue = false
           await server.kill()
           kills.set('server', 1)
@@ -125,28 +125,28 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
         await daemon.kill()
         const kind = daemon.name.split(' ')[0]!
         kills.set(kind, (kills.get(kind) ?? 0) + 1)
-        await pause(random() * DOWN_MS_MAX)
-        const isUp = daemon.start()
-        if (random() < 0.7) await isUp // otherwise the next kill may hit it while it starts
+        await pause(random() * DOWNTIME_MS_MAX)
+        const ready = daemon.start()
+        if (random() < 0.7) await ready // otherwise the next kill may hit the starting process
       }
     })()
     const callers = Array.from({ length: CALLERS }, async () => {
-      while (begun < PODS) await live(begun++)
+      while (startedPods < PODS) await runPod(startedPods++)
     })
     try {
       await Promise.all(callers)
     } finally {
-      isOver = true
-      await killing
+      isStopped = true
+      await killLoop
     }
     for (const name of staying) {
-      await untilRunning(name)
-      await end(name)
-      await remove(`${PATH.claims}/${name}`)
+      await waitUntilRunning(name)
+      await deletePod(name)
+      await deleteAndWait(`${PATH.claims}/${name}`)
     }
-    await until('all volumes are gone', async () => (await ask('GET', PATH.volumes)).json.items.length === 0)
-    await until('nothing is left', async () => (await leftovers()).length === 0).catch(() => {})
-    expect(await leftovers(), `seed ${seed}`).toEqual([])
+    await waitUntil('all volumes are deleted', async () => (await call('GET', PATH.volumes)).json.items.length === 0)
+    await waitUntil('nothing is left', async () => (await listLeftovers()).length === 0).catch(() => {})
+    expect(await listLeftovers(), `seed ${seed}`).toEqual([])
     expect(
       daemons.flatMap(({ unexpectedExits }) => unexpectedExits),
       `seed ${seed}: exited unexpectedly`,
@@ -160,44 +160,44 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     expect(kills.get('agent')! + kills.get('driver')!).toBeGreaterThan(PODS / 15)
     expect(counts.ran).toBeGreaterThan(PODS / 3)
 
-    async function live(number: number): Promise<void> {
+    async function runPod(number: number): Promise<void> {
       const name = `pod-${number}`
       const chance = random()
       const isEphemeral = random() < 0.25
-      if (!isEphemeral) await make(PATH.claims, { metadata: { name }, spec: CLAIM })
-      await make(PATH.pods, aPod(name, isEphemeral ? EPHEMERAL : claimed(name)))
+      if (!isEphemeral) await create(PATH.claims, { metadata: { name }, spec: CLAIM })
+      await create(PATH.pods, aPod(name, isEphemeral ? EPHEMERAL : claimSource(name)))
       if (chance < 0.3) {
         await pause(random() * 3_000)
         const isForced = chance < 0.1
         if (isForced) counts.forced++
         else counts.deletedEarly++
-        await end(name, isForced ? { gracePeriodSeconds: 0 } : {})
+        await deletePod(name, isForced ? { gracePeriodSeconds: 0 } : {})
       } else {
-        const written = join(await untilRunning(name), 'name')
-        await writeFile(written, name, { flush: true })
+        const path = join(await waitUntilRunning(name), 'name')
+        await writeFile(path, name, { flush: true })
         counts.ran++
         if (chance > 0.9 && !isEphemeral) {
           counts.stayed++
           return void staying.push(name)
         }
-        await end(name)
+        await deletePod(name)
         if (!isEphemeral && chance > 0.6) {
-          await make(PATH.pods, aPod(`${name}-next`, claimed(name)))
-          const found = join(await untilRunning(`${name}-next`), 'name')
-          expect(await readFile(found, 'utf8'), `seed ${seed}: ${name}`).toBe(name)
-          counts.foundItsData++
-          await end(`${name}-next`)
+          await create(PATH.pods, aPod(`${name}-next`, claimSource(name)))
+          const path = join(await waitUntilRunning(`${name}-next`), 'name')
+          expect(await readFile(path, 'utf8'), `seed ${seed}: ${name}`).toBe(name)
+          counts.foundData++
+          await deletePod(`${name}-next`)
         }
       }
-      if (!isEphemeral) await remove(`${PATH.claims}/${name}`)
+      if (!isEphemeral) await deleteAndWait(`${PATH.claims}/${name}`)
     }
   }, 600_000)
 
-  /** Where its volume is mounted, once it runs. */
-  async function untilRunning(name: string): Promise<string> {
+  /** Waits until the pod runs, and returns the mount path of its volume. */
+  async function waitUntilRunning(name: string): Promise<string> {
     let pod: any
-    await until(`${name} runs`, async () => {
-      pod = (await ask('GET', `${PATH.pods}/${name}`)).json
+    await waitUntil(`${name} runs`, async () => {
+      pod = (await call('GET', `${PATH.pods}/${name}`)).json
       return pod.status?.phase === 'Running'
     })
     const volumes = join(dir, pod.spec.nodeName, 'agent', 'pods', pod.metadata.uid, 'volumes', 'kubernetes.io~csi')
@@ -205,25 +205,25 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     return join(volumes, volume, 'mount')
   }
 
-  async function end(name: string, options: object = {}): Promise<void> {
-    const { status, text } = await ask('DELETE', `${PATH.pods}/${name}`, options)
+  async function deletePod(name: string, options: object = {}): Promise<void> {
+    const { status, text } = await call('DELETE', `${PATH.pods}/${name}`, options)
     if (status >= 300 && status !== 404) throw new Error(text)
-    await until(`${name} is gone`, async () => (await ask('GET', `${PATH.pods}/${name}`)).status === 404)
+    await waitUntil(`${name} is deleted`, async () => (await call('GET', `${PATH.pods}/${name}`)).status === 404)
   }
 
-  async function remove(path: string): Promise<void> {
-    const { status, text } = await ask('DELETE', path)
+  async function deleteAndWait(path: string): Promise<void> {
+    const { status, text } = await call('DELETE', path)
     if (status >= 300 && status !== 404) throw new Error(text)
-    await until(`${path} is gone`, async () => (await ask('GET', path)).status === 404)
+    await waitUntil(`${path} is deleted`, async () => (await call('GET', path)).status === 404)
   }
 
-  async function make(path: string, object: object): Promise<void> {
-    const { status, text } = await ask('POST', path, object)
-    if (status >= 300 && status !== 409) throw new Error(text) // 409: created, but the response was lost with the server
+  async function create(path: string, object: object): Promise<void> {
+    const { status, text } = await call('POST', path, object)
+    if (status >= 300 && status !== 409) throw new Error(text) // 409: an earlier attempt succeeded without a response
   }
 
-  /** Retries while the server is down. */
-  async function ask(method: string, path: string, body?: object): Promise<Reply> {
+  /** Sends a request, and retries while the server is down. */
+  async function call(method: string, path: string, body?: object): Promise<Reply> {
     for (;;) {
       const reply = await server.call(method, path, body).catch(() => undefined)
       if (reply && reply.status < 500 && reply.status !== 429) return reply
@@ -231,19 +231,20 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     }
   }
 
-  async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
-    const giveUpMs = performance.now() + STUCK_MS
+  async function waitUntil(description: string, condition: () => Promise<boolean>): Promise<void> {
+    const deadlineMs = performance.now() + STUCK_MS
     while (!(await condition())) {
-      if (performance.now() > giveUpMs) throw new Error(`not within ${STUCK_MS} ms: ${what}\n${await situation()}`)
+      if (performance.now() > deadlineMs)
+        throw new Error(`timed out after ${STUCK_MS} ms: ${description}\n${await describeState()}`)
       await pause(150)
     }
   }
 
-  /** State for the reader of a failure. */
-  async function situation(): Promise<string> {
-    const { items: pods } = (await ask('GET', PATH.pods)).json
-    const { items: volumes } = (await ask('GET', PATH.volumes)).json
-    const { items: events } = (await ask('GET', '/api/v1/namespaces/default/events')).json
+  /** Returns the state of the system for the message of a failed test. */
+  async function describeState(): Promise<string> {
+    const { items: pods } = (await call('GET', PATH.pods)).json
+    const { items: volumes } = (await call('GET', PATH.volumes)).json
+    const { items: events } = (await call('GET', '/api/v1/namespaces/default/events')).json
     return [
       ...pods.map(
         ({ metadata, spec, status }: any) => `${metadata.name} on ${spec.nodeName}: ${JSON.stringify(status)}`,
@@ -254,21 +255,19 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
         .sort((a: any, b: any) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
         .slice(-20)
         .map(({ involvedObject, reason, message }: any) => `${involvedObject.name} ${reason}: ${message}`),
-      ...(await leftovers()),
+      ...(await listLeftovers()),
       ...daemons.map((daemon) => `${daemon.name}:\n${daemon.log().slice(-1_500)}`),
     ].join('\n')
   }
 
-  async function leftovers(): Promise<string[]> {
-    const places = NODES.flatMap((node) => [
+  async function listLeftovers(): Promise<string[]> {
+    const directories = NODES.flatMap((node) => [
       join(dir, node, 'agent', 'pods'),
       join(dir, node, 'agent', 'plugins', 'kubernetes.io', 'csi', DRIVER),
       ...['volumes', '.stowage/volumes', '.stowage/presences'].map((kind) => join(dir, node, 'pool', kind)),
     ])
-    const found = await Promise.all(
-      places.map(async (place) => (await readdir(place)).map((name) => join(place, name))),
-    )
-    return [...(await traces.list()), ...found.flat()]
+    const files = await Promise.all(directories.map(async (dir) => (await readdir(dir)).map((name) => join(dir, name))))
+    return [...(await hostLeftovers.list()), ...files.flat()]
   }
 })
 
@@ -278,7 +277,7 @@ const CLAIM = {
   resources: { requests: { storage: '300Mi' } },
 }
 const EPHEMERAL = { ephemeral: { volumeClaimTemplate: { spec: CLAIM } } }
-const claimed = (claimName: string) => ({ persistentVolumeClaim: { claimName } })
+const claimSource = (claimName: string) => ({ persistentVolumeClaim: { claimName } })
 
 const aPod = (name: string, source: object) => ({
   metadata: { name },

@@ -1,6 +1,6 @@
-// 64 clients race for the last units of several quotas with creates, expansions, class changes and deletes, on every
-// store, on etcd through two servers. No version of a quota ever exceeds its bounds; after every round `used` equals the
-// sum over the claims, computed independently; and at rest no free unit is refused.
+// Tests quotas under contention: 64 clients create, expand, change and delete claims for the last free units, on every
+// store, and on etcd through two servers. A quota must never be exceeded, its usage must equal the sum over its claims after
+// every round, and a free unit must be granted at rest.
 // QUOTA_ROUNDS=1000 runs the long form.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,12 +26,12 @@ const NAMESPACE = 'race'
 const GIB = 1024 ** 3
 const clock = systemClock()
 
-const closing: (() => Promise<unknown>)[] = []
+const cleanups: (() => Promise<unknown>)[] = []
 afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
+  for (const close of cleanups.splice(0).reverse()) await close()
 })
 
-function clientOf(store: Store): { client: Client; ready: Promise<unknown> } {
+function createClient(store: Store): { client: Client; ready: Promise<unknown> } {
   const server = createApiServer({
     store,
     clock,
@@ -50,8 +50,8 @@ function clientOf(store: Store): { client: Client; ready: Promise<unknown> } {
   }
 }
 
-/** Integers from 0 to n - 1, the same in every run. */
-function dice(seed: number): (n: number) => number {
+/** Returns a seeded generator of integers from 0 to n - 1. */
+function createDice(seed: number): (n: number) => number {
   let state = seed * 7_919 + 1
   return (n) => {
     state = (state * 48_271) % 2_147_483_647
@@ -74,8 +74,8 @@ function byClass(operator: string, values?: string[]) {
   }
 }
 
-/** The sum over the claims. Every size here is in Gi, every number of iops plain. */
-function addedUp(claims: readonly any[], spec: any): Record<string, number> {
+/** Returns the usage of a quota: the sum over its claims. Sizes are in Gi, iops are plain numbers. */
+function sumUsage(claims: readonly any[], spec: any): Record<string, number> {
   const sizeOf = (amount: string | undefined) => (amount ? Number(/^(\d+)Gi$/.exec(amount)?.[1]) * GIB : 0)
   const selected = claims.filter(({ spec: claim, status }) => {
     const [requirement] = spec.scopeSelector?.matchExpressions ?? []
@@ -87,7 +87,7 @@ function addedUp(claims: readonly any[], spec: any): Record<string, number> {
     Math.max(sizeOf(claim.spec.resources.requests.storage), sizeOf(claim.spec.allocatedResources?.storage))
   const iops = selected.map(({ spec: claim }) => Number(claim.resources.requests.iops ?? 0))
   const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
-  const all: Record<string, number> = {
+  const usage: Record<string, number> = {
     persistentvolumeclaims: selected.length,
     'count/persistentvolumeclaims': selected.length,
     'requests.storage': sum(selected.map(storage)),
@@ -97,26 +97,26 @@ function addedUp(claims: readonly any[], spec: any): Record<string, number> {
     'limits.iops': sum(iops),
     'requests.iops': Math.max(0, ...iops),
   }
-  return Object.fromEntries(Object.keys(spec.hard).map((key) => [key, all[key] ?? Number.NaN]))
+  return Object.fromEntries(Object.keys(spec.hard).map((key) => [key, usage[key] ?? Number.NaN]))
 }
 
-const numberOf = (amount: string): number => {
+const parseAmount = (amount: string): number => {
   const [, digits, unit] = /^(\d+)(Gi|Mi|Ki|k|)$/.exec(amount) ?? []
   const factors: Record<string, number> = { Gi: GIB, Mi: 1024 ** 2, Ki: 1024, k: 1000, '': 1 }
   return Number(digits) * (factors[unit ?? ''] ?? Number.NaN)
 }
-const numbersOf = (amounts: Record<string, string> = {}) =>
-  Object.fromEntries(Object.entries(amounts).map(([key, amount]) => [key, numberOf(amount)]))
+const parseAmounts = (amounts: Record<string, string> = {}) =>
+  Object.fromEntries(Object.entries(amounts).map(([key, amount]) => [key, parseAmount(amount)]))
 
 async function race(clients: readonly Client[], store: Store, count: number): Promise<Record<string, number>> {
-  const [first] = clients as [Client]
+  const [firstClient] = clients as [Client]
   const totals: Record<string, number> = {}
   const exceeded: string[] = []
   for (const name of ['slow', 'fast']) {
     const object = { metadata: { name }, provisioner: 'd.example.com', allowVolumeExpansion: true }
-    await first.create(storageClassKind, object as never)
+    await firstClient.create(storageClassKind, object as never)
   }
-  await first.create(namespaceKind, { metadata: { name: NAMESPACE } })
+  await firstClient.create(namespaceKind, { metadata: { name: NAMESPACE } })
   store.watch({
     prefix: `core/resourcequotas/${NAMESPACE}/`,
     afterRevision: store.revision,
@@ -125,55 +125,55 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
     },
     onEnd: () => {},
   })
-  for (const [name, spec] of Object.entries(QUOTAS)) await createQuota(first, name, spec)
+  for (const [name, spec] of Object.entries(QUOTAS)) await createQuota(firstClient, name, spec)
   for (let round = 0; round < count; round++) await raceOnce(round)
   expect(exceeded).toEqual([])
   return totals
 
   function checkQuota({ metadata, spec, status }: any): void {
-    const bounds = numbersOf(spec.hard)
-    for (const [key, amount] of Object.entries(numbersOf(status?.used))) {
+    const bounds = parseAmounts(spec.hard)
+    for (const [key, amount] of Object.entries(parseAmounts(status?.used))) {
       if (amount > (bounds[key] ?? 0)) exceeded.push(`${metadata.name}: ${key}=${amount}`)
     }
   }
 
   async function raceOnce(round: number): Promise<void> {
-    const known = (await first.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
+    const known = (await firstClient.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
     const names = known.map(({ metadata }) => metadata.name ?? '')
     const racers = Array.from({ length: CLIENTS }, async (_, at) => {
-      const roll = dice(round * CLIENTS + at)
-      const outcome = await act(clients[at % clients.length] as Client, roll, `r${round}-${at}`, names)
+      const roll = createDice(round * CLIENTS + at)
+      const outcome = await runRandomAction(clients[at % clients.length] as Client, roll, `r${round}-${at}`, names)
       totals[outcome] = (totals[outcome] ?? 0) + 1
     })
-    // An administrator changes the quotas meanwhile.
-    const late = `late-${round}`
+    // Concurrently, an administrator creates a quota.
+    const newQuota = `new-${round}`
     const admin = clients.at(-1) as Client
     const spec = { hard: { persistentvolumeclaims: '12', 'requests.storage': '20Gi' } }
-    racers.push(createQuota(admin, late, spec).then(() => {}))
+    racers.push(createQuota(admin, newQuota, spec).then(() => {}))
     await Promise.all(racers)
     await check(round)
-    await expectFreeUnitsAreGiven(round)
-    await admin.delete(resourceQuotaKind, { namespace: NAMESPACE, name: late })
+    await checkFreeUnits(round)
+    await admin.delete(resourceQuotaKind, { namespace: NAMESPACE, name: newQuota })
   }
 
   async function check(round: number): Promise<any[]> {
-    const read = async (plural: string) =>
+    const readObjects = async (plural: string) =>
       (await store.list({ prefix: `core/${plural}/${NAMESPACE}/` })).entries.map(({ value }) =>
         JSON.parse(Buffer.from(value).toString()),
       )
-    const claims = await read('persistentvolumeclaims')
-    for (const { metadata, spec, status } of await read('resourcequotas')) {
-      if (!status?.used) continue // new, and not needed by any write yet
-      expect(numbersOf(status.used), `round ${round}, quota ${metadata.name}`).toEqual(addedUp(claims, spec))
+    const claims = await readObjects('persistentvolumeclaims')
+    for (const { metadata, spec, status } of await readObjects('resourcequotas')) {
+      if (!status?.used) continue // a new quota without usage
+      expect(parseAmounts(status.used), `round ${round}, quota ${metadata.name}`).toEqual(sumUsage(claims, spec))
     }
     return claims
   }
 
-  async function expectFreeUnitsAreGiven(round: number): Promise<void> {
+  async function checkFreeUnits(round: number): Promise<void> {
     const claims = await check(round)
     const before = [QUOTAS.all, QUOTAS.none].map(({ hard, ...spec }) => ({
-      hard: numbersOf(hard as never),
-      used: addedUp(claims, { hard, ...spec }),
+      hard: parseAmounts(hard as never),
+      used: sumUsage(claims, { hard, ...spec }),
     }))
     const isFree = before.every(({ hard, used }) =>
       Object.entries(used).every(([key, amount]) => {
@@ -182,10 +182,10 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
       }),
     )
     const client = clients[round % clients.length] as Client
-    const outcome = await outcomeOf(createClaim(client, `rest-${round}`, { storage: '1Gi' }))
-    expect(outcome, `round ${round}: ${JSON.stringify(before)}`).toBe(isFree ? 'done' : 'over quota')
+    const outcome = await outcomeOf(createClaim(client, `free-${round}`, { storage: '1Gi' }))
+    expect(outcome, `round ${round}: ${JSON.stringify(before)}`).toBe(isFree ? 'succeeded' : 'over quota')
     await check(round)
-    if (isFree) await deleteClaim(client, `rest-${round}`)
+    if (isFree) await deleteClaim(client, `free-${round}`)
   }
 }
 
@@ -207,21 +207,26 @@ async function deleteClaim(client: Client, name: string): Promise<void> {
 
 const refOf = (name: string) => ({ namespace: NAMESPACE, name })
 
-async function act(client: Client, roll: (n: number) => number, name: string, known: string[]): Promise<string> {
-  const other = known[roll(known.length)] ?? name
+async function runRandomAction(
+  client: Client,
+  roll: (n: number) => number,
+  name: string,
+  known: string[],
+): Promise<string> {
+  const existingName = known[roll(known.length)] ?? name
   const className = [undefined, 'gold', 'silver'][roll(3)]
   const patch = (spec: object) =>
-    client.patch(persistentVolumeClaimKind, refOf(other), { type: 'merge', body: { spec } })
+    client.patch(persistentVolumeClaimKind, refOf(existingName), { type: 'merge', body: { spec } })
   switch (roll(8)) {
     case 0:
     case 1:
-      return `delete ${await outcomeOf(deleteClaim(client, other))}`
+      return `delete ${await outcomeOf(deleteClaim(client, existingName))}`
     case 2:
       return `grow ${await outcomeOf(patch({ resources: { requests: { storage: `${2 + roll(4)}Gi` } } }))}`
     case 3:
       return `class ${await outcomeOf(patch({ volumeAttributesClassName: ['gold', 'silver'][roll(2)] }))}`
     case 4:
-      return `arrive ${await outcomeOf(arrive(client, other))}`
+      return `complete ${await outcomeOf(completeClassChange(client, existingName))}`
     default: {
       const iops = roll(2) ? { iops: String(100 * (1 + roll(6))) } : {}
       const requests = { storage: `${1 + roll(3)}Gi`, ...iops }
@@ -231,8 +236,8 @@ async function act(client: Client, roll: (n: number) => number, name: string, kn
   }
 }
 
-/** The class that the claim requests becomes the class in effect. */
-async function arrive(client: Client, name: string): Promise<void> {
+/** Makes the requested class of the claim its current class. */
+async function completeClassChange(client: Client, name: string): Promise<void> {
   const { metadata, spec } = await client.get(persistentVolumeClaimKind, refOf(name))
   const status = { currentVolumeAttributesClassName: spec?.volumeAttributesClassName ?? null }
   const body = { metadata: { resourceVersion: metadata.resourceVersion }, status }
@@ -242,16 +247,16 @@ async function arrive(client: Client, name: string): Promise<void> {
 async function outcomeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work
-    return 'done'
+    return 'succeeded'
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     if (error.code === 403 && error.message.includes('exceeded quota')) return 'over quota'
-    if ([404, 409, 422].includes(error.code)) return 'not possible'
+    if ([404, 409, 422].includes(error.code)) return 'rejected'
     throw error
   }
 }
 
-/** Claims are created through both servers while a quota is created: it counts those before and charges those after it. */
+/** Creates claims through both servers while a quota is created, and checks that the quota counts all of them. */
 async function raceForNewQuota(clients: readonly Client[], store: Store, count: number): Promise<void> {
   for (let round = 0; round < count; round++) {
     const namespace = `new-${round}`
@@ -260,17 +265,17 @@ async function raceForNewQuota(clients: readonly Client[], store: Store, count: 
       const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
       return client.create(persistentVolumeClaimKind, { metadata: { namespace, name }, spec } as never)
     }
-    const roll = dice(round)
-    const many = (client: Client, who: string, n: number) =>
-      Array.from({ length: n }, (_, at) => claim(client, `${who}-${at}`))
+    const roll = createDice(round)
+    const createClaims = (client: Client, prefix: string, n: number) =>
+      Array.from({ length: n }, (_, at) => claim(client, `${prefix}-${at}`))
     const admin = async (client: Client) => {
-      await Promise.all(many(client, 'early', roll(3)))
+      await Promise.all(createClaims(client, 'early', roll(3)))
       const quota = { metadata: { namespace, name: 'new' }, spec: { hard: { persistentvolumeclaims: '1000' } } }
       await client.create(resourceQuotaKind, quota as never)
       await claim(client, 'counts')
     }
     const user = async (client: Client) => {
-      for (let n = 0; n < 4; n++) await Promise.all(many(client, `user-${n}`, 1 + roll(4)))
+      for (let n = 0; n < 4; n++) await Promise.all(createClaims(client, `user-${n}`, 1 + roll(4)))
     }
     await Promise.all([admin(clients.at(-1) as Client), user(clients[0] as Client)])
     const { entries } = await store.list({ prefix: `core/persistentvolumeclaims/${namespace}/` })
@@ -280,49 +285,56 @@ async function raceForNewQuota(clients: readonly Client[], store: Store, count: 
   }
 }
 
-function expectEverythingHappened(totals: Record<string, number>): void {
-  for (const outcome of ['create done', 'create over quota', 'grow done', 'class done', 'arrive done', 'delete done']) {
+function expectAllOutcomes(totals: Record<string, number>): void {
+  for (const outcome of [
+    'create succeeded',
+    'create over quota',
+    'grow succeeded',
+    'class succeeded',
+    'complete succeeded',
+    'delete succeeded',
+  ]) {
     expect(totals[outcome] ?? 0, `${outcome}: ${JSON.stringify(totals)}`).toBeGreaterThan(0)
   }
 }
 
-describe('64 clients racing for the last units of a quota', () => {
-  it(`REX-4 VAC-10 PIO-7 in memory (${rounds(60)} rounds)`, async () => {
+describe('quotas with 64 concurrent clients', () => {
+  it(`REX-4 VAC-10 PIO-7 are never exceeded on the memory store (${rounds(60)} rounds)`, async () => {
     const store = await openMemoryStore({ clock })
-    closing.push(() => store.close())
-    const { client, ready } = clientOf(store)
+    cleanups.push(() => store.close())
+    const { client, ready } = createClient(store)
     await ready
-    expectEverythingHappened(await race([client], store, rounds(60)))
+    expectAllOutcomes(await race([client], store, rounds(60)))
     await raceForNewQuota([client], store, rounds(60))
   }, 3_600_000)
 
-  it(`REX-4 VAC-10 PIO-7 on LMDB (${rounds(40)} rounds)`, async () => {
+  it(`REX-4 VAC-10 PIO-7 are never exceeded on LMDB (${rounds(40)} rounds)`, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-quota-'))
-    closing.push(() => rm(dir, { recursive: true, force: true }))
+    cleanups.push(() => rm(dir, { recursive: true, force: true }))
     const store = await openLmdbStore({ dir, clock })
-    closing.push(() => store.close())
-    const { client, ready } = clientOf(store)
+    cleanups.push(() => store.close())
+    const { client, ready } = createClient(store)
     await ready
-    expectEverythingHappened(await race([client], store, rounds(40)))
+    expectAllOutcomes(await race([client], store, rounds(40)))
   }, 3_600_000)
 
   const missing = etcdMissing()
   it.skipIf(missing)(
-    `REX-4 VAC-10 PIO-7 on etcd through two servers (${rounds(10)} rounds)`,
+    `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${rounds(10)} rounds)`,
     async () => {
       const etcd = await startEtcd()
-      closing.push(() => etcd.remove())
+      cleanups.push(() => etcd.remove())
       const clients: Client[] = []
       const stores: Store[] = []
       for (let n = 0; n < 2; n++) {
         const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix: '/race', clock })
-        closing.push(() => store.close())
-        const { client, ready } = clientOf(store)
+        cleanups.push(() => store.close())
+        const { client, ready } = createClient(store)
         await ready
         stores.push(store)
         clients.push(client)
       }
-      expectEverythingHappened(await race(clients, stores[0] as Store, rounds(10)))
+      expectAllOutcomes(await race(clients, stores[0] as Store, rounds(10)))
       await raceForNewQuota(clients, stores[0] as Store, rounds(50))
     },
     3_600_000,

@@ -232,12 +232,12 @@ describe('a watch', () => {
     const start = await newest()
     await create('resumed-1')
     const first = watchFrom(server, MAPS, Number(start), '&timeoutSeconds=1')
-    const seen = await first.ended()
+    const seen = await first.whenEnded()
     await create('resumed-2')
     const second = watchFrom(server, MAPS, seen.at(-1)!.revision)
     await second.until((events) => events.length > 0)
     second.close()
-    const rest = await second.ended()
+    const rest = await second.whenEnded()
     expect([...seen, ...rest].map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
       'ADDED resumed-1',
       'ADDED resumed-2',
@@ -250,14 +250,14 @@ describe('a watch', () => {
     await other.call('POST', MAPS, { metadata: { name: 'before' } })
     await watch.until((events) => events.length === 1)
     expect(await other.stop()).toBe(0)
-    const { revision } = (await watch.ended()).at(-1)!
+    const { revision } = (await watch.whenEnded()).at(-1)!
     const again = await startServer({ dataDir: join(dir, 'stopping') })
     try {
       const resumed = watchFrom(again, MAPS, revision)
       await again.call('POST', MAPS, { metadata: { name: 'after' } })
       await resumed.until((events) => events.length === 1)
       resumed.close()
-      expect((await resumed.ended())[0]!.object.metadata.name).toBe('after')
+      expect((await resumed.whenEnded())[0]!.object.metadata.name).toBe('after')
     } finally {
       await again.stop()
     }
@@ -279,7 +279,7 @@ describe('a watch', () => {
         const version = json.metadata.resourceVersion
         gone = (await forgetful.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json
       }
-      const seen = await watchFrom(forgetful, MAPS, Number(json.metadata.resourceVersion)).ended()
+      const seen = await watchFrom(forgetful, MAPS, Number(json.metadata.resourceVersion)).whenEnded()
       expect(seen).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
     } finally {
       await forgetful.stop()

@@ -2,26 +2,26 @@
 // frozen for ten seconds, and a node that is removed with its driver.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
-  aClass,
-  aNode,
-  aPod,
   CAPACITIES,
   CSI_NODES,
+  claimSpec,
+  createClass,
+  createNode,
+  createPod,
   driver,
-  held,
   list,
+  listDriverVolumes,
   NODES,
-  placed,
+  pollUntil,
   post,
   remove,
-  reported,
-  run,
+  restartServer,
   server,
-  spec,
-  startAgain,
-  startApart,
+  startCommand,
+  startSeparately,
   stopAll,
-  until,
+  waitForCapacities,
+  waitUntilScheduled,
 } from './helpers/pools-cluster.ts'
 
 afterEach(stopAll)
@@ -33,7 +33,7 @@ const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
   async killed() {
     await server.kill()
     await away()
-    await startAgain()
+    await restartServer()
   },
   async frozen() {
     process.kill(server.pid, 'SIGSTOP')
@@ -47,43 +47,43 @@ describe('every component in its own process', () => {
     'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no object',
     async (_what, outage) => {
       const hosts = ['n1', 'n2', 'n3']
-      await startApart({ places: hosts.map((name) => `host=${name}`), sizeGi: 20 })
-      await run(['controllers', '--no-leader-election'])
-      await run(['scheduler', '--no-leader-election'])
-      await run([
+      await startSeparately({ segments: hosts.map((name) => `host=${name}`), sizeGi: 20 })
+      await startCommand(['controllers', '--no-leader-election'])
+      await startCommand(['scheduler', '--no-leader-election'])
+      await startCommand([
         ...['provisioner', '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--strict-topology', 'true'],
         ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1', '--kube-api-capacity-qps', '-1'],
       ])
-      await aClass('local')
-      for (const name of hosts) await aNode(name, { host: name })
-      await reported(...hosts.map((name) => `local ${name}: 20Gi`))
+      await createClass('local')
+      for (const name of hosts) await createNode(name, { host: name })
+      await waitForCapacities(...hosts.map((name) => `local ${name}: 20Gi`))
       const uids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
       const before = await uids()
 
       const pods = Array.from({ length: 60 }, (_, index) => `p${index}`)
-      for (const name of pods.slice(0, 40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
+      for (const name of pods.slice(0, 40)) await createPod(name, { ephemeral: { scratch: claimSpec(1, 'local') } })
       await outage()
-      for (const name of pods.slice(40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
-      for (const name of pods) await placed(name)
-      expect(await held()).toHaveLength(pods.length)
-      await reported(...hosts.map((name) => `local ${name}: 0`))
+      for (const name of pods.slice(40)) await createPod(name, { ephemeral: { scratch: claimSpec(1, 'local') } })
+      for (const name of pods) await waitUntilScheduled(name)
+      expect(await listDriverVolumes()).toHaveLength(pods.length)
+      await waitForCapacities(...hosts.map((name) => `local ${name}: 0`))
       expect(await uids()).toEqual(before)
       expect((await driver.control.inspect()).overlaps).toEqual([])
     },
   )
 
   it('CAP-5 CAP-9 deletes the capacity object of a node that was removed with its driver', async () => {
-    await startApart({ places: ['host=n1'], sizeGi: 20 })
-    await aClass('local')
-    for (const name of ['n1', 'n2']) await aNode(name, { host: name })
-    const provisioner = await run(
+    await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
+    await createClass('local')
+    for (const name of ['n1', 'n2']) await createNode(name, { host: name })
+    const provisioner = await startCommand(
       [
         ...['provisioner', '--csi-address', driver.endpoint, '--node-deployment', '--enable-capacity', 'local'],
         ...['--capacity-ownerref-level', '-1'],
       ],
       { NODE_NAME: 'n1' },
     )
-    await reported('local n1: 20Gi')
+    await waitForCapacities('local n1: 20Gi')
     const labels = (node: string) => ({
       'csi.storage.k8s.io/drivername': 'pools.example.com',
       'csi.storage.k8s.io/managed-by': `external-provisioner-${node}`,
@@ -93,12 +93,19 @@ describe('every component in its own process', () => {
       metadata: { name: 'of-n2', labels: labels('n2') },
       ...another,
     })
-    await run(['capacity-cleanup', '--driver-name', 'pools.example.com', '--gone-for', '1s', '--no-leader-election'])
+    await startCommand([
+      'capacity-cleanup',
+      '--driver-name',
+      'pools.example.com',
+      '--gone-for',
+      '1s',
+      '--no-leader-election',
+    ])
     await provisioner.stop()
     await remove(`${CSI_NODES}/n1`)
     await remove(`${NODES}/n1`)
-    await reported('local n2: 7Gi') // its driver still runs
+    await waitForCapacities('local n2: 7Gi') // its driver still runs
     await remove(`${CSI_NODES}/n2`)
-    await until(async () => (await list(CAPACITIES)).length === 0)
+    await pollUntil(async () => (await list(CAPACITIES)).length === 0)
   })
 })

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { createDaemon } from './helpers/daemon.ts'
 import { startFakeDriver } from './helpers/fake-driver.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
-import { type Traces, tracesBelow } from './helpers/traces.ts'
 
 const noLoops = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const STORAGE = '/apis/storage.k8s.io/v1'
@@ -16,7 +16,7 @@ const CORE = '/api/v1/namespaces/default'
 const END_MS_MAX = 15_000
 
 let dir: string
-let traces: Traces
+let leftovers: HostLeftovers
 const running = new Set<RunningServer>()
 const start = async (options: Omit<ServerOptions, 'dataDir'> = {}) => {
   const server = await startServer({ dataDir: join(dir, 'data'), ...options })
@@ -25,12 +25,12 @@ const start = async (options: Omit<ServerOptions, 'dataDir'> = {}) => {
 }
 beforeEach(async () => {
   dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-up-')))
-  traces = await tracesBelow(dir)
+  leftovers = await findLeftoversBelow(dir)
 })
 afterEach(async () => {
   for (const server of running) await server.kill().catch(() => {})
   running.clear()
-  await traces.scrub()
+  await leftovers.remove()
   await rm(dir, { recursive: true, force: true })
 })
 
@@ -46,7 +46,7 @@ describe('start', () => {
   })
 
   it('SYS-1 serves the API before the nodes are ready', async () => {
-    const server = await start({ nodes: 'default', isHasty: true })
+    const server = await start({ nodes: 'default', skipsNodeReadiness: true })
     expect((await server.call('GET', '/readyz')).text).toBe('ok')
     await until(async () => (await readyNodes(server)).length === 3)
   })
@@ -113,9 +113,9 @@ describe('start', () => {
 
 describe('stop', () => {
   it('SYS-1 completes while the nodes are starting, and cleans up after them', async () => {
-    const server = await start({ nodes: 'default', isHasty: true })
+    const server = await start({ nodes: 'default', skipsNodeReadiness: true })
     expect(await endOf(server)).toBe(0)
-    expect(await traces.list()).toEqual([])
+    expect(await leftovers.list()).toEqual([])
     expect((await start({ nodes: 'default' })).nodes!.names).toHaveLength(3)
   })
 
@@ -123,13 +123,13 @@ describe('stop', () => {
     const server = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     for (const name of names) await makeAPod(server, name)
-    await until(async () => (await traces.list()).length > 0 || server.nodes!.backend !== 'loop')
+    await until(async () => (await leftovers.list()).length > 0 || server.nodes!.backend !== 'loop')
     expect(await endOf(server)).toBe(0)
     const next = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
     for (const name of names) await untilRuns(next, name)
     await removeAll(next, names)
     expect(await endOf(next)).toBe(0)
-    expect(await traces.list()).toEqual([])
+    expect(await leftovers.list()).toEqual([])
   })
 
   it('SYS-1 completes while a CSI driver does not answer', async () => {
@@ -187,14 +187,14 @@ describe('stop', () => {
       env: { PATH: `${bin}:${process.env.PATH}` },
     })
     await runAPod(server, 'before')
-    const mounts = (await traces.list()).filter((line) => line.includes(' at '))
+    const mounts = (await leftovers.list()).filter((line) => line.includes(' at '))
     expect(mounts).not.toEqual([])
     await hang()
     try {
       await makeAPod(server, 'stuck')
       await until(async () => (await readdir(join(dir, 'hanging'))).length > 0)
       expect(await endOf(server)).toBe(0)
-      expect((await traces.list()).filter((line) => line.includes(' at '))).toEqual(expect.arrayContaining(mounts))
+      expect((await leftovers.list()).filter((line) => line.includes(' at '))).toEqual(expect.arrayContaining(mounts))
     } finally {
       await release()
     }
@@ -202,7 +202,7 @@ describe('stop', () => {
     await untilRuns(next, 'stuck')
     await removeAll(next, ['before', 'stuck'])
     expect(await endOf(next)).toBe(0)
-    expect(await traces.list()).toEqual([])
+    expect(await leftovers.list()).toEqual([])
   })
 })
 

@@ -1,7 +1,7 @@
 // Two watchers follow a writer through random disconnects, over HTTPS on the durable store. Every write has its own
 // revision, and the writer records each one, so each watcher must see exactly those, in order, once.
 import { expect, it } from 'vitest'
-import { startHere } from './helpers/in-process.ts'
+import { startInProcessServer } from './helpers/in-process-server.ts'
 import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
 import { watchFrom } from './helpers/watch.ts'
@@ -13,7 +13,7 @@ const PATH = '/api/v1/namespaces/default/configmaps'
 it(`SYS-3 two watchers see ${EVENTS} events without gap, repeat or reorder through random disconnects`, async () => {
   const seed = seedFrom('WATCH_SEED')
   const random = seededRandom(seed)
-  const server = await startHere()
+  const server = await startInProcessServer()
   try {
     const start = server.store.revision
     const written: number[] = []
@@ -62,7 +62,7 @@ it(`SYS-3 two watchers see ${EVENTS} events without gap, repeat or reorder throu
         await watch.until((now) => now.length > patience || isLast(now.at(-1)?.revision ?? last)).catch(() => {})
         watch.close()
         disconnects++
-        for (const event of await watch.ended()) {
+        for (const event of await watch.whenEnded()) {
           if (event.type === 'ERROR') throw new Error(`seed ${seed}: ${JSON.stringify(event.object)}`)
           if (event.revision <= last) throw new Error(`seed ${seed}: ${event.revision} came after ${last}`)
           last = event.revision

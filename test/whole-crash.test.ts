@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
-import { type Traces, tracesBelow } from './helpers/traces.ts'
 import { agentDirOf, type Cluster, createCluster, DRIVER, NODES, poolOf } from './whole-crash/cluster.ts'
 import { createFaults } from './whole-crash/faults.ts'
 import { createJournal } from './whole-crash/journal.ts'
@@ -30,17 +30,17 @@ const STUCK_MS = 120_000
 
 describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   let dir: string
-  let traces: Traces
+  let leftovers: HostLeftovers
   let cluster: Cluster
 
   beforeAll(async () => {
     dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-whole-')))
-    traces = await tracesBelow(dir)
+    leftovers = await findLeftoversBelow(dir)
     cluster = await createCluster(dir)
   })
   afterAll(async () => {
     await cluster?.stop()
-    await traces?.scrub()
+    await leftovers?.remove()
     await rm(dir, { recursive: true, force: true })
   })
 
@@ -131,7 +131,8 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
       async function deleteEverything(): Promise<void> {
         const requestDeletion = async (path: string) => void (await cluster.server().call('DELETE', path))
         for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/pods`)
-        for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/persistentvolumeclaims`)
+        for (const namespace of NAMESPACES)
+          await requestDeletion(`/api/v1/namespaces/${namespace}/persistentvolumeclaims`)
         await waitUntilAtRest('after pods and claims were deleted', async () =>
           [...recorder.current.pods.keys(), ...recorder.current.claims.keys()].map((key) => `${key} still exists`),
         )
@@ -194,6 +195,6 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
     const leftoverPaths = await Promise.all(
       paths.map(async (path) => (await readdir(path).catch(() => [])).map((name) => join(path, name))),
     )
-    return [...(await traces.list()), ...leftoverPaths.flat()]
+    return [...(await leftovers.list()), ...leftoverPaths.flat()]
   }
 })

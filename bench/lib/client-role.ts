@@ -13,7 +13,7 @@ import { systemClock, systemRandom } from '../../src/base/clock.ts'
 import { type Client, httpClient } from '../../src/client/index.ts'
 import { type Cache, createCache } from '../../src/runtime/index.ts'
 import { openLmdbStore, openMemoryStore, type Store } from '../../src/store/index.ts'
-import { serverOver } from '../../test/helpers/server-over.ts'
+import { createServerOnStore } from '../../test/helpers/server-on-store.ts'
 import { type CallersOptions, type Calls, runCallers } from './callers.ts'
 import { boundClaim, boundVolume, claimNamed } from './claims.ts'
 
@@ -97,7 +97,7 @@ async function serve({
 }: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
   store =
     which === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
-  const { server, pki, listen } = await serverOver(store, { dir, clock })
+  const { server, pki, listen } = await createServerOnStore(store, { dir, clock })
   for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
     const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
     await store.transact(() => Array.from({ length: count }, (_, at) => putOf(from + at)))

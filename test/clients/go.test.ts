@@ -1,5 +1,5 @@
-// The official Go client, as controllers and CSI sidecars use it: the program in go/ runs its steps against a server, once
-// as current clients behave (protobuf, watches with initial events) and once as older ones do.
+// Tests the official Go client, which controllers and CSI sidecars use. The program in go/ runs its steps against a server,
+// once with protobuf and watches with initial events, like current clients, and once with JSON and lists, like older ones.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,33 +13,33 @@ import { runSteps, type StepsRun } from './steps.ts'
 const run = promisify(execFile)
 const missing = programMissing('go', ['version'])
 
-/** The steps of go/main.go, and what each proves. */
+/** The steps of go/main.go, each with its expected result. */
 const STEPS = {
-  discovery: 'SYS-2 finds the same resources by aggregated and by plain discovery',
-  create: 'SYS-4 creates a class, claim, volume, capacity, pod and secret with nothing lost',
-  update: 'SYS-4 updates objects and their status, and is refused an old version',
+  discovery: 'SYS-2 finds the same resources with aggregated and unaggregated discovery',
+  create: 'SYS-4 creates a class, claim, volume, capacity, pod and secret with all fields',
+  update: 'SYS-4 updates objects and their status, and gets a conflict for an old version',
   errors: 'SYS-4 distinguishes errors by reason and field',
   'strategic patch': 'SYS-4 merges lists by key',
   'merge patch': 'SYS-4 merges maps',
   'json patch': 'SYS-4 applies operations, and none if a test operation fails',
-  apply: 'SYS-2 applies server-side, with conflicts, force and removal of what is no longer applied',
+  apply: 'SYS-2 applies server-side, with conflicts, force and removal of fields no longer applied',
   delete: 'SYS-4 deletes with preconditions, propagation and by selector',
   pages: 'SYS-4 lists in pages',
-  binding: 'SYS-4 binds a pod to a node, once',
-  review: 'SYS-9 asks what it may do',
-  'watch resumed': 'SYS-3 sees every change once and in order, through lost connections',
+  binding: 'SYS-4 binds a pod to a node only once',
+  review: 'SYS-9 reviews its own permissions',
+  'watch resumed': 'SYS-3 receives every change once and in order across lost connections',
   'storage informers': 'SYS-5 syncs the caches of a storage controller',
   'scheduler informers': 'SYS-5 syncs the caches of a kube-scheduler',
   'informer events': 'SYS-3 receives additions, updates and deletions',
   'informer reconnects': 'SYS-3 catches up after lost connections',
-  'selecting informer': 'SYS-3 receives only what it selects',
-  'dynamic client': 'SYS-5 writes objects it has no types for',
-  'dynamic informer': 'SYS-5 watches objects it has no types for',
-  'metadata client': 'SYS-5 reads and patches metadata alone',
-  'metadata informer': 'SYS-5 watches metadata alone',
-  'leader election': 'SYS-8 elects a leader, and the next when it resigns',
+  'selecting informer': 'SYS-3 receives only selected objects',
+  'dynamic client': 'SYS-5 writes objects without generated types',
+  'dynamic informer': 'SYS-5 watches objects without generated types',
+  'metadata client': 'SYS-5 reads and patches only metadata',
+  'metadata informer': 'SYS-5 watches only metadata',
+  'leader election': 'SYS-8 elects a leader, and another one when the first resigns',
   'core events': 'SYS-11 counts a repeated event',
-  events: 'SYS-11 makes a series of a repeated event',
+  events: 'SYS-11 records a series for a repeated event',
 } as const
 
 const MODES = [
@@ -51,9 +51,9 @@ const MODES = [
   },
 ]
 
-/** Compiling the client library takes minutes the first time; Go caches the result. */
+/** The first build of the client library takes minutes. Go caches the result. */
 const BUILD_TIMEOUT_MS = 15 * 60_000
-/** A run takes seconds; only failing steps wait for their own timeout, and all of them are reported. */
+/** Long enough for several failing steps, each of which waits for its own timeout. */
 const RUN_TIMEOUT_MS = 10 * 60_000
 
 describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''}`, () => {
@@ -76,7 +76,7 @@ describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''
     afterAll(() => server?.stop())
 
     it.each(Object.entries(STEPS))('%s: %s', (step) => {
-      expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
+      expect(steps.outputByName.get(step), steps.errors).toBe(`ok ${step}`)
     })
 
     it('runs exactly these steps', () => {

@@ -1,5 +1,5 @@
-// The official Python client, typed and dynamic: the program in python/ runs its steps against a server, and against one
-// that compacts its history as soon as possible.
+// Tests the official Python client, typed and dynamic. The program in python/ runs its steps against a server, and against
+// one that compacts its history as soon as possible.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,24 +10,24 @@ import { runSteps, type StepsRun } from './steps.ts'
 
 const FOLDER = new URL('python', import.meta.url).pathname
 const environment = await preparePython(join(FOLDER, 'requirements.txt'))
-const because = environment.is === 'missing' ? ` (skipped: ${environment.because})` : ''
+const skipReason = environment.is === 'missing' ? ` (skipped: ${environment.because})` : ''
 
-/** The steps of python/steps.py, and what each proves. */
+/** The steps of python/steps.py, each with its expected result. */
 const STEPS = {
-  create: 'SYS-4 creates objects, and changes only the status by a status update',
+  create: 'SYS-4 creates objects, and changes only the status with a status update',
   errors: 'SYS-4 distinguishes errors by code and reason',
   pages: 'SYS-4 lists in pages',
-  'dict patch': 'SYS-4 merges a dict strategically',
-  'list patch': 'SYS-4 applies a list of operations',
-  'watch resumed': 'SYS-3 sees every change once and in order when it resumes',
+  'dict patch': 'SYS-4 applies a dict as a strategic merge patch',
+  'list patch': 'SYS-4 applies a list as a JSON patch',
+  'watch resumed': 'SYS-3 receives every change once and in order when it resumes',
   'informer loop': 'SYS-3 misses nothing between one watch and the next',
   'watch expired': 'SYS-3 gets 410 Expired for a compacted version',
   delete: 'SYS-4 deletes with options in the query',
-  'dynamic client': 'SYS-5 reads, patches, watches and deletes objects it has no types for',
+  'dynamic client': 'SYS-5 reads, patches, watches and deletes objects without generated types',
   'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of fields no longer applied',
 } as const
 
-describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () => {
+describe.skipIf(environment.is === 'missing')(`the Python client${skipReason}`, () => {
   let dir: string
   const servers: RunningServer[] = []
   let steps: StepsRun
@@ -36,7 +36,7 @@ describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () 
     dir = await mkdtemp(join(tmpdir(), 'stowage-python-client-'))
     for (const [name, flags] of [
       ['data', []],
-      ['forgetful', ['--history-minutes', '0.0001']],
+      ['compacting', ['--history-minutes', '0.0001']],
     ] as const) {
       servers.push(await startServer({ dataDir: join(dir, name), command: 'server', flags }))
     }
@@ -49,7 +49,7 @@ describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () 
   })
 
   it.each(Object.entries(STEPS))('%s: %s', (step) => {
-    expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
+    expect(steps.outputByName.get(step), steps.errors).toBe(`ok ${step}`)
   })
 
   it('runs exactly these steps', () => {

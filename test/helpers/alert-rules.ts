@@ -1,5 +1,5 @@
-// Parses what alert rules refer to: metrics, their labels, and the values these are compared with. Covers PromQL without
-// label_replace and similar functions.
+// Finds the metrics, labels and label values that alert rules mention. Does not support label_replace and similar functions
+// of PromQL.
 import { parse } from 'yaml'
 
 export interface AlertRule {
@@ -10,41 +10,43 @@ export interface AlertRule {
 
 export interface Mention {
   readonly metric: string
-  /** Everything that must be one of its labels: in its own braces, in `by (…)`, and in the annotations. */
+  /** Labels that the metric must have: from its matchers, from `by (…)`, and from the annotations. */
   readonly labels: readonly string[]
-  /** `label="value"`, verbatim. */
+  /** Label and value of each `label="value"` matcher. */
   readonly values: readonly (readonly [label: string, value: string])[]
 }
 
-export const rulesOf = (text: string): AlertRule[] =>
+export const parseRules = (text: string): AlertRule[] =>
   (parse(text) as { groups: { rules: AlertRule[] }[] }).groups.flatMap(({ rules }) => rules)
 
-const WORDS = new Set(['by', 'without', 'and', 'or', 'unless', 'on', 'ignoring', 'bool', 'offset'])
+const KEYWORDS = new Set(['by', 'without', 'and', 'or', 'unless', 'on', 'ignoring', 'bool', 'offset'])
 const TOKEN = /[a-zA-Z_:][\w:]*|\{[^}]*\}|"[^"]*"|\[[^\]]*\]|[\d.]+(?:e\d+)?|\S/g
 
-export function mentionsOf({ expr, annotations }: AlertRule): Mention[] {
+export function findMentions({ expr, annotations }: AlertRule): Mention[] {
   const tokens = expr.match(TOKEN) ?? []
-  const grouping = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names]) => words(names!))
-  const said = Object.values(annotations).flatMap((text) => [...text.matchAll(/\$labels\.(\w+)/g)].map(([, n]) => n!))
+  const grouping = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names]) => splitNames(names!))
+  const annotationLabels = Object.values(annotations).flatMap((text) =>
+    [...text.matchAll(/\$labels\.(\w+)/g)].map(([, n]) => n!),
+  )
   const groupingNames = new Set(grouping)
   const mentions: Mention[] = []
-  for (const [at, token] of tokens.entries()) {
-    const next = tokens[at + 1] ?? ''
+  for (const [index, token] of tokens.entries()) {
+    const next = tokens[index + 1] ?? ''
     const isFunction = next === '(' || next === 'by'
-    const isName = /^[a-zA-Z_]/.test(token) && !WORDS.has(token) && !isFunction && !groupingNames.has(token)
+    const isName = /^[a-zA-Z_]/.test(token) && !KEYWORDS.has(token) && !isFunction && !groupingNames.has(token)
     if (!isName) continue
     const matchers = [...next.matchAll(/(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"/g)]
     mentions.push({
       metric: token,
-      labels: [...new Set([...matchers.map(([, label]) => label!), ...grouping, ...said])],
+      labels: [...new Set([...matchers.map(([, label]) => label!), ...grouping, ...annotationLabels])],
       values: matchers.filter(([, , sign]) => sign === '=').map(([, label, , value]) => [label!, value!] as const),
     })
   }
   return mentions
 }
 
-const words = (text: string) =>
+const splitNames = (text: string) =>
   text
     .split(',')
-    .map((word) => word.trim())
+    .map((name) => name.trim())
     .filter(Boolean)

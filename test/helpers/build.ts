@@ -1,4 +1,4 @@
-// Builds the program if a source is newer. Test files run in separate processes, so the first one builds and the others
+// Builds the program if a source file is newer. Test files run in separate processes: the first one builds, and the others
 // wait for it.
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
@@ -9,11 +9,11 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const PROGRAM = join(ROOT, 'dist', 'stowage.js')
 const LOCK = join(ROOT, 'dist', '.building')
 
-/** STOWAGE_PROGRAM names a program that is already built, such as an installed one. */
+/** Returns the path of the built program, or STOWAGE_PROGRAM if it is set, for example to an installed program. */
 export async function buildProgram(): Promise<string> {
   if (process.env.STOWAGE_PROGRAM) return process.env.STOWAGE_PROGRAM
   while (await isStale()) {
-    if (await claim()) {
+    if (await acquireLock()) {
       try {
         await promisify(execFile)(process.execPath, [join(ROOT, 'scripts', 'build.mjs')])
       } finally {
@@ -24,14 +24,14 @@ export async function buildProgram(): Promise<string> {
   return PROGRAM
 }
 
-async function claim(): Promise<boolean> {
+async function acquireLock(): Promise<boolean> {
   await mkdir(join(ROOT, 'dist'), { recursive: true })
   try {
     await mkdir(LOCK)
     return true
   } catch {
-    const held = await stat(LOCK).catch(() => undefined)
-    if (held && Date.now() - held.mtimeMs > 60_000) await rm(LOCK, { recursive: true, force: true }) // left by a killed build
+    const lock = await stat(LOCK).catch(() => undefined)
+    if (lock && Date.now() - lock.mtimeMs > 60_000) await rm(LOCK, { recursive: true, force: true }) // left by a killed build
     return false
   }
 }

@@ -1,4 +1,4 @@
-// csi-sanity, the conformance suite for CSI drivers: from the PATH, or built from its published Go module.
+// Runs csi-sanity, the conformance suite for CSI drivers, from the PATH or built from its Go module.
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const MODULE = 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity@v5.5.0'
 
-/** The program, or why it is not available. */
+/** Returns the path of the program, or why it is not available. */
 export async function findCsiSanity(): Promise<{ readonly program: string } | { readonly missing: string }> {
   const onPath = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
   if (onPath) return { program: onPath.stdout.trim() }
@@ -24,7 +24,7 @@ export async function findCsiSanity(): Promise<{ readonly program: string } | { 
 export interface SanityResult {
   readonly passed: number
   readonly failed: readonly string[]
-  /** Title, and the reason that the suite prints. */
+  /** Title and printed reason of each skipped spec. */
   readonly skipped: readonly { readonly title: string; readonly reason: string }[]
 }
 
@@ -49,7 +49,7 @@ export async function runCsiSanity({
     const executable = uid === undefined ? program : await copyInto(dir, program)
     if (uid !== undefined) await run('chown', ['-R', `${uid}:${uid}`, dir])
     const parameters = join(dir, 'mutable.yaml')
-    await writeFile(parameters, JSON.stringify(mutableParameters), { mode: 0o644 }) // JSON is YAML
+    await writeFile(parameters, JSON.stringify(mutableParameters), { mode: 0o644 }) // JSON is valid YAML
     const report = join(dir, 'report.json')
     const args = [
       `--csi.endpoint=${endpoint}`,
@@ -74,7 +74,7 @@ export async function runCsiSanity({
   }
 }
 
-/** Copies the program to where an unprivileged user can run it: the one on the PATH may be in a private directory. */
+/** Copies the program, because the directory on the PATH may not be accessible to an unprivileged user. */
 async function copyInto(dir: string, program: string): Promise<string> {
   const copy = join(dir, 'csi-sanity')
   await copyFile(program, copy)

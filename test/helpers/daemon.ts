@@ -1,18 +1,18 @@
-// A long-running command of the built program in its own process: killed and started again with the same arguments. An
-// unexpected exit is recorded with its last output.
+// Runs a long-running command of the built program in its own process, which can be killed and restarted with the same
+// arguments. Unexpected exits are recorded with their last output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'
 
 export interface Daemon {
   readonly name: string
-  /** Settles once it is ready, or has exited before that. */
+  /** Resolves when the process is ready or has exited. */
   start(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<void>
-  /** Its standard error so far, over all starts. */
+  /** Returns the end of its standard error, over all starts. */
   log(): string
-  /** Unexpected exits. */
+  /** Messages about exits without kill or stop. */
   readonly unexpectedExits: readonly string[]
 }
 
@@ -20,8 +20,8 @@ export interface DaemonOptions {
   readonly name: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Decides by the output of one start. Default: a line on standard output. */
-  readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
+  /** Whether the output since the last start means that the process is ready. Default: it contains a line on stdout. */
+  readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 
 const LOG_MAX = 400_000
@@ -37,9 +37,9 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
   const end = async (signal: NodeJS.Signals) => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
     isExpectedToEnd = true
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     child.kill(signal)
-    await gone
+    await exited
   }
 
   return {
@@ -49,7 +49,7 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     start() {
-      const said = { stdout: '', stderr: '' }
+      const output = { stdout: '', stderr: '' }
       isExpectedToEnd = false
       const started = spawn(process.execPath, [program, ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -59,14 +59,14 @@ export async function createDaemon(options: DaemonOptions): Promise<Daemon> {
       return new Promise((resolve) => {
         for (const stream of ['stdout', 'stderr'] as const) {
           started[stream].setEncoding('utf8').on('data', (text: string) => {
-            said[stream] = (said[stream] + text).slice(-LOG_MAX)
+            output[stream] = (output[stream] + text).slice(-LOG_MAX)
             if (stream === 'stderr') log = (log + text).slice(-LOG_MAX)
-            if (isReady(said)) resolve()
+            if (isReady(output)) resolve()
           })
         }
         started.once('exit', (code, signal) => {
           if (!isExpectedToEnd)
-            unexpectedExits.push(`${name} ended with ${signal ?? code}: ${said.stderr.slice(-1_000)}`)
+            unexpectedExits.push(`${name} ended with ${signal ?? code}: ${output.stderr.slice(-1_000)}`)
           resolve()
         })
       })

@@ -1,4 +1,4 @@
-// Real etcd members on loopback, each in its own directory: started, killed and started again. With CI=true a missing etcd
+// Runs etcd members on loopback, each in its own directory, which can be killed and restarted. With CI=true, a missing etcd
 // fails the tests that need it; otherwise they are skipped.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface EtcdOptions {
-  /** Default 1. */
+  /** Number of members. Default 1. */
   readonly members?: number
   readonly flags?: readonly string[]
   /** Parent of the members' directories. Default: the system's temporary directory. */
@@ -18,11 +18,11 @@ export interface EtcdOptions {
 export interface EtcdMember {
   /** HOST:PORT for clients. */
   readonly endpoint: string
-  /** SIGKILL; resolves once the process has exited. */
+  /** Sends SIGKILL. Resolves when the process has exited. */
   kill(): Promise<void>
-  /** Starts it again on the same directory and address; resolves once it answers. */
+  /** Starts the member on its directory and address. Resolves when it is healthy. */
   start(): Promise<void>
-  /** SIGSTOP and SIGCONT: what a member looks like that hangs. */
+  /** Sends SIGSTOP or SIGCONT, to simulate a member that hangs. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
   isLeader(): Promise<boolean>
 }
@@ -30,12 +30,12 @@ export interface EtcdMember {
 export interface RunningEtcd {
   readonly endpoints: readonly string[]
   readonly members: readonly EtcdMember[]
-  /** The current leader; waits for one. */
+  /** Waits for a leader and returns it. */
   leader(): Promise<EtcdMember>
   remove(): Promise<void>
 }
 
-/** Why tests that need etcd are skipped; undefined if they run. */
+/** Returns why tests that need etcd are skipped, or undefined if they run. */
 export function etcdMissing(): string | undefined {
   try {
     execFileSync('etcd', ['--version'], { stdio: 'ignore' })
@@ -52,14 +52,14 @@ export async function startEtcd({
 }: EtcdOptions = {}): Promise<RunningEtcd> {
   const dir = await mkdtemp(join(parent, 'stowage-etcd-'))
   const ports = await freePorts(2 * count)
-  const names = Array.from({ length: count }, (_, at) => ({
-    name: `m${at}`,
-    client: `127.0.0.1:${ports[2 * at]}`,
-    peer: `http://127.0.0.1:${ports[2 * at + 1]}`,
+  const names = Array.from({ length: count }, (_, index) => ({
+    name: `m${index}`,
+    client: `127.0.0.1:${ports[2 * index]}`,
+    peer: `http://127.0.0.1:${ports[2 * index + 1]}`,
   }))
   const cluster = names.map(({ name, peer }) => `${name}=${peer}`).join(',')
   const members = names.map(({ name, client, peer }) =>
-    member(client, [
+    createMember(client, [
       `--name=${name}`,
       `--data-dir=${join(dir, name)}`,
       `--listen-client-urls=http://${client}`,
@@ -74,24 +74,24 @@ export async function startEtcd({
       ...flags,
     ]),
   )
-  await Promise.all(members.map((it) => it.start()))
+  await Promise.all(members.map((member) => member.start()))
   return {
     endpoints: members.map(({ endpoint }) => endpoint),
     members,
     async leader() {
       for (;;) {
-        for (const it of members) if (await it.isLeader()) return it
+        for (const member of members) if (await member.isLeader()) return member
         await pause()
       }
     },
     async remove() {
-      await Promise.all(members.map((it) => it.kill()))
+      await Promise.all(members.map((member) => member.kill()))
       await rm(dir, { recursive: true, force: true })
     },
   }
 }
 
-function member(endpoint: string, flags: readonly string[]): EtcdMember {
+function createMember(endpoint: string, flags: readonly string[]): EtcdMember {
   let child: ChildProcess | undefined
   const get = async (path: string): Promise<string> => {
     const response = await fetch(`http://${endpoint}${path}`, { signal: AbortSignal.timeout(1_000) })
@@ -111,7 +111,7 @@ function member(endpoint: string, flags: readonly string[]): EtcdMember {
         failure = error.message
       })
       started.on('exit', (code, signal) => {
-        failure = `it ended with ${code ?? signal}`
+        failure = `exited with ${code ?? signal}`
       })
       while (!(await get('/health').catch(() => ''))?.includes('"true"')) {
         if (failure) throw new Error(`etcd did not start: ${failure}\n${errors}`)
@@ -120,16 +120,16 @@ function member(endpoint: string, flags: readonly string[]): EtcdMember {
     },
     async kill() {
       if (!child || child.exitCode !== null || child.signalCode !== null) return
-      const gone = once(child, 'exit')
+      const exited = once(child, 'exit')
       child.kill('SIGKILL')
-      await gone
+      await exited
     },
     signal: (name) => void child?.kill(name),
     isLeader: async () => /^etcd_server_is_leader 1$/m.test(await get('/metrics').catch(() => '')),
   }
 }
 
-/** Ports that were free a moment ago, all different. */
+/** Returns different ports that are currently free. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {

@@ -1,4 +1,4 @@
-// The fake CSI driver in its own process: started, killed and started again on the same socket and state.
+// Runs the fake CSI driver in its own process, which can be killed and restarted on the same socket and state.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
@@ -13,21 +13,21 @@ export interface RunningFakeDriver {
   readonly endpoint: string
   readonly control: FakeControl
   readonly pid: number
-  /** SIGTERM; resolves once the process has exited. */
+  /** Sends SIGTERM. Resolves when the process has exited. */
   stop(): Promise<void>
-  /** SIGKILL; resolves once the process has exited. Its volumes are kept. */
+  /** Sends SIGKILL. Resolves when the process has exited. Keeps its volumes. */
   kill(): Promise<void>
-  /** Starts it again if it is down; resolves once it answers. */
+  /** Starts the process if it is not running. Resolves when it is ready. */
   start(): Promise<void>
-  /** Removes its volumes; call while it is down. */
+  /** Removes its volumes. Call while the process is not running. */
   loseState(): Promise<void>
   /** Resolves when the process has exited, for any reason. */
-  gone(): Promise<void>
-  /** Kills it and removes its directory. */
+  whenExited(): Promise<void>
+  /** Kills the process and removes its directory. */
   remove(): Promise<void>
 }
 
-/** Flags of fake-driver.js, without endpoint, control and state. */
+/** Starts the driver. `flags` are those of fake-driver.js except --endpoint, --control and --state. */
 export async function startFakeDriver({
   flags = [],
 }: {
@@ -40,12 +40,12 @@ export async function startFakeDriver({
   const stateFile = join(dir, 'state.json')
   let child: ChildProcess | undefined
 
-  const gone = async () => {
+  const whenExited = async () => {
     if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   }
   const end = async (signal: NodeJS.Signals) => {
     child?.kill(signal)
-    await gone()
+    await whenExited()
   }
   const driver: RunningFakeDriver = {
     endpoint,
@@ -60,18 +60,18 @@ export async function startFakeDriver({
       const args = [program, '--endpoint', endpoint, '--control', controlPath, '--state', stateFile, ...flags]
       const started = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
       child = started
-      let said = ''
+      let errors = ''
       started.stderr.on('data', (bytes) => {
-        said += bytes
+        errors += bytes
       })
-      const [word] = await Promise.race([
+      const [line] = await Promise.race([
         once(createInterface({ input: started.stdout }), 'line'),
         once(started, 'close').then(([code]) => [`exit ${code}`]),
       ])
-      if (word !== 'ready') throw new Error(`The fake driver did not start (${word}): ${said}`)
+      if (line !== 'ready') throw new Error(`The fake driver did not start (${line}): ${errors}`)
     },
     loseState: () => rm(stateFile, { force: true }),
-    gone,
+    whenExited,
     async remove() {
       await end('SIGKILL')
       await rm(dir, { recursive: true, force: true })

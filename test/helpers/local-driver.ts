@@ -1,5 +1,5 @@
-// The local CSI driver in its own process, from the built program: started, killed and started again on the same pool and
-// socket. `scrub` removes everything it left on the machine.
+// Runs the local CSI driver of the built program in its own process, which can be killed and restarted on the same pool and
+// socket. `dispose` removes everything that it left on the machine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
@@ -18,20 +18,20 @@ export interface LocalDriver {
   readonly endpoint: string
   readonly csi: CsiConnection
   readonly host: Host
-  /** Its ready message. */
+  /** The message that the driver prints when it is ready. */
   readonly ready: { readonly backend: string; readonly shortcomings: readonly string[]; readonly metricsPort?: number }
   log(): string
   start(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<void>
-  /** Devices, mounts and files of this driver on the machine, as text. */
-  traces(): Promise<string[]>
+  /** Returns the loop devices and mounts of this driver on the machine, as text. */
+  leftovers(): Promise<string[]>
   dispose(): Promise<void>
 }
 
 export interface LocalDriverOptions {
   readonly flags: readonly string[]
-  /** Runs it as this user, who owns its directory. */
+  /** Runs the driver as this user, who owns its directory. */
   readonly uid?: number
 }
 
@@ -50,9 +50,9 @@ export async function startLocalDriver({ flags, uid }: LocalDriverOptions): Prom
 
   const end = async (signal: NodeJS.Signals) => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     child.kill(signal)
-    await gone
+    await exited
   }
 
   const driver: LocalDriver = {
@@ -66,8 +66,8 @@ export async function startLocalDriver({ flags, uid }: LocalDriverOptions): Prom
     },
     log: () => log,
     async start() {
-      const place = ['--endpoint', endpoint, '--node-id', 'node-1', '--pool', pool, '--output', 'json']
-      const started = spawn(process.execPath, [program, 'driver', ...place, ...flags], {
+      const endpointFlags = ['--endpoint', endpoint, '--node-id', 'node-1', '--pool', pool, '--output', 'json']
+      const started = spawn(process.execPath, [program, 'driver', ...endpointFlags, ...flags], {
         stdio: ['ignore', 'pipe', 'pipe'],
         cwd: dir,
         ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -76,16 +76,16 @@ export async function startLocalDriver({ flags, uid }: LocalDriverOptions): Prom
       started.stderr.setEncoding('utf8').on('data', (text: string) => {
         log = (log + text).slice(-200_000)
       })
-      const gone = once(started, 'exit')
+      const exited = once(started, 'exit')
       const line = once(createInterface({ input: started.stdout }), 'line').then(([text]) => text as string)
-      const early = gone.then(() => {
-        throw new Error(`the driver ended before it was ready:\n${log}`)
+      const exitedEarly = exited.then(() => {
+        throw new Error(`the driver exited before it was ready:\n${log}`)
       })
-      ready = JSON.parse(await Promise.race([line, early]))
+      ready = JSON.parse(await Promise.race([line, exitedEarly]))
     },
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
-    async traces() {
+    async leftovers() {
       const loops = (await host.loops.list()).filter(({ file }) => file.startsWith(`${dir}/`))
       const mounts = (await host.mounts.list()).filter(({ target }) => target.startsWith(`${dir}/`))
       return [

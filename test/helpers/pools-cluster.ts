@@ -1,5 +1,5 @@
-// For scheduling tests from outside: a server, a fake CSI driver with a pool per topology segment, further processes, and
-// builders for objects. Nodes are plain objects, as an administrator could create them.
+// A cluster for scheduling tests: a server, a fake CSI driver with a pool per topology segment, further processes, and
+// functions that create objects. Nodes are objects without an agent.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,40 +21,40 @@ export const CAPACITIES = '/apis/storage.k8s.io/v1/csistoragecapacities'
 export let driver: RunningFakeDriver
 export let server: RunningServer
 let dir: string
-let others: RunningStowage[] = []
+let processes: RunningStowage[] = []
 
 export interface Pools {
-  /** As labels of nodes: `host=n1`. */
-  readonly places: readonly string[]
+  /** Topology segments as node labels, for example `host=n1`. */
+  readonly segments: readonly string[]
   /** Size of the pool behind each segment. */
   readonly sizeGi: number
 }
 
-/** `stowage up`, connected to the driver. */
-export async function start(pools: Pools): Promise<void> {
+/** Starts `stowage up`, connected to the driver. */
+export async function startUp(pools: Pools): Promise<void> {
   await startDriver(pools)
-  await startAs('up', ['--driver-socket', driver.endpoint])
+  await startServerCommand('up', ['--driver-socket', driver.endpoint])
 }
 
-/** The API server alone; everything else runs in its own process, see `run`. */
-export async function startApart(pools: Pools): Promise<void> {
+/** Starts the API server alone. Other components run in their own processes, see `startCommand`. */
+export async function startSeparately(pools: Pools): Promise<void> {
   await startDriver(pools)
-  await startAs('server')
+  await startServerCommand('server')
 }
 
-async function startAs(command: 'up' | 'server', flags: readonly string[] = []): Promise<void> {
+async function startServerCommand(command: 'up' | 'server', flags: readonly string[] = []): Promise<void> {
   server = await startServer({ dataDir: join(dir, 'data'), command, flags })
   await post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
 }
 
-/** Restarts the killed API server at its address. */
-export async function startAgain(): Promise<void> {
+/** Starts the killed API server again at its address. */
+export async function restartServer(): Promise<void> {
   const flags = ['--listen', new URL(server.url).host]
   server = await startServer({ dataDir: server.dataDir, command: 'server', flags })
 }
 
-/** `stowage …` against the server. */
-export async function run(
+/** Starts a `stowage` command that connects to the server. */
+export async function startCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningStowage> {
@@ -62,20 +62,20 @@ export async function run(
     args: [...args, '--kubeconfig', server.kubeconfig],
     env: { NAMESPACE: 'kube-system', ...env },
   })
-  others.push(running)
+  processes.push(running)
   return running
 }
 
-async function startDriver({ places, sizeGi }: Pools): Promise<void> {
+async function startDriver({ segments, sizeGi }: Pools): Promise<void> {
   dir = await mkdtemp(join(tmpdir(), 'stowage-scheduling-'))
-  const topology = places.flatMap((place) => ['--topology', place])
+  const topology = segments.flatMap((segment) => ['--topology', segment])
   driver = await startFakeDriver({ flags: ['--name', DRIVER, '--capacity', `${sizeGi}Gi`, ...topology] })
 }
 
-/** After each test. */
+/** Stops all processes and removes their files. Call after each test. */
 export async function stopAll(): Promise<void> {
-  for (const one of others) await one.stop()
-  others = []
+  for (const process of processes) await process.stop()
+  processes = []
   await server?.stop()
   await driver?.remove()
   await rm(dir, { recursive: true, force: true })
@@ -96,47 +96,47 @@ export const get = async (path: string): Promise<any> => (await server.call('GET
 export const remove = (path: string) => server.call('DELETE', `${path}?gracePeriodSeconds=0`)
 export const list = async (path: string): Promise<any[]> => (await get(path)).items
 
-/** Polls until the test's own timeout. */
-export async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+/** Polls until the result is truthy, and returns it. The test's timeout applies. */
+export async function pollUntil<T>(poll: () => Promise<T | undefined | false>): Promise<T> {
   for (;;) {
-    const answer = await ask()
-    if (answer) return answer
+    const result = await poll()
+    if (result) return result
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
 }
 
-export async function aNode(name: string, labels: Record<string, string>): Promise<void> {
+export async function createNode(name: string, labels: Record<string, string>): Promise<void> {
   const status = { allocatable: { cpu: '8', memory: '32Gi', pods: '110' } }
   await post(NODES, { metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } }, status })
   const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: Object.keys(labels) }]
   await post(CSI_NODES, { metadata: { name }, spec: { drivers } })
 }
 
-export const aClass = (name: string, parts: object = {}) =>
+export const createClass = (name: string, fields: object = {}) =>
   post(CLASSES, {
     metadata: { name },
     provisioner: DRIVER,
     volumeBindingMode: 'WaitForFirstConsumer',
-    ...parts,
+    ...fields,
   })
 
-export const spec = (sizeGi: number, storageClassName: string) => ({
+export const claimSpec = (sizeGi: number, storageClassName: string) => ({
   accessModes: ['ReadWriteOnce'],
   storageClassName,
   resources: { requests: { storage: `${sizeGi}Gi` } },
 })
 
-export const aClaim = (name: string, sizeGi: number, storageClassName: string) =>
-  post(CLAIMS, { metadata: { name }, spec: spec(sizeGi, storageClassName) })
+export const createClaim = (name: string, sizeGi: number, storageClassName: string) =>
+  post(CLAIMS, { metadata: { name }, spec: claimSpec(sizeGi, storageClassName) })
 
-export interface PodParts {
+export interface PodOptions {
   readonly claims?: readonly string[]
   readonly ephemeral?: Readonly<Record<string, object>>
   readonly nodeSelector?: Record<string, string>
   readonly nodeName?: string
 }
 
-export const aPod = (name: string, { claims = [], ephemeral = {}, ...more }: PodParts = {}) =>
+export const createPod = (name: string, { claims = [], ephemeral = {}, ...specFields }: PodOptions = {}) =>
   post(PODS, {
     metadata: { name },
     spec: {
@@ -148,31 +148,32 @@ export const aPod = (name: string, { claims = [], ephemeral = {}, ...more }: Pod
           ephemeral: { volumeClaimTemplate: { spec: template } },
         })),
       ],
-      ...more,
+      ...specFields,
     },
   })
 
-export const placed = (pod: string): Promise<string> => until(async () => (await get(`${PODS}/${pod}`)).spec?.nodeName)
-export const message = async (pod: string): Promise<string | undefined> =>
+export const waitUntilScheduled = (pod: string): Promise<string> =>
+  pollUntil(async () => (await get(`${PODS}/${pod}`)).spec?.nodeName)
+export const schedulingMessage = async (pod: string): Promise<string | undefined> =>
   (await get(`${PODS}/${pod}`)).status?.conditions?.find(
     ({ type, status }: { type: string; status: string }) => type === 'PodScheduled' && status === 'False',
   )?.message
-export const says = (pod: string, text: string): Promise<string> =>
-  until(async () => {
-    const said = await message(pod)
-    return said?.includes(text) && said
+export const waitForMessage = (pod: string, text: string): Promise<string> =>
+  pollUntil(async () => {
+    const current = await schedulingMessage(pod)
+    return current?.includes(text) && current
   })
-export const held = async () => Object.values((await driver.control.inspect()).state.volumes)
-export const calls = async (method: string) =>
+export const listDriverVolumes = async () => Object.values((await driver.control.inspect()).state.volumes)
+export const listCalls = async (method: string) =>
   (await driver.control.inspect()).calls.filter((call) => call.method === method)
 
-/** `class segment: capacity` of every object. */
-export const reports = async (): Promise<string[]> =>
+/** Returns `class segment: capacity` of every CSIStorageCapacity. */
+export const listCapacities = async (): Promise<string[]> =>
   (await list(CAPACITIES))
     .map(({ storageClassName, nodeTopology, capacity }) => {
       const places = Object.values(nodeTopology?.matchLabels ?? {}).join(' ')
       return `${storageClassName} ${places}: ${capacity}`
     })
     .sort()
-export const reported = (...wanted: string[]) =>
-  until(async () => JSON.stringify(await reports()) === JSON.stringify(wanted.sort()))
+export const waitForCapacities = (...expected: string[]) =>
+  pollUntil(async () => JSON.stringify(await listCapacities()) === JSON.stringify(expected.sort()))

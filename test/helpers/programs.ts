@@ -1,8 +1,8 @@
-// External programs that some tests need. With CI=true a missing one fails those tests; otherwise they are skipped with the
-// reason.
+// Checks for external programs that some tests need. With CI=true, a missing program fails those tests; otherwise they are
+// skipped.
 import { execFileSync } from 'node:child_process'
 
-/** Why tests that need the program are skipped; undefined if they run. */
+/** Returns why tests that need the program are skipped, or undefined if they run. */
 export function programMissing(program: string, versionFlags: readonly string[]): string | undefined {
   try {
     execFileSync(program, versionFlags, { stdio: 'ignore' })

@@ -1,5 +1,5 @@
-// A Python environment with the packages of a requirements file, kept between runs outside the repository.
-// With CI=true a failure to create it fails the tests that need it; otherwise they are skipped with the reason.
+// Creates a Python environment with the packages of a requirements file, and reuses it in later runs. With CI=true, a
+// failure to create it fails the tests that need it; otherwise they are skipped with the reason.
 import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,12 +14,12 @@ export async function preparePython(requirementsFile: string): Promise<PythonEnv
   const dir = join(tmpdir(), 'stowage-test-venv')
   const python = join(dir, 'bin', 'python')
   const stamp = join(dir, 'stowage-requirements.txt')
-  const wanted = await readFile(requirementsFile, 'utf8')
+  const requirements = await readFile(requirementsFile, 'utf8')
   try {
-    if ((await readFile(stamp, 'utf8').catch(() => '')) !== wanted) {
+    if ((await readFile(stamp, 'utf8').catch(() => '')) !== requirements) {
       await run('python3', ['-m', 'venv', '--clear', dir])
       await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirementsFile])
-      await writeFile(stamp, wanted)
+      await writeFile(stamp, requirements)
     }
     return { is: 'ready', python }
   } catch (error) {

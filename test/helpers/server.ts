@@ -1,5 +1,4 @@
-// A real server in its own process, from the built program: started, stopped, killed and started again on the same
-// directory. Requests use real HTTPS with the administrator's token.
+// Runs the server of the built program in its own process. Requests use HTTPS with the token of the administrator.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -11,17 +10,17 @@ import { buildProgram } from './build.ts'
 
 export interface ServerOptions {
   readonly dataDir: string
-  /** Where the server keeps its credentials, if not in dataDir; pass it in `flags` too. */
+  /** Directory of the credentials, if it is not in dataDir. Pass it in `flags` too. */
   readonly pkiDir?: string
   /** Default `up`. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
-  /** Nodes of `up`: its default, or this many. Default: none, which is faster. */
+  /** Number of nodes of `up`. Default 0, which starts faster. */
   readonly nodes?: 'default' | number
-  /** Settles once the API is ready; otherwise when the nodes are too. */
-  readonly isHasty?: boolean
+  /** Resolves when the API is ready, without waiting for the nodes. */
+  readonly skipsNodeReadiness?: boolean
   readonly env?: Readonly<Record<string, string>>
-  /** Runs it as this user, who owns dataDir. */
+  /** Runs the server as this user, who owns dataDir. */
   readonly uid?: number
 }
 
@@ -34,14 +33,14 @@ export interface RunningServer {
   readonly ca: string
   readonly token: string
   readonly pid: number
-  /** Its standard error so far. */
+  /** Returns the end of its standard error. */
   log(): string
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>
-  /** SIGKILL; resolves once the process has exited. */
+  /** Sends SIGKILL. Resolves when the process has exited. */
   kill(): Promise<void>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
-  /** The open response, for watches. */
+  /** Returns the response before its body has ended, for watches. */
   open(method: string, path: string, headers?: Record<string, string>): Promise<IncomingMessage>
 }
 
@@ -58,8 +57,8 @@ export async function startServer({
   pkiDir = join(dataDir, 'pki'),
   command = 'up',
   flags = [],
-  nodes: wanted = 0,
-  isHasty = false,
+  nodes: requestedNodes = 0,
+  skipsNodeReadiness = false,
   env = {},
   uid,
 }: ServerOptions): Promise<RunningServer> {
@@ -68,7 +67,7 @@ export async function startServer({
     process.execPath,
     [
       ...[program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json'],
-      ...(command === 'up' && wanted !== 'default' ? ['--nodes', String(wanted)] : []),
+      ...(command === 'up' && requestedNodes !== 'default' ? ['--nodes', String(requestedNodes)] : []),
       ...flags,
     ],
     {
@@ -81,10 +80,10 @@ export async function startServer({
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     log = (log + text).slice(-200_000)
   })
-  const gone = once(child, 'exit')
-  const said = await firstLines(wanted === 0 || isHasty ? 1 : 2, child, gone, () => log)
-  const { url, kubeconfig } = said[0] as Pick<RunningServer, 'url' | 'kubeconfig'>
-  const nodes = (said[1] as Pick<RunningServer, 'nodes'> | undefined)?.nodes
+  const exited = once(child, 'exit')
+  const readyLines = await readReadyLines(requestedNodes === 0 || skipsNodeReadiness ? 1 : 2, child, exited, () => log)
+  const { url, kubeconfig } = readyLines[0] as Pick<RunningServer, 'url' | 'kubeconfig'>
+  const nodes = (readyLines[1] as Pick<RunningServer, 'nodes'> | undefined)?.nodes
   const ca = await readFile(join(pkiDir, 'ca.crt'), 'utf8')
   const tokens = JSON.parse(await readFile(join(pkiDir, 'tokens.json'), 'utf8')).tokens as {
     token: string
@@ -92,12 +91,12 @@ export async function startServer({
   }[]
   const token = tokens.find(({ user }) => user === 'stowage-admin')!.token
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 512 })
-  const base = (path: string): RequestOptions => {
+  const requestOptions = (path: string): RequestOptions => {
     const { hostname, port } = new URL(url)
     return { host: hostname, port, path, agent, headers: { authorization: `Bearer ${token}` } }
   }
   const finish = async () => {
-    const [code] = await gone
+    const [code] = await exited
     agent.destroy()
     return code as number | null
   }
@@ -118,9 +117,9 @@ export async function startServer({
       child.kill('SIGKILL')
       await finish()
     },
-    open: (method, path, headers = {}) => send(base(path), method, undefined, headers),
+    open: (method, path, headers = {}) => send(requestOptions(path), method, undefined, headers),
     async call(method, path, body, headers = {}) {
-      const response = await send(base(path), method, body, headers)
+      const response = await send(requestOptions(path), method, body, headers)
       const chunks: Buffer[] = []
       for await (const chunk of response) chunks.push(chunk as Buffer)
       const text = Buffer.concat(chunks).toString('utf8')
@@ -136,24 +135,24 @@ export async function startServer({
   }
 }
 
-/** The API prints one line of JSON when it is ready, the nodes another. */
-async function firstLines(
+/** Reads the lines of JSON that the program prints: the first when the API is ready, the second when the nodes are. */
+async function readReadyLines(
   count: number,
   child: ChildProcess,
-  gone: Promise<unknown>,
+  exited: Promise<unknown>,
   log: () => string,
 ): Promise<unknown[]> {
   const lines = createInterface({ input: child.stdout! })
-  const said: unknown[] = []
-  const all = new Promise<unknown[]>((resolve) =>
+  const messages: unknown[] = []
+  const allMessages = new Promise<unknown[]>((resolve) =>
     lines.on('line', (text) => {
-      if (said.push(JSON.parse(text)) === count) resolve(said)
+      if (messages.push(JSON.parse(text)) === count) resolve(messages)
     }),
   )
-  const early = gone.then(() => {
-    throw new Error(`the server ended before it was ready:\n${log()}`)
+  const exitedEarly = exited.then(() => {
+    throw new Error(`the server exited before it was ready:\n${log()}`)
   })
-  return Promise.race([all, early])
+  return Promise.race([allMessages, exitedEarly])
 }
 
 function send(
@@ -165,10 +164,13 @@ function send(
   return new Promise((resolve, reject) => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const payload = body === undefined ? undefined : isRaw ? body : JSON.stringify(body)
-    // Node.js sends no Content-Length with DELETE, and the server would read the body as the next request.
-    const about =
+    // Without Content-Length, which Node.js omits for DELETE, the server would read the body as the next request.
+    const contentHeaders =
       payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }
-    const outgoing = request({ ...options, method, headers: { ...options.headers, ...about, ...headers } }, resolve)
+    const outgoing = request(
+      { ...options, method, headers: { ...options.headers, ...contentHeaders, ...headers } },
+      resolve,
+    )
     outgoing.on('error', reject)
     outgoing.end(payload)
   })

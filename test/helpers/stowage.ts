@@ -1,17 +1,17 @@
-// A `stowage` command other than a server, in its own process: a scheduler, a provisioner, controllers.
+// Runs a `stowage` command other than a server in its own process: a scheduler, a provisioner or controllers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'
 
 export interface RunningStowage {
   readonly pid: number
-  /** Its standard error so far. */
+  /** Returns the end of its standard error. */
   log(): string
-  /** SIGTERM; resolves once the process has exited. */
+  /** Sends SIGTERM. Resolves when the process has exited. */
   stop(): Promise<void>
 }
 
-/** Resolves once it logs that it has started. */
+/** Starts the command. Resolves when it logs that it has started. */
 export async function startStowage({
   args,
   env = {},
@@ -23,10 +23,10 @@ export async function startStowage({
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },
   })
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   let log = ''
   await new Promise<void>((resolve, reject) => {
-    void gone.then(() => reject(new Error(`stowage ${args[0]} ended before it had started:\n${log}`)))
+    void exited.then(() => reject(new Error(`stowage ${args[0]} exited before it had started:\n${log}`)))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       log = (log + text).slice(-200_000)
       if (log.includes('"started"')) resolve()
@@ -37,7 +37,7 @@ export async function startStowage({
     log: () => log,
     async stop() {
       child.kill('SIGTERM')
-      await gone
+      await exited
     },
   }
 }

@@ -1,16 +1,17 @@
-// A TCP proxy on loopback that can cut connections, or drop only what the server sends: to lose responses but not requests.
+// A TCP proxy on loopback that can close connections, or drop only the data from the server, so that responses are lost but
+// requests are not.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface TcpProxy {
   /** HOST:PORT to connect to. */
   readonly endpoint: string
-  /** Closes every connection and refuses new ones, until restore(). */
+  /** Closes every connection and rejects new ones until `restore` is called. */
   cut(): void
   restore(): void
-  /** Drops all later data from the server; data from the client still arrives. */
-  muteAnswers(): void
-  /** The target of new connections. */
+  /** Drops all later data from the server. Data from the client still arrives. */
+  muteReplies(): void
+  /** Sets the target of new connections. */
   retarget(target: string): void
   close(): Promise<void>
 }
@@ -23,7 +24,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const server = createServer((client) => {
     if (isCut) return void client.destroy()
     const upstream = connect({ host, port: Number(port) })
-    for (const [socket, other] of [
+    for (const [socket, peer] of [
       [client, upstream],
       [upstream, client],
     ] as const) {
@@ -31,11 +32,11 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       socket.on('error', () => {})
       socket.on('close', () => {
         sockets.delete(socket)
-        other.destroy()
+        peer.destroy()
       })
       socket.on('data', (bytes) => {
         if (socket === upstream && isMuted) return
-        other.write(bytes)
+        peer.write(bytes)
       })
     }
   }).listen(0, '127.0.0.1')
@@ -51,11 +52,11 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       isCut = false
       isMuted = false
     },
-    muteAnswers() {
+    muteReplies() {
       isMuted = true
     },
-    retarget(other) {
-      ;[host = '', port] = other.split(':')
+    retarget(newTarget) {
+      ;[host = '', port] = newTarget.split(':')
     },
     async close() {
       cut()

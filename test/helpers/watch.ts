@@ -1,67 +1,67 @@
-// A watch over HTTPS as a client sees it: events in order, until it is closed or the connection ends.
+// Reads a watch over HTTPS: its events in order, until the watch is closed or the connection ends.
 import type { IncomingMessage } from 'node:http'
 
-export interface SeenEvent {
+export interface ReceivedEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
   readonly object: any
   readonly revision: number
 }
 
-/** Opens watches: a server in its own process or in this one. */
+/** A server that can be watched, in its own process or in this one. */
 export interface Watchable {
   open(method: string, path: string): Promise<IncomingMessage>
 }
 
 export interface OpenWatch {
-  /** Resolves once the events seen so far satisfy the condition; rejects if the stream ends first. */
-  until(condition: (seen: readonly SeenEvent[]) => boolean): Promise<void>
-  /** All events, once the stream has ended. */
-  ended(): Promise<SeenEvent[]>
+  /** Resolves when the received events satisfy the condition. Rejects if the stream ends first. */
+  until(condition: (events: readonly ReceivedEvent[]) => boolean): Promise<void>
+  /** Resolves with all events when the stream has ended. */
+  whenEnded(): Promise<ReceivedEvent[]>
   close(): void
 }
 
 export function watchFrom(server: Watchable, path: string, resourceVersion: number, query = ''): OpenWatch {
-  const seen: SeenEvent[] = []
-  const waiting = new Set<() => void>()
+  const events: ReceivedEvent[] = []
+  const pendingChecks = new Set<() => void>()
   let response: IncomingMessage | undefined
-  let closed = false
-  let over = false
-  const done = (async () => {
+  let isClosed = false
+  let hasEnded = false
+  const stream = (async () => {
     try {
       response = await server.open('GET', `${path}?watch=1&resourceVersion=${resourceVersion}${query}`)
-      if (closed) response.destroy()
-      let rest = ''
+      if (isClosed) response.destroy()
+      let partialLine = ''
       for await (const chunk of response.setEncoding('utf8')) {
-        const lines = (rest + chunk).split('\n')
-        rest = lines.pop()!
+        const lines = (partialLine + chunk).split('\n')
+        partialLine = lines.pop()!
         for (const line of lines) {
           const { type, object } = JSON.parse(line)
-          seen.push({ type, object, revision: Number(object.metadata?.resourceVersion ?? 0) })
+          events.push({ type, object, revision: Number(object.metadata?.resourceVersion ?? 0) })
         }
-        for (const check of waiting) check()
+        for (const check of pendingChecks) check()
       }
     } catch {
-      // the connection was cut
+      // The connection was closed.
     }
-    over = true
-    for (const check of waiting) check()
-    return seen
+    hasEnded = true
+    for (const check of pendingChecks) check()
+    return events
   })()
   return {
-    ended: () => done,
+    whenEnded: () => stream,
     close() {
-      closed = true
+      isClosed = true
       response?.destroy()
     },
     until: (condition) =>
       new Promise((resolve, reject) => {
         const check = () => {
-          if (condition(seen)) resolve()
-          else if (over) reject(new Error(`the watch ended after ${seen.length} events without the awaited one`))
+          if (condition(events)) resolve()
+          else if (hasEnded) reject(new Error(`the watch ended after ${events.length} events without the awaited one`))
           else return
-          waiting.delete(check)
+          pendingChecks.delete(check)
         }
-        waiting.add(check)
+        pendingChecks.add(check)
         check()
       }),
   }

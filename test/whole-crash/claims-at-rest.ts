@@ -44,7 +44,8 @@ function storageProblems({ view, storage, abandoned, condemned }: RestState): st
   }
   for (const asset of existing) {
     const owners = objects.get(asset) ?? []
-    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${nameOf(asset)} leaked: it has no PersistentVolume`)
+    if (owners.length === 0 && !abandoned.has(asset))
+      problems.push(`${nameOf(asset)} leaked: it has no PersistentVolume`)
     if (owners.length > 1) problems.push(`${asset} has several volumes: ${owners.join(', ')}`)
   }
   return problems

@@ -88,7 +88,10 @@ export function createJournal(cluster: Cluster): Journal {
     summary: () =>
       [...counts, ['unanswered because of', connectionErrors] as const]
         .sort(([left], [right]) => left.localeCompare(right))
-        .map(([action, outcomes]) => `  ${action}: ${[...outcomes].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`)
+        .map(
+          ([action, outcomes]) =>
+            `  ${action}: ${[...outcomes].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`,
+        )
         .join('\n'),
   }
 }

@@ -1,10 +1,10 @@
 // Watches collections across server crashes: each watch resumes from its last revision. Records all events, checks their
 // order, and provides the current objects to the workload.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { SeenEvent } from '../helpers/watch.ts'
+import type { ReceivedEvent } from '../helpers/watch.ts'
 import type { Cluster } from './cluster.ts'
 
-export interface RecordedEvent extends SeenEvent {
+export interface RecordedEvent extends ReceivedEvent {
   readonly collection: Collection
 }
 
@@ -131,7 +131,7 @@ export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecord
   }
 }
 
-const describeEvent = ({ type, object, revision }: SeenEvent) => `${type} ${keyOf(object)} at ${revision}`
+const describeEvent = ({ type, object, revision }: ReceivedEvent) => `${type} ${keyOf(object)} at ${revision}`
 
 export const keyOf = ({ metadata: { namespace, name } }: any): string => (namespace ? `${namespace}/${name}` : name)
 

@@ -2,13 +2,13 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { type ServerHere, startHere } from '../../../test/helpers/in-process.ts'
+import { type InProcessServer, startInProcessServer } from '../../../test/helpers/in-process-server.ts'
 import type { Json } from '../server.fixture.ts'
 
 describe('watches over WebSocket', () => {
-  let server: ServerHere
+  let server: InProcessServer
   beforeAll(async () => {
-    server = await startHere()
+    server = await startInProcessServer()
   })
   afterAll(() => server.stop())
 

@@ -183,7 +183,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     await put(store, 'n', '0')
     expect(text(await direct.get('n'))).toBe('0') // the read brings the replica up to date
     const { events } = collect(direct)
-    proxy.muteAnswers()
+    proxy.muteReplies()
     const lost = await put(store, 'n', '1').catch((error) => error)
     expect(lost).toBeInstanceOf(StoreUnavailableError)
     expect(lost).toMatchObject({ mayBeWritten: true })
@@ -206,7 +206,7 @@ describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'before')
-    proxy.muteAnswers()
+    proxy.muteReplies()
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, at) => put(store, `k/${at}`).catch((error) => error)),
     )

@@ -1,15 +1,15 @@
-// Finds leftovers of storage on a machine below one directory: devices on its files and mounts in it. Tests check that
-// nothing is left, and `scrub` removes the leftovers of a failed test.
+// Finds storage leftovers below a directory: loop devices on its files, and mounts in it. Tests check that nothing is left;
+// `remove` removes the leftovers of a failed test.
 import { systemClock } from '../../src/base/clock.ts'
 import { openHost } from '../../src/host/index.ts'
 
-export interface Traces {
-  /** As text, for the message of a failing test. */
+export interface HostLeftovers {
+  /** Returns the leftovers as text. */
   list(): Promise<string[]>
-  scrub(): Promise<void>
+  remove(): Promise<void>
 }
 
-export async function tracesBelow(dir: string): Promise<Traces> {
+export async function findLeftoversBelow(dir: string): Promise<HostLeftovers> {
   const host = await openHost({ clock: systemClock() })
   const isBelow = (path: string) => path.startsWith(`${dir}/`)
   const mounts = async () => (await host.mounts.list()).filter(({ target }) => isBelow(target))
@@ -21,7 +21,7 @@ export async function tracesBelow(dir: string): Promise<Traces> {
         ...(await mounts()).map(({ source, target }) => `${source} at ${target}`),
       ]
     },
-    async scrub() {
+    async remove() {
       for (const { target } of (await mounts()).toReversed()) {
         await host.filesystems.thaw(target)
         await host.mounts.unmount(target)

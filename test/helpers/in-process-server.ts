@@ -1,5 +1,5 @@
-// The whole server inside the test's process: the durable store in a temporary directory, a real HTTPS port, and a path
-// around the socket for writers that must not be the bottleneck.
+// Runs the API server in the process of the test: with the durable store in a temporary directory, an HTTPS port, and a
+// `handle` method without a socket for writers that must not be the bottleneck.
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import type { ApiServer } from '../../src/apiserver/index.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { openLmdbStore, type Store } from '../../src/store/index.ts'
-import { serverOver } from './server-over.ts'
+import { createServerOnStore } from './server-on-store.ts'
 
-export interface ServerHere {
+export interface InProcessServer {
   readonly store: Store
   readonly server: ApiServer
-  /** The request path without a socket, as the administrator. */
+  /** Handles a request of the administrator without a socket. */
   handle(method: string, path: string, body?: unknown): Promise<{ status: number; json: any }>
   open(method: string, path: string): Promise<IncomingMessage>
   readonly port: number
@@ -22,11 +22,11 @@ export interface ServerHere {
   stop(): Promise<void>
 }
 
-export async function startHere(): Promise<ServerHere> {
+export async function startInProcessServer(): Promise<InProcessServer> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-here-'))
   const clock = systemClock()
   const store = await openLmdbStore({ dir: join(dir, 'store'), clock })
-  const { server, pki, listen } = await serverOver(store, { dir, clock })
+  const { server, pki, listen } = await createServerOnStore(store, { dir, clock })
   const listener = await listen()
   const headers = { authorization: `Bearer ${pki.admin.token}` }
   const agent = new Agent({ ca: pki.caCert })
@@ -39,7 +39,7 @@ export async function startHere(): Promise<ServerHere> {
     async handle(method, path, body) {
       const bytes = body === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(body))
       const [pathname = '', query = ''] = path.split('?')
-      const { status, body: answer } = await server.handle({
+      const { status, body: responseBody } = await server.handle({
         method,
         path: pathname,
         query: new URLSearchParams(query),
@@ -48,7 +48,7 @@ export async function startHere(): Promise<ServerHere> {
         headerValues: () => [],
         readBody: async () => bytes,
       })
-      return { status, json: JSON.parse(Buffer.from(answer ?? []).toString('utf8')) }
+      return { status, json: JSON.parse(Buffer.from(responseBody ?? []).toString('utf8')) }
     },
     open: (method, path) =>
       new Promise((resolve, reject) => {

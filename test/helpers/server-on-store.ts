@@ -1,5 +1,5 @@
-// An API server over a given store, in this process: certificates in a directory, every kind and gate, the built-in
-// objects, and a real port on request.
+// Creates an API server on a given store in this process, with certificates in a directory, all kinds and feature gates, and
+// the built-in objects.
 import { join } from 'node:path'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
@@ -16,7 +16,10 @@ import { type Clock, systemRandom } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { Store } from '../../src/store/index.ts'
 
-export async function serverOver(store: Store, { dir, clock }: { readonly dir: string; readonly clock: Clock }) {
+export async function createServerOnStore(
+  store: Store,
+  { dir, clock }: { readonly dir: string; readonly clock: Clock },
+) {
   const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
   const server = createApiServer({
     store,
