@@ -267,7 +267,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
       const files = await Promise.all(
         directories.map(async (path) => (await readdir(path).catch(() => [])).map((name) => join(path, name))),
       )
-      return [...(await hostLeftovers.list()), ...directories.flat()]
+      return [...(await hostLeftovers.list()), ...files.flat()]
     },
     async dispose() {
       await server.stop()
