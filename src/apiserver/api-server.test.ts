@@ -6,7 +6,7 @@ const MAPS = '/api/v1/namespaces/default/configmaps'
 let api: ServerFixture
 afterEach(() => api.store.close())
 
-describe('requests for resources that do not exist', () => {
+describe('unsupported requests', () => {
   it.each([
     'GET /nowhere',
     'GET /api/v2',
@@ -20,7 +20,7 @@ describe('requests for resources that do not exist', () => {
     'GET /api/v1/configmaps/a',
     'GET //',
     'GET /api/v1/%zz/a',
-  ])('SYS-10 %s is 404 with a Status', async (request) => {
+  ])('SYS-10 %s returns 404 with a Status', async (request) => {
     api = await createServerFixture()
     const [method = '', url = ''] = request.split(' ')
     expect((await api.call(method, url)).json).toMatchObject({ kind: 'Status', code: 404, reason: 'NotFound' })
@@ -38,7 +38,7 @@ describe('requests for resources that do not exist', () => {
     'PUT /version',
     'DELETE /api',
     'DELETE /api/v1/namespaces',
-  ])('SYS-10 %s is 405 with a Status', async (request) => {
+  ])('SYS-10 %s returns 405 with a Status', async (request) => {
     api = await createServerFixture()
     const [method = '', url = ''] = request.split(' ')
     expect((await api.call(method, url, '{}')).json).toMatchObject({
@@ -49,13 +49,13 @@ describe('requests for resources that do not exist', () => {
   })
 })
 
-describe('bodies', () => {
+describe('request bodies', () => {
   const post = (body: string | Uint8Array, type?: string) =>
     api.call('POST', MAPS, body, type === undefined ? {} : { 'content-type': type })
 
   it.each([
     ['JSON', '{"metadata":{"name":"a"}}', 'application/json'],
-    ['JSON without a type', '{"metadata":{"name":"a"}}', undefined],
+    ['JSON without a content type', '{"metadata":{"name":"a"}}', undefined],
     ['JSON with a charset', '{"metadata":{"name":"a"}}', 'application/json; charset=utf-8'],
     ['YAML', 'metadata:\n  name: a\n', 'application/yaml'],
   ])('in %s are accepted', async (_, body, type) => {
@@ -64,13 +64,13 @@ describe('bodies', () => {
   })
 
   it.each([
-    ['nothing', '', 'application/json', 400],
-    ['half an object', '{"metadata":', 'application/json', 400],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), 'application/json', 400],
-    ['a wrong type', '{"metadata":{"name":5}}', 'application/json', 400],
+    ['no content', '', 'application/json', 400],
+    ['truncated JSON', '{"metadata":', 'application/json', 400],
+    ['invalid UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), 'application/json', 400],
+    ['a field of the wrong type', '{"metadata":{"name":5}}', 'application/json', 400],
     ['null', 'null', 'application/json', 400],
     ['broken YAML', 'metadata: [', 'application/yaml', 400],
-    ['protobuf of nothing', 'k8s\0', 'application/x-protobuf', 415],
+    ['empty protobuf', 'k8s\0', 'application/x-protobuf', 415],
     ['CBOR', 'x', 'application/cbor', 415],
     ['a form', 'a=b', 'application/x-www-form-urlencoded', 415],
   ])('SYS-10 with %s are rejected and change nothing', async (_, body, type, code) => {
@@ -84,7 +84,7 @@ describe('bodies', () => {
 })
 
 describe('the server', () => {
-  it('lists its paths', async () => {
+  it('lists its paths at /', async () => {
     api = await createServerFixture()
     expect((await api.get('/')).json.paths).toEqual(
       expect.arrayContaining(['/api/v1', '/apis/storage.k8s.io/v1', '/healthz', '/openapi/v3']),

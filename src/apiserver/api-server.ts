@@ -1,5 +1,5 @@
-// The API server without its socket: `handle` takes a request and returns a response. `dispatch` is the whole way of a
-// request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts is the socket.
+// The API server without its socket: `handle` takes a request and returns a response. `dispatch` runs the stages of a
+// request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts owns the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import {
@@ -44,7 +44,7 @@ import {
   type Authorizer,
   type Decision,
   forbidden,
-  type Refusal,
+  type RejectionStatus,
   type ResourceAttributes,
   resolveImpersonation,
   type UserInfo,
@@ -58,7 +58,7 @@ export interface ApiServerOptions {
   readonly log: Logger
   readonly kinds: readonly Kind[]
   readonly gates: FeatureGates
-  /** Default: the high-water mark. */
+  /** The size that quotas charge for an expanded claim. Default: the high-water mark. */
   readonly expansionQuota?: ExpansionQuota
   readonly runtimeConfig?: RuntimeConfig
   readonly authenticator: Authenticator
@@ -66,14 +66,14 @@ export interface ApiServerOptions {
   readonly admission?: AdmissionChain
   readonly version: VersionInfo
   readonly limits?: Partial<Limits>
-  /** Whether objects record which client set which field. Default true; an apply always does. */
+  /** Whether objects record which client set which field. Default: true. An apply always records its fields. */
   readonly trackManagedFields?: boolean
 }
 
 interface Limits {
-  /** Concurrent requests, without watches. More get 429 with Retry-After. */
+  /** Maximum of concurrent requests, without watches. Further requests get 429 with Retry-After. */
   readonly inFlightMax: number
-  /** Open watches. More get 429. */
+  /** Maximum of open watches. Further watches get 429. */
   readonly watchesMax: number
 }
 const LIMITS: Limits = { inFlightMax: 2_000, watchesMax: 10_000 }
@@ -83,7 +83,7 @@ export interface ApiServer {
   readonly resources: Resources
   readonly health: Health
   readonly metrics: ApiMetrics
-  /** For the in-process client: the same verbs without HTTP. */
+  /** The dependencies of the verbs, for the in-process client. */
   readonly objects: ObjectDeps
 }
 
@@ -130,28 +130,28 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const { user: authenticated, impersonationHeaders } = authenticate(request)
     const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
     if (!route) throw noSuchPath()
-    const authorizing = authorize(user, route)
-    if (authorizing) await authorizing
+    const pending = authorize(user, route)
+    if (pending) await pending
     if (route.is === 'path') return handlePath(request, route)
     if (isCommit(route)) {
       const commit = { request, user, authorize: async (write: ResourceRequest) => authorize(user, write) }
-      return limited('mutating', () => handleCommit(deps, commit))
+      return limitConcurrency('mutating', () => handleCommit(deps, commit))
     }
     const resource = resources.find(route.group, route.version, route.plural)
     if (!resource) throw noSuchPath()
     const call = { request, route, resource, user }
-    if (route.verb === 'watch') return watchLimited(labels, await handleResource(deps, call, options))
-    return limited(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
+    if (route.verb === 'watch') return limitWatches(labels, await handleResource(deps, call, options))
+    return limitConcurrency(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
       handleResource(deps, call, options),
     )
   }
 
-  /** The user who sent the request, and the names of its Impersonate-* headers, if it has any. */
+  /** Returns the user who sent the request, and the names of its Impersonate-* headers, if there are any. */
   function authenticate(request: ApiRequest): { user: UserInfo; impersonationHeaders?: readonly string[] } {
     const { authorization } = request.headers
     const { clientCert } = request
     const authentication = options.authenticator.authenticate({ authorization, clientCert })
-    if (authentication.is === 'refused') throw refused(authentication.refusal)
+    if (authentication.is === 'rejected') throw apiErrorOf(authentication.status)
     const { user } = authentication
     const impersonationHeaders = request.headerNames().filter((name) => name.startsWith('impersonate-'))
     return impersonationHeaders.length === 0 ? { user } : { user, impersonationHeaders }
@@ -160,15 +160,15 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   async function impersonate(request: ApiRequest, user: UserInfo, names: readonly string[]): Promise<UserInfo> {
     const headers = Object.fromEntries(names.map((name) => [name, request.headerValues(name)]))
     const impersonation = await resolveImpersonation({ user, headers, authorizer: options.authorizer })
-    if (impersonation.is === 'refused') throw refused(impersonation.refusal)
+    if (impersonation.is === 'rejected') throw apiErrorOf(impersonation.status)
     return impersonation.user
   }
 
-  /** Throws 403. Returns a promise only if the authorizer does: most decide synchronously, which is cheaper. */
+  /** Throws 403 if the request is not allowed. Synchronous if the authorizer is, which saves a turn of the event loop. */
   function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> | undefined {
     const attributes = attributesOf(user, route)
     const check = ({ allowed, reason }: Decision) => {
-      if (!allowed) throw refused(forbidden(attributes, reason))
+      if (!allowed) throw apiErrorOf(forbidden(attributes, reason))
     }
     const decision = options.authorizer.authorize(attributes)
     if (decision instanceof Promise) return decision.then(check)
@@ -191,7 +191,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     throw noSuchPath()
   }
 
-  async function limited(kind: 'mutating' | 'readOnly', run: () => Promise<ApiResponse>): Promise<ApiResponse> {
+  async function limitConcurrency(
+    kind: 'mutating' | 'readOnly',
+    run: () => Promise<ApiResponse>,
+  ): Promise<ApiResponse> {
     if (metrics.inFlight.mutating + metrics.inFlight.readOnly >= limits.inFlightMax) {
       throw tooManyRequests(
         `the server has reached its limit of ${limits.inFlightMax} concurrent requests; try again in a second`,
@@ -205,7 +208,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
   }
 
-  function watchLimited(labels: RequestLabels, response: ApiResponse): ApiResponse {
+  function limitWatches(labels: RequestLabels, response: ApiResponse): ApiResponse {
     if (watches >= limits.watchesMax) {
       throw tooManyRequests(
         `the server has reached its limit of ${limits.watchesMax} open watches; close some, or try again later`,
@@ -217,10 +220,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       ...response,
       stream: (sink: StreamSink) => {
         watches++
-        const closed = metrics.watchOpened(labels)
+        const recordClosed = metrics.watchOpened(labels)
         sink.onClose(() => {
           watches--
-          closed()
+          recordClosed()
         })
         stream(sink)
       },
@@ -253,18 +256,19 @@ function attributesOf(user: UserInfo, route: ResourceRequest | PathRequest): Aut
   return attributes
 }
 
-const refused = ({ code, reason, message, details }: Refusal): ApiError => new ApiError(code, reason, message, details)
+const apiErrorOf = ({ code, reason, message, details }: RejectionStatus): ApiError =>
+  new ApiError(code, reason, message, details)
 
-/** Only served resources become label values: arbitrary paths would create an unbounded number of time series. */
+/** Uses only served resources as label values, because arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
-  const none = { group: '', version: '', resource: '', subresource: '' }
-  if (!route || route.is === 'path') return { verb: 'GET', ...none }
+  const noResource = { group: '', version: '', resource: '', subresource: '' }
+  if (!route || route.is === 'path') return { verb: 'GET', ...noResource }
   const { group, version, plural, subresource } = route
   const verb = VERB_LABELS[route.verb]
   const resource = resources.find(group, version, plural)
-  if (!resource) return { verb, ...none, resource: 'other' }
-  const known = subresource === '' || findSubresource(resource.kind, subresource) ? subresource : 'other'
-  return { verb, group, version, resource: plural, subresource: known }
+  if (!resource) return { verb, ...noResource, resource: 'other' }
+  const subresourceLabel = subresource === '' || findSubresource(resource.kind, subresource) ? subresource : 'other'
+  return { verb, group, version, resource: plural, subresource: subresourceLabel }
 }
 
 const VERB_LABELS = {

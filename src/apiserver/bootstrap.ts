@@ -1,4 +1,4 @@
-// Creates the built-in namespaces and, on a new store, the objects it starts with, before the first client connects.
+// Creates the built-in namespaces and, in a new store, the initial objects, before the first client connects.
 // Safe to run at every start and on several servers at once.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
@@ -13,18 +13,18 @@ import { executeWrite } from './verbs/execute.ts'
 /** The user of the server's own writes. */
 export const SYSTEM_USER: UserInfo = { name: 'system:apiserver', groups: ['system:masters'] }
 
-/** An object of a new store. It is not created again once it has been deleted. */
-export interface FirstObject {
+/** An object that is created in a new store. It is not recreated after its deletion. */
+export interface InitialObject {
   readonly kind: Kind
   readonly object: KubeObject
 }
 
-/** The default namespace is created last: while it does not exist, the store counts as new, even after a crash. */
-export async function createBuiltIns(deps: ObjectDeps, first: readonly FirstObject[] = []): Promise<void> {
+/** Creates the default namespace last: a store without it counts as new, also after a crash during bootstrap. */
+export async function createBuiltIns(deps: ObjectDeps, initialObjects: readonly InitialObject[] = []): Promise<void> {
   const isNew = (await deps.store.get(objectKey(namespaceKind, '', LAST_NAMESPACE))) === undefined
-  if (isNew) await Promise.all(first.map(({ kind, object }) => createIfAbsent(deps, kind, object)))
-  const others = BUILT_IN_NAMESPACES.filter((name) => name !== LAST_NAMESPACE)
-  await Promise.all(others.map((name) => createIfAbsent(deps, namespaceKind, { metadata: { name } })))
+  if (isNew) await Promise.all(initialObjects.map(({ kind, object }) => createIfAbsent(deps, kind, object)))
+  const otherNamespaces = BUILT_IN_NAMESPACES.filter((name) => name !== LAST_NAMESPACE)
+  await Promise.all(otherNamespaces.map((name) => createIfAbsent(deps, namespaceKind, { metadata: { name } })))
   await createIfAbsent(deps, namespaceKind, { metadata: { name: LAST_NAMESPACE } })
 }
 

@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 
 describe('POST commits', () => {
-  it('does all writes in one transaction and returns the objects', async () => {
+  it('performs all writes in one transaction and returns the objects', async () => {
     await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'old' } })
     const { status, json } = await api.post(COMMITS, {
       writes: [
@@ -48,7 +48,7 @@ describe('POST commits', () => {
       null,
       { kind: 'StorageClass' },
     ])
-    const newest = api.store.revision // the delete is in between
+    const newest = api.store.revision // the delete has the revision before it
     expect(json.results[0].metadata.resourceVersion).toBe(String(newest - 2))
     expect(json.results[3].metadata.resourceVersion).toBe(String(newest))
     expect((await api.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
@@ -68,8 +68,8 @@ describe('POST commits', () => {
   })
 
   it.each([
-    ['no list', { writes: 7 }, 400],
-    ['a write that is none', { writes: [null] }, 400],
+    ['writes that are not a list', { writes: 7 }, 400],
+    ['a write that is not an object', { writes: [null] }, 400],
     ['an unknown verb', { writes: [{ ...create('a'), verb: 'watch' }] }, 400],
     ['an unknown resource', { writes: [{ ...create('a'), resource: 'widgets' }] }, 404],
     ['a missing namespace', { writes: [{ ...create('a'), namespace: undefined }] }, 400],
@@ -82,35 +82,35 @@ describe('POST commits', () => {
       { writes: [{ ...create('a'), body: { metadata: { name: 'a', namespace: 'x' } } }] },
       400,
     ],
-  ])('rejects %s', async (_what, body, code) => {
-    const before = api.store.revision
+  ])('rejects %s', async (_description, body, code) => {
+    const previous = api.store.revision
     expect((await api.post(COMMITS, body)).status).toBe(code)
-    expect(api.store.revision).toBe(before)
+    expect(api.store.revision).toBe(previous)
   })
 
-  it('supports neither get, list, delete nor dry run', async () => {
+  it('supports neither list nor dry run', async () => {
     expect((await api.get(COMMITS)).status).toBe(404)
     expect((await api.post(`${COMMITS}?dryRun=All`, { writes: [create('a')] })).status).toBe(400)
     expect((await get('a')).status).toBe(404)
   })
 
   it('authorizes every write with its own verb, and writes nothing if one is forbidden', async () => {
-    const asked: string[] = []
+    const authorized: string[] = []
     api = await createServerFixture({
       authorizer: {
         authorize: (attributes: Json) => {
-          asked.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
+          authorized.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
           return { allowed: attributes.verb !== 'delete' }
         },
       },
     })
     await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
-    asked.length = 0
-    const gone = { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' }
-    const { status, json } = await api.post(COMMITS, { writes: [create('a'), gone] })
+    authorized.length = 0
+    const deleteOld = { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' }
+    const { status, json } = await api.post(COMMITS, { writes: [create('a'), deleteOld] })
     expect(status).toBe(403)
     expect(json.details.causes).toMatchObject([{ field: 'writes[1]' }])
-    expect(asked).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
+    expect(authorized).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
     expect((await get('a')).status).toBe(404)
   })
 

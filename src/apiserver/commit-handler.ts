@@ -1,8 +1,8 @@
 // POST /apis/stowage.dev/v1/commits: several writes as one transaction, for clients in other processes.
 //   { "writes": [{ "verb": "patch", "apiVersion": "v1", "resource": "persistentvolumeclaims", "namespace": "shop",
 //                  "name": "orders", "subresource": "status", "patchType": "merge", "body": { … } }, …] }
-// The response has the object after each write, or is the Status of the write that failed, with a cause that names it:
-// writes[3].
+// The response contains the object after each write. If a write fails, the response is its Status with a cause that names
+// the write, such as writes[3].
 import { isRecord } from '../api/decode.ts'
 import { defineKind } from '../api/kind.ts'
 import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
@@ -34,7 +34,7 @@ export const isCommit = ({ group, version, plural, verb, name }: ResourceRequest
 export interface CommitCall {
   readonly request: ApiRequest
   readonly user: UserInfo
-  /** Throws 403 if the user may not make this single write. */
+  /** Throws 403 if the user is not allowed to send this write as a single request. */
   authorize(write: ResourceRequest): Promise<void>
 }
 
@@ -42,9 +42,9 @@ export async function handleCommit(deps: ObjectDeps, { request, user, authorize 
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
   const writes: RequestedWrite[] = []
-  for (const [index, raw] of writesIn(parseJsonBody(await request.readBody()).value).entries()) {
+  for (const [index, raw] of parseWrites(parseJsonBody(await request.readBody()).value).entries()) {
     try {
-      const write = requestedWrite(deps, raw, user, fieldManager)
+      const write = parseWrite(deps, raw, user, fieldManager)
       await authorize(write.route)
       writes.push(write)
     } catch (error) {
@@ -53,23 +53,23 @@ export async function handleCommit(deps: ObjectDeps, { request, user, authorize 
   }
   const verbs = mapWrites(writes, ({ verb }) => verb())
   const results = await executeCommit(deps, verbs)
-  const bytes = results.map((result, index) => resultBytes(verbs[index]!.target.resource, result))
-  return bytesResponse(200, Buffer.concat([HEAD, ...bytes.flatMap(separated), TAIL]))
+  const bytes = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
+  return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...bytes.flatMap(withSeparator), RESPONSE_TAIL]))
 }
 
-function resultBytes(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {
-  if (deleted) return NULL
+function encodeResult(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {
+  if (deleted) return NULL_JSON
   if (!resource.kind.viewOf) return objectBytes(resource, value, revision)
   return Buffer.from(JSON.stringify(viewOf(resource, decodeStored({ value, modRevision: revision }))))
 }
 
-const NULL = Buffer.from('null')
-const HEAD = Buffer.from(`{"kind":"Commit","apiVersion":"${GROUP}/${VERSION}","results":[`)
-const TAIL = Buffer.from(']}')
+const NULL_JSON = Buffer.from('null')
+const RESPONSE_HEAD = Buffer.from(`{"kind":"Commit","apiVersion":"${GROUP}/${VERSION}","results":[`)
+const RESPONSE_TAIL = Buffer.from(']}')
 const COMMA = Buffer.from(',')
-const separated = (bytes: Buffer, index: number): Buffer[] => (index > 0 ? [COMMA, bytes] : [bytes])
+const withSeparator = (bytes: Buffer, index: number): Buffer[] => (index > 0 ? [COMMA, bytes] : [bytes])
 
-function writesIn(body: unknown): readonly unknown[] {
+function parseWrites(body: unknown): readonly unknown[] {
   if (!isRecord(body) || !Array.isArray(body.writes)) throw badRequest('Commit: writes must be a list')
   if (body.writes.length > COMMIT_WRITES_MAX) {
     throw badRequest(`Commit: at most ${COMMIT_WRITES_MAX} writes, not ${body.writes.length}: split it`)
@@ -87,24 +87,24 @@ interface RequestedWrite {
   verb(): WriteVerb
 }
 
-function requestedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager: string): RequestedWrite {
+function parseWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager: string): RequestedWrite {
   if (!isRecord(raw)) throw badRequest('Commit: a write must be an object')
-  const text = (field: string): string => {
+  const stringField = (field: string): string => {
     const value = raw[field] ?? ''
     if (typeof value !== 'string') throw badRequest(`Commit: ${field} must be a string`)
     return value
   }
-  const verb = VERBS.find((known) => known === text('verb'))
+  const verb = VERBS.find((candidate) => candidate === stringField('verb'))
   if (!verb) throw badRequest(`Commit: verb must be one of ${VERBS.join(', ')}`)
   const { body } = raw
-  const [version = '', group = ''] = text('apiVersion').split('/').reverse()
-  const resource = deps.resources.find(group, version, text('resource'))
+  const [version = '', group = ''] = stringField('apiVersion').split('/').reverse()
+  const resource = deps.resources.find(group, version, stringField('resource'))
   if (!resource) throw noSuchPath()
-  const subresource = text('subresource')
+  const subresource = stringField('subresource')
   const target: WriteTarget = {
     resource,
-    namespace: resource.kind.namespaced ? text('namespace') : '',
-    name: nameOf(verb, subresource, text('name'), body),
+    namespace: resource.kind.namespaced ? stringField('namespace') : '',
+    name: requestNameOf(verb, subresource, stringField('name'), body),
     subresource,
     user,
     dryRun: false,
@@ -121,7 +121,7 @@ function requestedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldMan
     case 'update':
       return { route, verb: () => updateVerb(target, bodyOfValue(body), 'Ignore') }
     case 'patch': {
-      const type = PATCH_TYPES.find((known) => known === text('patchType'))
+      const type = PATCH_TYPES.find((candidate) => candidate === stringField('patchType'))
       if (!type) throw badRequest(`Commit: patchType must be one of ${PATCH_TYPES.join(', ')}`)
       const options = { force: raw.force === true, fieldValidation: 'Ignore' } as const
       return { route, verb: () => patchVerb(target, patchOfValue(type, body, resource), options) }
@@ -133,15 +133,15 @@ function requestedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldMan
   }
 }
 
-/** As in the path of the single request: a create has no name there; a pod's binding is created below the pod. */
-function nameOf(verb: Verb, subresource: string, name: string, body: unknown): string {
+/** Returns the name in the path of the equivalent request: none for a create, the name of the pod for its binding. */
+function requestNameOf(verb: Verb, subresource: string, name: string, body: unknown): string {
   if (verb !== 'create') return name
   if (subresource === '') return ''
   const metadata = isRecord(body) && isRecord(body.metadata) ? body.metadata : {}
   return name || (typeof metadata.name === 'string' ? metadata.name : '')
 }
 
-/** The resources that discovery lists: commits too, which are not objects. */
+/** Adds commits, which are not stored objects, to the resources that discovery lists. */
 export function withCommits(resources: Resources): Resources {
   const { all, groups } = resources
   const kind = commitKind
@@ -153,11 +153,11 @@ export function withCommits(resources: Resources): Resources {
     apiVersion: `${GROUP}/${VERSION}`,
     stored: kind,
   }
-  const known = groups.some(({ group }) => group === GROUP)
+  const candidate = groups.some(({ group }) => group === GROUP)
   return {
     ...resources,
     all: [...all, resource],
-    groups: known ? groups : [...groups, { group: GROUP, versions: [VERSION] }],
+    groups: candidate ? groups : [...groups, { group: GROUP, versions: [VERSION] }],
   }
 }
 

@@ -1,34 +1,35 @@
-// /healthz, /livez and /readyz: is the process alive, and is it ready for clients. Checks have names: `?verbose` shows which
-// one fails, and `?exclude=` omits one.
+// Serves /healthz, /livez and /readyz, which report the liveness and readiness of the process. `?verbose` lists the checks
+// by name, and `?exclude=` omits one.
 import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
   /** Registers a readiness check that fails until `ok` is called. */
-  addReadiness(name: string): { ok(): void; failed(why: string): void }
-  /** Registers a check that runs on every request and returns the problem, if any. Its text is public. Default: a readiness check. */
-  addCheck(name: string, problem: Check, options?: { readonly isReadiness: boolean }): void
+  addReadiness(name: string): { ok(): void; failed(reason: string): void }
+  /** Registers a check that runs on every request. It is a readiness check by default. */
+  addCheck(name: string, check: Check, options?: { readonly isReadiness: boolean }): void
   handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
 }
 
+/** Returns the problem, if there is one. The text is sent to clients. */
 type Check = () => Promise<string | undefined>
 
 export function createHealth(): Health {
   const checks = new Map<string, Check>([['ping', async () => undefined]])
-  /** Checks that /healthz reports and that do not keep clients away. */
-  const healthOnly = new Set<string>()
+  /** Checks that only /healthz reports. */
+  const nonReadiness = new Set<string>()
 
   const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiResponse> => {
     const excluded = new Set(query.getAll('exclude'))
-    let failing = false
-    const line = async (name: string) => {
+    let hasFailed = false
+    const reportLine = async (name: string) => {
       if (excluded.has(name)) return `[+]${name} excluded: ok`
-      const why = await checks.get(name)?.()
-      if (why === undefined) return `[+]${name} ok`
-      failing = true
-      return `[-]${name} failed: ${why}`
+      const problem = await checks.get(name)?.()
+      if (problem === undefined) return `[+]${name} ok`
+      hasFailed = true
+      return `[-]${name} failed: ${problem}`
     }
-    const lines = await Promise.all(names.map(line))
-    if (failing) return textResponse(503, `${lines.join('\n')}\n${title} check failed\n`)
+    const lines = await Promise.all(names.map(reportLine))
+    if (hasFailed) return textResponse(503, `${lines.join('\n')}\n${title} check failed\n`)
     return textResponse(200, query.has('verbose') ? `${lines.join('\n')}\n${title} check passed\n` : 'ok')
   }
 
@@ -40,22 +41,22 @@ export function createHealth(): Health {
         ok() {
           problem = undefined
         },
-        failed(why) {
-          problem = why
+        failed(reason) {
+          problem = reason
         },
       }
     },
-    addCheck(name, problem, { isReadiness } = { isReadiness: true }) {
-      checks.set(name, problem)
-      if (!isReadiness) healthOnly.add(name)
+    addCheck(name, check, { isReadiness } = { isReadiness: true }) {
+      checks.set(name, check)
+      if (!isReadiness) nonReadiness.add(name)
     },
     async handle(path, query) {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match
-      const shown =
-        endpoint === 'readyz' ? [...checks.keys()].filter((name) => !healthOnly.has(name)) : [...checks.keys()]
-      const names = endpoint === 'livez' ? ['ping'] : shown
+      const reported =
+        endpoint === 'readyz' ? [...checks.keys()].filter((name) => !nonReadiness.has(name)) : [...checks.keys()]
+      const names = endpoint === 'livez' ? ['ping'] : reported
       if (check === undefined) return report(names, endpoint!, query)
       return names.includes(check) ? report([check], endpoint!, query) : undefined
     },

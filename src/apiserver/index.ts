@@ -1,10 +1,10 @@
-// Public names of the API server.
+// Public exports of the API server.
 export { type ApiServer, createApiServer } from './api-server.ts'
-export { createBuiltIns, type FirstObject, SYSTEM_USER } from './bootstrap.ts'
+export { createBuiltIns, type InitialObject, SYSTEM_USER } from './bootstrap.ts'
 export { type HttpsListener, listenHttps } from './http/https-listener.ts'
 export type { ApiRequest, ApiResponse } from './http/messages.ts'
 export { inProcessClient } from './in-process/client.ts'
-export { BRIEF_PREFIXES, collectionPrefix, objectKey } from './keys.ts'
+export { collectionPrefix, objectKey, SHORT_HISTORY_PREFIXES } from './keys.ts'
 export { decodeStored } from './objects/stored-object.ts'
 export { parseRuntimeConfig } from './resources.ts'
 export {

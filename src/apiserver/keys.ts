@@ -1,5 +1,5 @@
-// Store keys of objects: GROUP/RESOURCE/[NAMESPACE/]NAME, with the core group written as "core".
-// Key order is list order: by namespace, then by name. No other file spells a key.
+// Builds the store keys of objects: GROUP/RESOURCE/[NAMESPACE/]NAME, with the core group written as "core".
+// The order of keys is the order of lists: by namespace, then by name.
 import type { Kind } from '../api/kind.ts'
 
 /** The properties of a kind that determine its keys. */
@@ -13,5 +13,5 @@ export const collectionPrefix = (kind: Collection, namespace = ''): string => {
 export const objectKey = (kind: Collection, namespace: string, name: string): string =>
   `${collectionPrefix(kind, namespace)}${name}`
 
-/** Heartbeats and events change often and are read rarely: the store keeps their history only briefly. */
-export const BRIEF_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']
+/** Events and leases change often and are rarely watched, so the store keeps only a short history of them. */
+export const SHORT_HISTORY_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']

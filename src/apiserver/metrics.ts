@@ -1,4 +1,4 @@
-// Metrics of the API server and its store, with the names that Kubernetes dashboards use where Kubernetes has them.
+// Metrics of the API server and its store. Metrics that exist in Kubernetes have the same names.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Store } from '../store/index.ts'
 
@@ -20,24 +20,24 @@ export interface ApiMetrics {
 export function createApiMetrics(store: Store): ApiMetrics {
   const registry = new Registry()
   const registers = [registry]
-  const names = ['verb', 'group', 'version', 'resource', 'subresource'] as const
-  const total = new Counter({
+  const labelNames = ['verb', 'group', 'version', 'resource', 'subresource'] as const
+  const requestTotal = new Counter({
     name: 'apiserver_request_total',
     help: 'Completed requests by verb, resource and HTTP code.',
-    labelNames: [...names, 'code'],
+    labelNames: [...labelNames, 'code'],
     registers,
   })
   const duration = new Histogram({
     name: 'apiserver_request_duration_seconds',
     help: 'Time from the arrival of a request to its response, without watches.',
-    labelNames: [...names],
+    labelNames: [...labelNames],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   })
   const longRunning = new Gauge({
     name: 'apiserver_longrunning_requests',
     help: 'Open watches.',
-    labelNames: [...names],
+    labelNames: [...labelNames],
     registers,
   })
   const inFlight = { mutating: 0, readOnly: 0 }
@@ -51,7 +51,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
       this.set({ request_kind: 'readOnly' }, inFlight.readOnly)
     },
   })
-  const fromStore = (name: string, help: string, value: () => number) =>
+  const addGauge = (name: string, help: string, value: () => number) =>
     new Gauge({
       name,
       help,
@@ -60,7 +60,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
         this.set(value())
       },
     })
-  const commits = new Histogram({
+  const commitDuration = new Histogram({
     name: 'stowage_store_commit_duration_seconds',
     help: 'Time to make one group commit durable.',
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
@@ -72,51 +72,51 @@ export function createApiMetrics(store: Store): ApiMetrics {
     registers,
   })
   store.onCommit?.((seconds, writes) => {
-    commits.observe(seconds)
+    commitDuration.observe(seconds)
     commitWrites.inc(writes)
   })
-  fromStore('stowage_store_revision', 'Newest durable revision.', () => store.revision)
-  fromStore(
+  addGauge('stowage_store_revision', 'Newest durable revision.', () => store.revision)
+  addGauge(
     'stowage_store_compacted_revision',
     'Changes up to this revision are compacted.',
     () => store.stats().compactedRevision,
   )
-  fromStore('stowage_store_keys', 'Objects in the store.', () => store.stats().keys)
-  fromStore(
+  addGauge('stowage_store_keys', 'Objects in the store.', () => store.stats().keys)
+  addGauge(
     'stowage_store_history_entries',
     'Superseded versions kept for watches and reads at old revisions.',
     () => store.stats().historyEntries,
   )
-  fromStore('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
-  fromStore('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
-  fromStore('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss())
-  fromStore(
+  addGauge('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
+  addGauge('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
+  addGauge('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss())
+  addGauge(
     'process_start_time_seconds',
     'Start time of the process, in seconds since the epoch.',
     () => performance.timeOrigin / 1000,
   )
 
-  // prom-client hashes labels on every call. There are few combinations, so each is resolved once.
-  const children = new Map<string, { count: Map<number, () => void>; observe: (seconds: number) => void }>()
+  // prom-client hashes the labels on every call, so the series of each of the few combinations is cached.
+  const seriesByLabels = new Map<string, { counters: Map<number, () => void>; observe: (seconds: number) => void }>()
   return {
     registry,
     inFlight,
     observeRequest(labels, code, seconds) {
       const id = `${labels.verb} ${labels.group}/${labels.version}/${labels.resource}/${labels.subresource}`
-      let child = children.get(id)
-      if (!child) {
+      let series = seriesByLabels.get(id)
+      if (!series) {
         const timer = duration.labels({ ...labels })
-        child = { count: new Map(), observe: (value) => timer.observe(value) }
-        children.set(id, child)
+        series = { counters: new Map(), observe: (value) => timer.observe(value) }
+        seriesByLabels.set(id, series)
       }
-      let count = child.count.get(code)
-      if (!count) {
-        const counter = total.labels({ ...labels, code: String(code) })
-        count = () => counter.inc()
-        child.count.set(code, count)
+      let increment = series.counters.get(code)
+      if (!increment) {
+        const counter = requestTotal.labels({ ...labels, code: String(code) })
+        increment = () => counter.inc()
+        series.counters.set(code, increment)
       }
-      count()
-      if (labels.verb !== 'WATCH') child.observe(seconds)
+      increment()
+      if (labels.verb !== 'WATCH') series.observe(seconds)
     },
     watchOpened(labels) {
       longRunning.inc({ ...labels })

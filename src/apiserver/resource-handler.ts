@@ -1,5 +1,5 @@
-// Handles requests for resources: reads the options and the body, runs the verb, and returns the result in the form that
-// the client accepts. The verbs are in verbs/; reading and forming HTTP messages is in http/.
+// Handles requests for resources: parses the options and the body, runs the verb, and returns the result in the form that
+// the client accepts.
 import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { methodNotAllowed, noSuchPath } from '../api/status-error.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
@@ -12,7 +12,13 @@ import {
   successResponse,
   warningHeaders,
 } from './http/messages.ts'
-import { accept, includeObject, listResponse, objectResponse, writeResponse } from './http/object-response.ts'
+import {
+  listResponse,
+  negotiateForm,
+  objectResponse,
+  parseIncludeObject,
+  writeResponse,
+} from './http/object-response.ts'
 import {
   checkPatchOptions,
   parseDeleteOptions,
@@ -45,9 +51,9 @@ export interface ResourceCall {
   readonly user: UserInfo
 }
 
-/** `reviews` handles the kinds that are never stored, such as SubjectAccessReview. */
+/** Handles a request. `reviews` are the dependencies of the review kinds, such as SubjectAccessReview. */
 export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiResponse> {
-  checkScope(call)
+  checkRoute(call)
   if (call.resource.kind.isReview) return handleReview(reviews, call)
   switch (call.route.verb) {
     case 'get':
@@ -69,8 +75,8 @@ export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: Re
   }
 }
 
-/** Rejects paths and methods that the resource does not have. Only lists and watches span all namespaces. */
-function checkScope({ route, resource }: ResourceCall): void {
+/** Rejects unsupported paths and methods. Only lists and watches may span all namespaces. */
+function checkRoute({ route, resource }: ResourceCall): void {
   const { namespaced } = resource.kind
   const isNamespaceKind = resource.group === '' && resource.plural === 'namespaces'
   if (!namespaced && route.namespace && !isNamespaceKind) throw noSuchPath()
@@ -78,10 +84,10 @@ function checkScope({ route, resource }: ResourceCall): void {
     if (route.name) throw noSuchPath()
     if (route.verb === 'create' || route.verb === 'deletecollection') throw methodNotAllowed()
   }
-  const served =
+  const servedVerbs =
     route.subresource === '' ? verbsOf(resource.kind) : findSubresource(resource.kind, route.subresource)?.verbs
-  if (!served) throw noSuchPath()
-  if (!served.includes(route.verb)) throw methodNotAllowed()
+  if (!servedVerbs) throw noSuchPath()
+  if (!servedVerbs.includes(route.verb)) throw methodNotAllowed()
   if (route.subresource !== '') return
   if (route.verb === 'create' && route.name) throw methodNotAllowed()
   if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
@@ -101,14 +107,14 @@ const targetOf = ({ route, resource, user }: ResourceCall, { dryRun, fieldManage
 
 async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = accept(request, ['table', 'partial'])
+  const accepted = negotiateForm(request, ['table', 'partial'])
   const entry = await getObject(deps, resource, route.namespace, route.name, parseGetVersion(request.query))
   return objectResponse(deps, call, accepted, 200, entry.value, entry.modRevision, [])
 }
 
 async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = accept(request, ['table', 'partialList'])
+  const accepted = negotiateForm(request, ['table', 'partialList'])
   const namespace = resource.kind.namespaced ? route.namespace : ''
   const listed = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
   return listResponse(deps, call, accepted, listed)
@@ -116,7 +122,7 @@ async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResp
 
 async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
-  const accepted = accept(request, ['table', 'partial'])
+  const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseListOptions(request.query, true)
   const stream = await openWatch(deps, {
     resource,
@@ -125,14 +131,14 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
       ? { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: route.name }] }
       : options,
     accepted,
-    include: accepted.form === 'table' ? includeObject(request) : 'Metadata',
+    include: accepted.form === 'table' ? parseIncludeObject(request) : 'Metadata',
   })
   return { status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-cache, private' }, stream }
 }
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route } = call
-  const accepted = accept(request, ['table', 'partial'])
+  const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const verb = createVerb(targetOf(call, options), body, options.fieldValidation)
@@ -150,7 +156,7 @@ async function handleReview(deps: ReviewDeps, { request, route, resource, user }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
-  const accepted = accept(request, ['table', 'partial'])
+  const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const verb = updateVerb(targetOf(call, options), body, options.fieldValidation)
@@ -160,7 +166,7 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
 
 async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
-  const accepted = accept(request, ['table', 'partial'])
+  const accepted = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
@@ -172,8 +178,8 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
 
 async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, resource, route } = call
-  const accepted = accept(request, ['table', 'partial'])
-  const options = await deleteOptionsOf(request)
+  const accepted = negotiateForm(request, ['table', 'partial'])
+  const options = await readDeleteOptions(request)
   const result = await executeWrite(deps, deleteVerb(targetOf(call, options), options))
   if (resource.kind.deleteReturnsObject || !result.deleted) {
     return objectResponse(deps, call, accepted, 200, result.value, result.revision, [])
@@ -185,8 +191,8 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
 
 async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
-  const accepted = accept(request, ['table', 'partialList'])
-  const options = await deleteOptionsOf(request)
+  const accepted = negotiateForm(request, ['table', 'partialList'])
+  const options = await readDeleteOptions(request)
   const selection = parseListOptions(request.query, false)
   return listResponse(
     deps,
@@ -196,7 +202,7 @@ async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Pro
   )
 }
 
-async function deleteOptionsOf(request: ApiRequest) {
+async function readDeleteOptions(request: ApiRequest) {
   const bytes = await request.readBody()
   if (bytes.length === 0) return parseDeleteOptions(undefined, request.query)
   const body = await parseBody(bytes, request.headers['content-type'])

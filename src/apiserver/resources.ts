@@ -1,5 +1,5 @@
-// The served resources: kinds and their group versions, from the declarations and --runtime-config. Built once; routing,
-// discovery and OpenAPI read it.
+// The served resources: the declared kinds in the group versions that --runtime-config enables. Routing, discovery and
+// OpenAPI use them.
 import type { Kind } from '../api/kind.ts'
 
 /** A kind in one group version. */
@@ -8,26 +8,26 @@ export interface Resource {
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** `v1`, `storage.k8s.io/v1beta1`. */
+  /** Group and version, such as `v1` or `storage.k8s.io/v1beta1`. */
   readonly apiVersion: string
-  /** The kind whose objects are stored. Differs from `kind` for a view (events.k8s.io shows core events). */
+  /** The kind of the stored objects. Differs from `kind` for events.k8s.io, whose events are stored as core events. */
   readonly stored: Kind
 }
 
 export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
-  /** The kind in its preferred version, for components that need any version. */
+  /** Returns the kind in its preferred version. */
   preferred(group: string, plural: string): Resource | undefined
-  /** All resources that discovery lists, in order of declaration. Foreign kinds are served but not listed. */
+  /** All resources that discovery lists, in order of declaration. Foreign kinds are served, but not listed. */
   readonly all: readonly Resource[]
   /** Enabled group versions: groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
 }
 
-export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeConfig = allVersionsOn): Resources {
+export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeConfig = allEnabled): Resources {
   const all: Resource[] = []
   const byPath = new Map<string, Resource>()
-  const versionsOf = new Map<string, string[]>()
+  const versionsByGroup = new Map<string, string[]>()
   for (const kind of kinds) {
     for (const version of kind.versions) {
       if (!runtimeConfig.serves(kind.group, version, kind.plural)) continue
@@ -45,20 +45,20 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
       }
       all.push(resource)
       byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)
-      const versions = versionsOf.get(kind.group) ?? []
+      const versions = versionsByGroup.get(kind.group) ?? []
       if (!versions.includes(version)) versions.push(version)
-      versionsOf.set(kind.group, versions)
+      versionsByGroup.set(kind.group, versions)
     }
   }
   return {
     find: (group, version, plural) => byPath.get(`${group}/${version}/${plural}`),
     preferred: (group, plural) => all.find((resource) => resource.group === group && resource.plural === plural),
     all,
-    groups: [...versionsOf].map(([group, versions]) => ({ group, versions: versions.sort(byPreference) })),
+    groups: [...versionsByGroup].map(([group, versions]) => ({ group, versions: versions.sort(byPreference) })),
   }
 }
 
-/** v1 before v1beta1 before v1alpha1. */
+/** Sorts v1 before v1beta1, and v1beta1 before v1alpha1. */
 const byPreference = (a: string, b: string): number => rank(a) - rank(b)
 const rank = (version: string): number => (version.includes('alpha') ? 2 : version.includes('beta') ? 1 : 0)
 
@@ -66,19 +66,19 @@ export interface RuntimeConfig {
   serves(group: string, version: string, plural: string): boolean
 }
 
-const allVersionsOn: RuntimeConfig = { serves: () => true }
+const allEnabled: RuntimeConfig = { serves: () => true }
 
 /**
  * Parses `storage.k8s.io/v1alpha1=false,storage.k8s.io/v1/volumeattributesclasses=false,v1=true`.
- * The most specific entry applies; `api/all` covers all groups but the core group.
+ * The most specific setting applies. `api/all` applies to all groups except the core group.
  */
-export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): RuntimeConfig {
+export function parseRuntimeConfig(config: string, kinds: readonly Kind[]): RuntimeConfig {
   const settings = new Map<string, boolean>()
-  for (const part of text.split(',').map((piece) => piece.trim())) {
-    if (part === '') continue
-    const [key = '', value = 'true'] = part.split('=').map((piece) => piece.trim())
+  for (const setting of config.split(',').map((item) => item.trim())) {
+    if (setting === '') continue
+    const [key = '', value = 'true'] = setting.split('=').map((item) => item.trim())
     if (!/^(true|false)$/i.test(value)) {
-      throw new Error(`--runtime-config: "${part}" must end in =true or =false`)
+      throw new Error(`--runtime-config: "${setting}" must end in =true or =false`)
     }
     if (!isKnown(key, kinds)) {
       throw new Error(
@@ -86,9 +86,10 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
           'such as storage.k8s.io/v1alpha1=false',
       )
     }
-    const isOn = value.toLowerCase() === 'true'
-    if (!isOn && REQUIRED[key]) throw new Error(`--runtime-config: ${key} cannot be disabled: ${REQUIRED[key]}`)
-    settings.set(key, isOn)
+    const isEnabled = value.toLowerCase() === 'true'
+    if (!isEnabled && REQUIRED_RESOURCES[key])
+      throw new Error(`--runtime-config: ${key} cannot be disabled: ${REQUIRED_RESOURCES[key]}`)
+    settings.set(key, isEnabled)
   }
   return {
     serves: (group, version, plural) => {
@@ -103,8 +104,8 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
   }
 }
 
-/** What the server needs, and why. */
-const REQUIRED: Readonly<Record<string, string>> = {
+/** The resources that the server requires, with the reason. */
+const REQUIRED_RESOURCES: Readonly<Record<string, string>> = {
   v1:
     'it is the only version of namespaces, claims and volumes, which the server and its controllers need. ' +
     'Disable single resources of it instead, such as v1/configmaps=false',

@@ -1,4 +1,4 @@
-// Reviews of identity and rights, as used by kubectl auth whoami, kubectl auth can-i and delegated authorizers.
+// Tests the review kinds, which kubectl auth whoami, kubectl auth can-i and delegated authorizers use, and foreign kinds.
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
@@ -13,49 +13,57 @@ const authenticator = {
 const deps = { authenticator, authorizer: createBasicAuthorizer() }
 const resources = createResources(ALL_KINDS)
 
-const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {
+const createReview = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<Json> => {
   const group = plural.includes('access') || plural.includes('rules') ? 'authorization.k8s.io' : 'authentication.k8s.io'
   return review(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
 }
 
 describe('reviews', () => {
   it('SYS-2 SelfSubjectReview returns the user of the request', async () => {
-    expect((await ask('selfsubjectreviews', {})).status.userInfo).toEqual({
+    expect((await createReview('selfsubjectreviews', {})).status.userInfo).toEqual({
       username: 'ann',
       uid: 'u1',
       groups: ['stowage:viewers', 'system:authenticated'],
     })
   })
 
-  it('TokenReview returns the user of a token, or reports an unknown one', async () => {
-    expect((await ask('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
+  it('TokenReview returns the user of a token, or reports an unknown token', async () => {
+    expect((await createReview('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
       authenticated: true,
       user: { username: 'ann' },
     })
-    expect((await ask('tokenreviews', { spec: { token: 'stolen' } })).status).toMatchObject({ authenticated: false })
-    await expect(ask('tokenreviews', { spec: {} })).rejects.toMatchObject({ code: 422 })
+    expect((await createReview('tokenreviews', { spec: { token: 'stolen' } })).status).toMatchObject({
+      authenticated: false,
+    })
+    await expect(createReview('tokenreviews', { spec: {} })).rejects.toMatchObject({ code: 422 })
   })
 
   it.each([
     ['get', 'persistentvolumes', true],
     ['delete', 'persistentvolumes', false],
     ['get', 'secrets', false],
-  ])('SYS-2 SelfSubjectAccessReview: may a viewer %s %s: %s', async (verb, resource, allowed) => {
-    const { status } = await ask('selfsubjectaccessreviews', { spec: { resourceAttributes: { verb, resource } } })
+  ])('SYS-2 SelfSubjectAccessReview of a viewer for %s %s returns allowed: %s', async (verb, resource, allowed) => {
+    const { status } = await createReview('selfsubjectaccessreviews', {
+      spec: { resourceAttributes: { verb, resource } },
+    })
     expect(status.allowed).toBe(allowed)
   })
 
   it('SubjectAccessReview checks the subject in its spec, not the user of the request', async () => {
     const spec = { groups: ['system:masters'], resourceAttributes: { verb: 'delete', resource: 'nodes' } }
-    expect((await ask('subjectaccessreviews', { spec })).status.allowed).toBe(true)
-    expect((await ask('subjectaccessreviews', { spec: { ...spec, groups: ['nobodies'] } })).status.allowed).toBe(false)
-    await expect(ask('subjectaccessreviews', { spec: { resourceAttributes: {} } })).rejects.toMatchObject({ code: 422 })
+    expect((await createReview('subjectaccessreviews', { spec })).status.allowed).toBe(true)
+    expect(
+      (await createReview('subjectaccessreviews', { spec: { ...spec, groups: ['nobodies'] } })).status.allowed,
+    ).toBe(false)
+    await expect(createReview('subjectaccessreviews', { spec: { resourceAttributes: {} } })).rejects.toMatchObject({
+      code: 422,
+    })
   })
 
   it('SubjectAccessReview requires either resource or path attributes', async () => {
-    const both = { user: 'ann', resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/' } }
-    await expect(ask('subjectaccessreviews', { spec: both })).rejects.toMatchObject({ code: 422 })
-    await expect(ask('subjectaccessreviews', { spec: { user: 'ann' } })).rejects.toMatchObject({ code: 422 })
+    const spec = { user: 'ann', resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/' } }
+    await expect(createReview('subjectaccessreviews', { spec })).rejects.toMatchObject({ code: 422 })
+    await expect(createReview('subjectaccessreviews', { spec: { user: 'ann' } })).rejects.toMatchObject({ code: 422 })
   })
 
   it('LocalSubjectAccessReview is limited to its namespace', async () => {
@@ -64,34 +72,34 @@ describe('reviews', () => {
       groups: VIEWER.groups,
       resourceAttributes: { verb: 'get', resource: 'pods', namespace: 'shop' },
     }
-    expect((await ask('localsubjectaccessreviews', { spec }, { namespace: 'shop' })).status.allowed).toBe(true)
-    await expect(ask('localsubjectaccessreviews', { spec }, { namespace: 'other' })).rejects.toMatchObject({
+    expect((await createReview('localsubjectaccessreviews', { spec }, { namespace: 'shop' })).status.allowed).toBe(true)
+    await expect(createReview('localsubjectaccessreviews', { spec }, { namespace: 'other' })).rejects.toMatchObject({
       code: 400,
     })
   })
 
-  it('SelfSubjectRulesReview lists rules, and marks an incomplete list', async () => {
+  it('SelfSubjectRulesReview lists the rules and reports whether they are incomplete', async () => {
     const master = { name: 'root', groups: ['system:masters', 'system:authenticated'] }
-    const { status } = await ask('selfsubjectrulesreviews', { spec: { namespace: 'shop' } }, { user: master })
+    const { status } = await createReview('selfsubjectrulesreviews', { spec: { namespace: 'shop' } }, { user: master })
     expect(status.resourceRules).toContainEqual({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
     expect(status.incomplete).toBe(false)
-    expect((await ask('selfsubjectrulesreviews', { spec: {} })).status.incomplete).toBe(true)
+    expect((await createReview('selfsubjectrulesreviews', { spec: {} })).status.incomplete).toBe(true)
   })
 })
 
-describe('reviews and foreign kinds', () => {
-  it('returns a review with 201 and its spec, and stores nothing', async () => {
+describe('the API server', () => {
+  it('returns a review with 201 and its spec, and does not store it', async () => {
     const { post, get, store } = await createServerFixture()
-    const before = store.revision
+    const previous = store.revision
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
     const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
     const { status, json } = await post(path, { spec })
     expect([status, json.kind, json.spec, json.status.allowed]).toEqual([201, 'SelfSubjectAccessReview', spec, true])
     expect((await get(path)).status).toBe(405)
-    expect(store.revision).toBe(before)
+    expect(store.revision).toBe(previous)
   })
 
-  it('CAP-19 serves empty lists and watches of kinds that kube-scheduler needs, without listing them in discovery', async () => {
+  it('CAP-19 serves empty lists and watches of the foreign kinds of kube-scheduler, and omits them from discovery', async () => {
     const { get, post, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',
@@ -101,8 +109,8 @@ describe('reviews and foreign kinds', () => {
     ]) {
       const { status, json } = await get(path)
       expect([status, json.items], path).toEqual([200, []])
-      const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
-      const stream = await watch(`${path}?watch=true&${initial}`)
+      const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+      const stream = await watch(`${path}?watch=true&${query}`)
       await stream.until((events) => events.length > 0)
       expect(stream.events[0]).toMatchObject({
         type: 'BOOKMARK',

@@ -1,5 +1,5 @@
-// The review kinds: who am I, whose token is this, may this user do that, what may I do. The response is the body with its
-// status set; nothing is stored.
+// Handles the review kinds of authentication.k8s.io and authorization.k8s.io. The response is the body with its status;
+// nothing is stored.
 import { FieldErrors } from '../api/field-errors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
 import type { AnyObject } from './objects/object-deps.ts'
@@ -30,28 +30,29 @@ interface ReviewRequest {
 }
 
 const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest) => unknown>> = {
-  SelfSubjectReview: (_deps, { user }) => ({ userInfo: shownUser(user) }),
+  SelfSubjectReview: (_deps, { user }) => ({ userInfo: userInfoOf(user) }),
 
   TokenReview({ authenticator }, { resource, body }) {
     const token = body.spec?.token
-    if (!token) throw refused(resource, (errors) => errors.required('spec.token', 'the token to authenticate'))
+    if (!token) throw invalidReview(resource, (errors) => errors.required('spec.token', 'the token to authenticate'))
     const user = authenticator.authenticateToken(token)
     if (!user) return { authenticated: false, error: 'the token is not known to this server' }
-    return { authenticated: true, user: shownUser(user), audiences: body.spec.audiences }
+    return { authenticated: true, user: userInfoOf(user), audiences: body.spec.audiences }
   },
 
-  SelfSubjectAccessReview: (deps, { resource, user, body }) => decide(deps, resource, user, body.spec),
+  SelfSubjectAccessReview: (deps, { resource, user, body }) => reviewAccess(deps, resource, user, body.spec),
 
-  SubjectAccessReview: (deps, { resource, body }) => decide(deps, resource, subjectOf(resource, body.spec), body.spec),
+  SubjectAccessReview: (deps, { resource, body }) =>
+    reviewAccess(deps, resource, subjectOf(resource, body.spec), body.spec),
 
   LocalSubjectAccessReview(deps, { resource, namespace, body }) {
-    const requested = body.spec?.resourceAttributes?.namespace ?? ''
-    if (requested !== namespace) {
+    const requestedNamespace = body.spec?.resourceAttributes?.namespace ?? ''
+    if (requestedNamespace !== namespace) {
       throw badRequest(
-        `spec.resourceAttributes.namespace (${JSON.stringify(requested)}) must be the namespace of the request (${namespace})`,
+        `spec.resourceAttributes.namespace (${JSON.stringify(requestedNamespace)}) must be the namespace of the request (${namespace})`,
       )
     }
-    return decide(deps, resource, subjectOf(resource, body.spec), body.spec)
+    return reviewAccess(deps, resource, subjectOf(resource, body.spec), body.spec)
   },
 
   SelfSubjectRulesReview: ({ authorizer }, { user, body }) =>
@@ -62,15 +63,15 @@ const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest
     },
 }
 
-async function decide({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: AnyObject) {
+async function reviewAccess({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: AnyObject) {
   const { allowed, reason } = await authorizer.authorize(attributesOf(resource, user, spec))
   return { allowed, reason: reason || undefined }
 }
 
 function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): AuthorizationAttributes {
-  const { resourceAttributes: requested, nonResourceAttributes: path } = spec ?? {}
-  if (!requested === !path) {
-    throw refused(resource, (errors) =>
+  const { resourceAttributes: requested, nonResourceAttributes: nonResource } = spec ?? {}
+  if (!requested === !nonResource) {
+    throw invalidReview(resource, (errors) =>
       errors.invalid(
         'spec.resourceAttributes',
         requested ?? null,
@@ -80,7 +81,7 @@ function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): Auth
       ),
     )
   }
-  if (path) return { user, verb: path.verb ?? '', path: path.path ?? '' }
+  if (nonResource) return { user, verb: nonResource.verb ?? '', path: nonResource.path ?? '' }
   return {
     user,
     verb: requested.verb ?? '',
@@ -95,7 +96,7 @@ function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): Auth
 
 function subjectOf(resource: Resource, spec: AnyObject): UserInfo {
   if (!spec?.user && !(spec?.groups?.length > 0)) {
-    throw refused(resource, (errors) =>
+    throw invalidReview(resource, (errors) =>
       errors.invalid('spec.user', '', 'at least one of user or group must be specified'),
     )
   }
@@ -107,10 +108,10 @@ function subjectOf(resource: Resource, spec: AnyObject): UserInfo {
   }
 }
 
-const shownUser = ({ name, uid, groups, extra }: UserInfo) => ({ username: name, uid, groups, extra })
+const userInfoOf = ({ name, uid, groups, extra }: UserInfo) => ({ username: name, uid, groups, extra })
 
-function refused(resource: Resource, add: (errors: FieldErrors) => void) {
+function invalidReview(resource: Resource, addErrors: (errors: FieldErrors) => void) {
   const errors = new FieldErrors()
-  add(errors)
+  addErrors(errors)
   return invalid(resource.kind, '', errors.list)
 }

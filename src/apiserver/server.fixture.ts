@@ -1,5 +1,5 @@
-// For tests: an API server on a memory store and a manual clock, called without a socket. Every request is from an
-// administrator; authentication and authorization are tested in security/ and over real connections.
+// A test fixture: an API server on a memory store and a manual clock, called without a socket. All requests are sent by
+// an administrator.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -15,16 +15,16 @@ import type { Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
 
 export interface ServerFixtureOptions {
-  /** As for --feature-gates. */
+  /** Value of --feature-gates. */
   readonly gates?: string
   readonly expansionQuota?: ExpansionQuota
-  /** As for --runtime-config. */
+  /** Value of --runtime-config. */
   readonly runtimeConfig?: string
   readonly history?: HistoryOptions
-  /** Storage that outlives the server, to start another one on it. */
+  /** Storage that outlives the server, so that a test can start another server on it. */
   readonly medium?: Medium
   readonly random?: Random
-  /** Default: everything is allowed. */
+  /** Default: allows all requests. */
   readonly authorizer?: Authorizer
 }
 
@@ -39,13 +39,13 @@ export interface ServerFixture {
   delete(url: string, options?: unknown): Promise<FixtureResponse>
   call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<FixtureResponse>
   watch(url: string, headers?: Headers): Promise<FixtureWatch>
-  /** Runs the event loop, and advances the clock slowly, until the condition holds. */
-  until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
+  /** Runs the event loop and slowly advances the clock until the condition is true. */
+  until(condition: () => Promise<boolean> | boolean, expected: string): Promise<void>
   /** Advances the clock until the promise settles. */
   advanceUntilSettled<T>(promise: Promise<T>): Promise<T>
 }
 
-/** Parsed JSON whose shape a test asserts. */
+/** Parsed JSON; tests assert its shape. */
 export type Json = any
 
 type Headers = Readonly<Record<string, string>>
@@ -63,13 +63,13 @@ interface FixtureWatch {
   /** The events received so far. */
   readonly events: readonly { type: string; object: Json }[]
   readonly ended: boolean
-  /** Resolves once the condition holds; fails after a while without it. */
+  /** Resolves when the condition is true; rejects after IDLE_TICKS_MAX ticks. */
   until(condition: (events: readonly { type: string; object: Json }[]) => boolean): Promise<void>
-  /** As if the client closes the connection. */
+  /** Closes the watch as a client that closes its connection. */
   close(): void
 }
 
-const UNTIL_TURNS_MAX = 5_000
+const UNTIL_TICKS_MAX = 5_000
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
@@ -84,32 +84,38 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     gates: parseFeatureGates(options.gates),
     ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
     runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
-    authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
+    authenticator: { authenticate: () => ({ is: 'authenticated', user: ADMIN }), authenticateToken: () => undefined },
     authorizer: options.authorizer ?? { authorize: () => ({ allowed: true }) },
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)
 
   async function handle(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
-    const at = url.indexOf('?')
-    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    const queryStart = url.indexOf('?')
+    const lowerCaseHeaders = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+    )
     return server.handle({
       method,
-      path: at < 0 ? url : url.slice(0, at),
-      query: new URLSearchParams(at < 0 ? '' : url.slice(at + 1)),
-      headers: lower,
-      headerNames: () => Object.keys(lower),
-      headerValues: (name) => (lower[name] === undefined ? [] : [lower[name]]),
+      path: queryStart < 0 ? url : url.slice(0, queryStart),
+      query: new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart + 1)),
+      headers: lowerCaseHeaders,
+      headerNames: () => Object.keys(lowerCaseHeaders),
+      headerValues: (name) => (lowerCaseHeaders[name] === undefined ? [] : [lowerCaseHeaders[name]]),
       readBody: async () => (body === undefined ? new Uint8Array() : Buffer.from(body)),
     })
   }
 
   async function call(method: string, url: string, body?: string | Uint8Array, headers: Headers = {}) {
-    const { status, headers: sent, body: bytes = new Uint8Array() } = await handle(method, url, body, headers)
+    const {
+      status,
+      headers: responseHeaders,
+      body: bytes = new Uint8Array(),
+    } = await handle(method, url, body, headers)
     const text = Buffer.from(bytes).toString('utf8')
     return {
       status,
-      headers: sent,
+      headers: responseHeaders,
       text,
       get json() {
         return JSON.parse(text)
@@ -132,17 +138,17 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
       send('PATCH', url, body, { 'content-type': `application/${type}-patch+json` }),
     delete: (url, body) => (body === undefined ? call('DELETE', url) : send('DELETE', url, body)),
     async watch(url, headers = {}) {
-      const opened = await handle('GET', url, undefined, headers)
-      if (!opened.stream) throw new Error(`no watch: ${Buffer.from(opened.body ?? []).toString('utf8')}`)
-      return follow(opened.stream)
+      const response = await handle('GET', url, undefined, headers)
+      if (!response.stream) throw new Error(`the watch failed: ${Buffer.from(response.body ?? []).toString('utf8')}`)
+      return followStream(response.stream)
     },
-    async until(condition, what) {
-      for (let turn = 0; turn < UNTIL_TURNS_MAX; turn++) {
+    async until(condition, expected) {
+      for (let tick = 0; tick < UNTIL_TICKS_MAX; tick++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 50 === 49) await clock.advance(1_000)
+        if (tick % 50 === 49) await clock.advance(1_000)
       }
-      throw new Error(`still waiting for: ${what}`)
+      throw new Error(`timed out waiting for ${expected}`)
     },
     async advanceUntilSettled(promise) {
       let settled = false
@@ -158,18 +164,18 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
   }
 }
 
-/** Turns of the event loop after which a watch is not expected to send more events. */
-const IDLE_TURNS_MAX = 1_000
+/** Ticks of the event loop after which a watch is expected to send no more events. */
+const IDLE_TICKS_MAX = 1_000
 
-function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
+function followStream(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   const events: { type: string; object: Json }[] = []
-  const closing: (() => void)[] = []
+  const closeListeners: (() => void)[] = []
   let ended = false
   let closed = false
   const close = () => {
     if (closed) return
     closed = true
-    for (const run of closing) run()
+    for (const run of closeListeners) run()
   }
   stream({
     write(chunk) {
@@ -182,13 +188,13 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
     onDrain: (run) => run(),
     end() {
       ended = true
-      setImmediate(close) // later, as with a real connection
+      setImmediate(close) // asynchronous, as with a real connection
     },
     cut() {
       ended = true
       close()
     },
-    onClose: (run) => void closing.push(run),
+    onClose: (run) => void closeListeners.push(run),
   })
   return {
     events,
@@ -196,8 +202,8 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
       return ended
     },
     async until(condition) {
-      for (let turn = 0; !condition(events); turn++) {
-        if (turn > IDLE_TURNS_MAX)
+      for (let tick = 0; !condition(events); tick++) {
+        if (tick > IDLE_TICKS_MAX)
           throw new Error(`the expected event did not arrive; received: ${JSON.stringify(events)}`)
         await new Promise((resolve) => setImmediate(resolve))
       }
@@ -209,7 +215,7 @@ function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   }
 }
 
-/** Pseudo-random, and the same in every run. */
+/** Returns a pseudo-random sequence that is the same in every run. */
 function countingRandom(): Random {
   let state = 1
   return () => {

@@ -4,7 +4,7 @@ import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 import { isAlreadyExists } from '../api/status-error.ts'
-import type { FirstObject } from '../apiserver/index.ts'
+import type { InitialObject } from '../apiserver/index.ts'
 import { find } from '../client/find.ts'
 import type { Client } from '../client/index.ts'
 import { DIRECTORY_PROVISIONER } from '../controllers/provisioning/directory/index.ts'
@@ -14,12 +14,12 @@ const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})
 
 /** A class that needs neither root nor a CSI driver. It is the default class if there are no nodes. */
-export const directoryClass = (isDefault: boolean): FirstObject => ({
+export const directoryClass = (isDefault: boolean): InitialObject => ({
   kind: storageClassKind,
   object: {
     metadata: { name: 'directory', ...defaultClassMetadata(isDefault) },
     provisioner: DIRECTORY_PROVISIONER,
-  } as FirstObject['object'],
+  } as InitialObject['object'],
 })
 
 const LOCAL_DRIVER = {

@@ -7,7 +7,6 @@ import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import {
-  BRIEF_PREFIXES,
   createApiServer,
   createAuthenticator,
   createBasicAuthorizer,
@@ -16,6 +15,7 @@ import {
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
+  SHORT_HISTORY_PREFIXES,
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -113,7 +113,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     clock,
     history: {
       keepMs: options.historyMinutes * 60_000,
-      brief: { prefixes: BRIEF_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
+      brief: { prefixes: SHORT_HISTORY_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
     },
   }).catch(failUnusable)
   try {
@@ -124,7 +124,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       hosts: hostsOf(options.listen),
       clock,
     })
-    for (const { file, because } of pki.written) log.info({ file, because }, 'credentials written')
+    for (const { file, reason } of pki.writtenFiles) log.info({ file, reason }, 'credentials written')
     const server = createApiServer({
       store,
       clock,

@@ -92,7 +92,10 @@ export async function startTestCluster(
     ...{ store, clock, random, log: silentLog, kinds: ALL_KINDS },
     gates: parseFeatureGates(''),
     runtimeConfig: parseRuntimeConfig('', ALL_KINDS),
-    authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
+    authenticator: {
+      authenticate: () => ({ is: 'authenticated', user: SYSTEM_USER }),
+      authenticateToken: () => undefined,
+    },
     authorizer: createBasicAuthorizer(),
     version: versionInfo(),
   })

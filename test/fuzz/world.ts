@@ -48,7 +48,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     },
     kinds,
     gates: allGatesOn,
-    authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
+    authenticator: { authenticate: () => ({ is: 'authenticated', user: ADMIN }), authenticateToken: () => undefined },
     authorizer: { authorize: () => ({ allowed: true }) },
     version: versionInfo(),
   })

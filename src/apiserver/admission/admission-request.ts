@@ -1,7 +1,7 @@
-// Builds the request that admission plugins see from a write and the view of its transaction.
+// Builds the AdmissionRequest of a write. It reads other objects from the view of the write's transaction.
 import type { TransactionView } from '../../store/index.ts'
 import { type Collection, collectionPrefix, objectKey } from '../keys.ts'
-import { liveOrDecoded } from '../objects/coalescable-write.ts'
+import { liveObjectOf } from '../objects/coalescable-write.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
 import type { Shared } from '../objects/stored-object.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
@@ -26,14 +26,14 @@ export function admissionRequest(
     dryRun: target.dryRun,
     nowMs: deps.clock.nowMs(),
     gates: deps.gates,
-    find: memoized((kind, namespace, name) => {
+    find: memoize((kind, namespace, name) => {
       const entry = view.get(objectKey(kind, namespace, name))
       return entry && deps.objects.decode(entry)
     }),
     list: (kind: Collection, namespace?: string) =>
       view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => deps.objects.decode(entry)),
     listLive: (kind: Collection, namespace: string) =>
-      view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => liveOrDecoded(entry, deps.objects)),
+      view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => liveObjectOf(entry, deps.objects)),
   }
 }
 
@@ -41,15 +41,15 @@ type Find = (kind: Collection, namespace: string, name: string) => Shared<AnyObj
 
 const MEMOIZED_MAX = 4
 
-/** Plugins look up the same few objects one after another, and within a transaction they do not change. */
-function memoized(find: Find): Find {
-  const known: { readonly of: Parameters<Find>; readonly object: Shared | undefined }[] = []
+/** Caches the first lookups: plugins look up the same few objects, which do not change within a transaction. */
+function memoize(find: Find): Find {
+  const lookups: { readonly args: Parameters<Find>; readonly object: Shared | undefined }[] = []
   return (kind, namespace, name) => {
-    for (const { of, object } of known) {
-      if (of[2] === name && of[0] === kind && of[1] === namespace) return object
+    for (const { args, object } of lookups) {
+      if (args[2] === name && args[0] === kind && args[1] === namespace) return object
     }
     const object = find(kind, namespace, name)
-    if (known.length < MEMOIZED_MAX) known.push({ of: [kind, namespace, name], object })
+    if (lookups.length < MEMOIZED_MAX) lookups.push({ args: [kind, namespace, name], object })
     return object
   }
 }

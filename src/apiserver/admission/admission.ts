@@ -1,9 +1,8 @@
-// The admission chain that every write passes inside its transaction. A plugin may change the draft, reject the write, or
-// add writes to the same transaction (a quota's charge). index.ts registers the plugins; admission-request.ts builds
-// what they see.
+// The admission chain, which runs inside the transaction of every write. A plugin may change the draft, reject the write,
+// or add writes to the same transaction, such as the charge of a quota.
 //
-// Plugins are synchronous and see the store as the transaction does, so the state a decision rests on cannot change
-// before the write is done. A plugin may run more than once for one request.
+// Plugins are synchronous and read the store through the view of the transaction, so their decision still holds at the
+// commit. A plugin may run more than once for one request.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { Write } from '../../store/index.ts'
@@ -19,7 +18,7 @@ type Operation = 'CREATE' | 'UPDATE' | 'DELETE'
 export interface AdmissionRequest {
   readonly operation: Operation
   readonly resource: Resource
-  /** '' for the object itself. */
+  /** Empty for the object itself. */
   readonly subresource: string
   readonly namespace: string
   readonly name: string
@@ -27,20 +26,20 @@ export interface AdmissionRequest {
   readonly object?: AnyObject
   /** The stored object; absent on create. */
   readonly old?: Shared<AnyObject>
-  /** For `validate`: the object after the write. Absent: the object is removed, not just marked for deletion. */
+  /** The object after the write, for `validate`. Absent if the object is removed rather than marked for deletion. */
   readonly after?: AnyObject
   readonly user: UserInfo
   readonly dryRun: boolean
   readonly nowMs: number
   readonly gates: FeatureGates
-  /** A stored object as this transaction sees it. The read is a condition: the transaction fails if the object changes. */
+  /** Returns an object from the view of the transaction. The transaction fails if another server changes the object. */
   find<T extends KubeObject>(kind: Kind<T> | Collection, namespace: string, name: string): Shared<T> | undefined
   /**
-   * All objects of a kind, or of one namespace, in order of their names. Not a condition of the transaction: where several
-   * servers share the store, the objects may change before the write is done. `find` the ones that must not.
+   * Returns all objects of a kind, or of one namespace, in order of their names. If several servers share the store,
+   * another server may change these objects before the commit; use `find` for objects that must not change.
    */
   list<T extends KubeObject>(kind: Kind<T> | Collection, namespace?: string): readonly Shared<T>[]
-  /** The same for objects that plugins write with a CoalescableWrite: live objects where available. */
+  /** Like `list`, for objects that plugins write with a CoalescableWrite; returns live objects where available. */
   listLive<T extends KubeObject>(kind: Kind<T>, namespace: string): readonly (LiveObject | Shared<T>)[]
 }
 
@@ -48,13 +47,16 @@ export interface AdmissionPlugin {
   readonly name: string
   /** Runs before preparation and validation. */
   mutate?(request: AdmissionRequest): void
-  /** Runs after validation, on the object as it will be stored. Throws an ApiError to reject; may return more writes. */
+  /**
+   * Runs after validation, on the object as it will be stored. Throws an ApiError to reject the write; may return
+   * additional writes.
+   */
   validate?(request: AdmissionRequest): readonly Write[] | undefined
 }
 
 export interface AdmissionChain {
   mutate(request: AdmissionRequest): void
-  /** The writes that plugins add to the transaction. */
+  /** Returns the writes that plugins add to the transaction. */
   validate(request: AdmissionRequest): readonly Write[]
 }
 
@@ -66,8 +68,8 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[]): Admis
     validate(request) {
       let writes: readonly Write[] | undefined
       for (const plugin of plugins) {
-        const more = plugin.validate?.(request)
-        if (more && more.length > 0) writes = writes ? [...writes, ...more] : more
+        const additional = plugin.validate?.(request)
+        if (additional && additional.length > 0) writes = writes ? [...writes, ...additional] : additional
       }
       return writes ?? []
     },

@@ -1,5 +1,5 @@
-// Changes of a claim's size through the whole server. The rules are in src/api/kinds/claim/claim-update-rules.ts and
-// claim-resize.ts.
+// Tests changes of a claim's size through the whole server: the rules of src/api/kinds/claim/claim-update-rules.ts
+// together with the admission plugin.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { calculateUsage, formatAmounts } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
@@ -9,7 +9,7 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 
-const CANNOT_GROW =
+const NOT_EXPANDABLE =
   'persistentvolumeclaims "a" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize'
 const IMMUTABLE =
   'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
@@ -19,141 +19,148 @@ const BELOW_PREVIOUS = 'spec.resources.requests.storage: Forbidden: field can no
 let api: ServerFixture
 const start = async (options: Parameters<typeof createServerFixture>[0] = {}) => {
   api = await createServerFixture(options)
-  await aClass('grows', { allowVolumeExpansion: true })
+  await createClass('grows', { allowVolumeExpansion: true })
 }
 beforeEach(() => start())
 afterEach(() => api.store.close())
 
-const aClass = (name: string, more: object = {}) =>
-  api.post(CLASSES, { metadata: { name }, provisioner: 'd.example.com', ...more })
-const sized = (storage: string) => ({ resources: { requests: { storage } } })
-const created = async (size: string, spec: object = {}) => {
-  const body = { accessModes: ['ReadWriteOnce'], storageClassName: 'grows', ...sized(size), ...spec }
-  const answer = await api.post(CLAIMS, { metadata: { name: 'a' }, spec: body })
-  expect(answer.status, answer.text).toBe(201)
+const createClass = (name: string, fields: object = {}) =>
+  api.post(CLASSES, { metadata: { name }, provisioner: 'd.example.com', ...fields })
+const requesting = (storage: string) => ({ resources: { requests: { storage } } })
+const createClaim = async (size: string, spec: object = {}) => {
+  const body = { accessModes: ['ReadWriteOnce'], storageClassName: 'grows', ...requesting(size), ...spec }
+  const response = await api.post(CLAIMS, { metadata: { name: 'a' }, spec: body })
+  expect(response.status, response.text).toBe(201)
 }
 const setStatus = async (status: object) => {
-  const answer = await api.patch(`${CLAIMS}/a/status`, { status }, 'merge')
-  expect(answer.status, answer.text).toBe(200)
-  return answer.json
+  const response = await api.patch(`${CLAIMS}/a/status`, { status }, 'merge')
+  expect(response.status, response.text).toBe(200)
+  return response.json
 }
 /** A bound claim that requests `size`, with a volume of `capacity`. */
-const bound = async (size: string, { capacity = size, spec = {} as object } = {}) => {
-  await created(size, spec)
+const createBoundClaim = async (size: string, { capacity = size, spec = {} as object } = {}) => {
+  await createClaim(size, spec)
   await setStatus({ phase: 'Bound', capacity: { storage: capacity } })
 }
-const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: sized(size) }, 'merge')
-const claim = async () => (await api.get(`${CLAIMS}/a`)).json
-const refused = async (size: string, code: number, why: string) => {
-  const before = await claim()
+const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: requesting(size) }, 'merge')
+const getClaim = async () => (await api.get(`${CLAIMS}/a`)).json
+const expectRejected = async (size: string, code: number, expectedMessage: string) => {
+  const previous = await getClaim()
   const { status, json } = await resize(size)
   expect(status, json.message).toBe(code)
-  expect(json.message).toContain(why)
-  expect(await claim()).toEqual(before)
+  expect(json.message).toContain(expectedMessage)
+  expect(await getClaim()).toEqual(previous)
 }
-const accepted = async (size: string) => {
+const expectAccepted = async (size: string) => {
   const { status, json } = await resize(size)
   expect(status, json.message).toBe(200)
   return json.spec
 }
 
-describe('growing a claim', () => {
-  it('REX-1 (58) is accepted if the claim is bound and its class allows expansion, and raises the high-water mark in the same write', async () => {
-    await bound('10Gi')
-    expect(await accepted('100Gi')).toMatchObject({ ...sized('100Gi'), allocatedResources: { storage: '100Gi' } })
+describe('expanding a claim', () => {
+  it('REX-1 (58) is accepted if the claim is bound and its class allows expansion, and raises the high-water mark', async () => {
+    await createBoundClaim('10Gi')
+    expect(await expectAccepted('100Gi')).toMatchObject({
+      ...requesting('100Gi'),
+      allocatedResources: { storage: '100Gi' },
+    })
   })
 
   it.each<[string, object, () => Promise<unknown>]>([
-    ['forbids it', { storageClassName: 'fixed' }, () => aClass('fixed')],
-    ['says nothing', { storageClassName: 'no' }, () => aClass('no', { allowVolumeExpansion: false })],
-    ['does not exist', { storageClassName: 'gone' }, async () => {}],
-    ['is named empty', { storageClassName: '' }, async () => {}],
-  ])('REX-1 (35) (58) is rejected if the class %s', async (_what, spec, prepare) => {
+    ['does not set allowVolumeExpansion', { storageClassName: 'unset' }, () => createClass('unset')],
+    [
+      'has allowVolumeExpansion false',
+      { storageClassName: 'disallowed' },
+      () => createClass('disallowed', { allowVolumeExpansion: false }),
+    ],
+    ['does not exist', { storageClassName: 'missing' }, async () => {}],
+    ['has an empty name', { storageClassName: '' }, async () => {}],
+  ])('REX-1 (35) (58) is rejected if the class %s', async (_description, spec, prepare) => {
     await prepare()
-    await bound('10Gi', { spec })
-    await refused('20Gi', 403, CANNOT_GROW)
+    await createBoundClaim('10Gi', { spec })
+    await expectRejected('20Gi', 403, NOT_EXPANDABLE)
   })
 
-  it('REX-1 is rejected in the same write as a change of class: the new class did not provision the volume', async () => {
-    await bound('10Gi', { spec: { storageClassName: null } })
-    const spec = { ...sized('20Gi'), storageClassName: 'grows' }
+  it('REX-1 is rejected together with a change of class, because the new class did not provision the volume', async () => {
+    await createBoundClaim('10Gi', { spec: { storageClassName: null } })
+    const spec = { ...requesting('20Gi'), storageClassName: 'grows' }
     const { status, json } = await api.patch(`${CLAIMS}/a`, { spec }, 'merge')
-    expect([status, json.message]).toEqual([403, CANNOT_GROW])
+    expect([status, json.message]).toEqual([403, NOT_EXPANDABLE])
   })
 
-  it('REX-1 uses the class of the beta annotation if the claim has it', async () => {
+  it('REX-1 uses the class in the beta annotation if the claim has one', async () => {
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'grows' }
     await api.post(CLAIMS, {
       metadata: { name: 'a', annotations },
-      spec: { accessModes: ['ReadWriteOnce'], ...sized('1Gi') },
+      spec: { accessModes: ['ReadWriteOnce'], ...requesting('1Gi') },
     })
     await setStatus({ phase: 'Bound', capacity: { storage: '1Gi' } })
-    await accepted('2Gi')
+    await expectAccepted('2Gi')
   })
 
   it.each(['Pending', 'Lost'])(
-    'REX-1 (58) is rejected while the claim is %s; an update with the same size is not',
+    'REX-1 (58) is rejected while the claim is %s, but an update with the same size is accepted',
     async (phase) => {
-      await created('10Gi')
+      await createClaim('10Gi')
       await setStatus({ phase })
-      await refused('20Gi', 422, IMMUTABLE)
-      await accepted('10Gi')
-      await accepted('10240Mi')
+      await expectRejected('20Gi', 422, IMMUTABLE)
+      await expectAccepted('10Gi')
+      await expectAccepted('10240Mi')
     },
   )
 
   it('REX-1 uses the current allowVolumeExpansion of the class', async () => {
-    await bound('10Gi')
+    await createBoundClaim('10Gi')
     await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
-    await refused('20Gi', 403, CANNOT_GROW)
+    await expectRejected('20Gi', 403, NOT_EXPANDABLE)
     await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: true }, 'merge')
-    await accepted('20Gi')
+    await expectAccepted('20Gi')
   })
 
-  it('REX-1 compares with the previous request, not with the capacity of the volume', async () => {
-    await bound('10Gi', { capacity: '100Gi' })
+  it('REX-1 compares the size with the previous request, not with the capacity of the volume', async () => {
+    await createBoundClaim('10Gi', { capacity: '100Gi' })
     await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
-    await refused('50Gi', 403, CANNOT_GROW)
+    await expectRejected('50Gi', 403, NOT_EXPANDABLE)
   })
 
-  it('REX-8 is accepted and charged while the claim is being deleted, and released when it is removed', async () => {
+  it('REX-8 is accepted and charged while the claim is being deleted, and released when the claim is removed', async () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
-    await bound('10Gi')
-    const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+    await createBoundClaim('10Gi')
+    const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
     expect((await api.delete(`${CLAIMS}/a`)).json.metadata.deletionTimestamp).toBeDefined()
-    await accepted('20Gi')
-    expect(await used()).toBe('20Gi')
+    await expectAccepted('20Gi')
+    expect(await getUsedStorage()).toBe('20Gi')
     await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
-    expect(await used()).toBe('0')
+    expect(await getUsedStorage()).toBe('0')
   })
 
   it.each([
     ['0', 'must be greater than zero'],
     ['-5Gi', 'must be greater than zero'],
-  ])('REX-8 to %s is rejected', async (size, why) => {
-    await bound('10Gi')
-    await refused(size, 422, why)
+  ])('REX-8 to %s is rejected', async (size, expectedMessage) => {
+    await createBoundClaim('10Gi')
+    await expectRejected(size, 422, expectedMessage)
   })
 
   it.each(['lots', '10GB', '', '1e5000', '9'.repeat(300)])(
     'REX-8 to %j is rejected as an invalid quantity',
     async (size) => {
-      await bound('10Gi')
+      await createBoundClaim('10Gi')
       const { status } = await resize(size)
       expect([400, 422]).toContain(status)
-      expect((await claim()).spec).toMatchObject(sized('10Gi'))
+      expect((await getClaim()).spec).toMatchObject(requesting('10Gi'))
     },
   )
 
-  it('REX-8 to more bytes than an int64 holds is rejected', async () => {
-    await bound('10Gi')
-    await refused('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
+  it('REX-8 to a size above the int64 maximum is rejected', async () => {
+    await createBoundClaim('10Gi')
+    await expectRejected('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
     // As in Kubernetes, a quantity in binary units is capped at 63 bits.
-    expect(await accepted('9999Ei')).toMatchObject(sized('9223372036854775807'))
+    expect(await expectAccepted('9999Ei')).toMatchObject(requesting('9223372036854775807'))
   })
 
   it('REX-1 accepts a fraction of a byte with a warning', async () => {
-    await bound('1Gi')
+    await createBoundClaim('1Gi')
     const { status, headers } = await resize('2147483648500m')
     expect(status).toBe(200)
     expect(JSON.stringify(headers)).toContain('fractional byte value')
@@ -161,34 +168,34 @@ describe('growing a claim', () => {
 })
 
 describe('lowering a request', () => {
-  it.each(['13Gi', '10Gi'])('REX-2 (52) from 15Gi to %s is accepted where the volume has 10Gi', async (size) => {
-    await bound('15Gi', { capacity: '10Gi' })
-    expect(await accepted(size)).toMatchObject({ ...sized(size), allocatedResources: { storage: '15Gi' } })
+  it.each(['13Gi', '10Gi'])('REX-2 (52) from 15Gi to %s is accepted if the volume has 10Gi', async (size) => {
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
+    expect(await expectAccepted(size)).toMatchObject({ ...requesting(size), allocatedResources: { storage: '15Gi' } })
   })
 
   it.each(['3Gi', '10737418239', '9Gi'])(
     'REX-2 (52) to %s, below the capacity of the volume, is rejected',
     async (size) => {
-      await bound('15Gi', { capacity: '10Gi' })
-      await refused(size, 422, BELOW_CAPACITY)
+      await createBoundClaim('15Gi', { capacity: '10Gi' })
+      await expectRejected(size, 422, BELOW_CAPACITY)
     },
   )
 
-  it('REX-2 does not need a class that allows expansion', async () => {
-    await bound('15Gi', { capacity: '10Gi' })
+  it('REX-2 does not require a class that allows expansion', async () => {
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
     await api.delete(`${CLASSES}/grows`)
-    await accepted('12Gi')
-    await refused('13Gi', 403, CANNOT_GROW)
+    await expectAccepted('12Gi')
+    await expectRejected('13Gi', 403, NOT_EXPANDABLE)
   })
 
   it('REX-2 (52) is rejected while the claim is not bound', async () => {
-    await created('15Gi')
-    await refused('10Gi', 422, IMMUTABLE)
+    await createClaim('15Gi')
+    await expectRejected('10Gi', 422, IMMUTABLE)
   })
 
-  it('REX-2 reports all errors in one response', async () => {
-    await bound('15Gi', { capacity: '10Gi' })
-    const { json } = await api.patch(`${CLAIMS}/a`, { spec: { ...sized('5Gi'), volumeMode: 'Block' } }, 'merge')
+  it('REX-2 reports all validation errors in one response', async () => {
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
+    const { json } = await api.patch(`${CLAIMS}/a`, { spec: { ...requesting('5Gi'), volumeMode: 'Block' } }, 'merge')
     expect(json.details.causes.map(({ field }: { field: string }) => field)).toEqual([
       'spec',
       'spec.resources.requests.storage',
@@ -196,31 +203,35 @@ describe('lowering a request', () => {
     ])
   })
 
-  it('REX-2 conflicts if the update is based on a stale version', async () => {
-    await bound('15Gi', { capacity: '10Gi' })
-    const seen = await claim()
-    await accepted('20Gi')
-    const { status } = await api.put(`${CLAIMS}/a`, { ...seen, spec: { ...seen.spec, ...sized('12Gi') } })
+  it('REX-2 returns a conflict if the update is based on a stale version', async () => {
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
+    const stale = await getClaim()
+    await expectAccepted('20Gi')
+    const { status } = await api.put(`${CLAIMS}/a`, { ...stale, spec: { ...stale.spec, ...requesting('12Gi') } })
     expect(status).toBe(409)
-    expect((await claim()).spec).toMatchObject(sized('20Gi'))
+    expect((await getClaim()).spec).toMatchObject(requesting('20Gi'))
   })
 })
 
 describe('the high-water mark of a claim', () => {
-  const mark = async () => (await claim()).spec.allocatedResources
+  const getHighWaterMark = async () => (await getClaim()).spec.allocatedResources
 
   it('REX-3 cannot be set, changed or removed by any kind of write', async () => {
-    await bound('10Gi')
-    const wanted = { storage: '1Gi' }
-    const headers = (type: string) => ({ 'content-type': `application/${type}` })
-    const { metadata, ...own } = await claim()
-    const body = { metadata: { name: metadata.name }, ...own, spec: { ...own.spec, allocatedResources: wanted } }
-    const applied = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'a' } }
+    await createBoundClaim('10Gi')
+    const allocatedResources = { storage: '1Gi' }
+
+    const { metadata, ...claimFields } = await getClaim()
+    const body = {
+      metadata: { name: metadata.name },
+      ...claimFields,
+      spec: { ...claimFields.spec, allocatedResources },
+    }
+    const appliedClaim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'a' } }
     const writes: [string, () => Promise<{ status: number; text: string }>][] = [
-      ['merge', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: wanted } }, 'merge')],
-      ['merge away', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: null } }, 'merge')],
-      ['strategic', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: { $patch: 'delete' } } })],
-      ['json', () => api.patch(`${CLAIMS}/a`, [{ op: 'remove', path: '/spec/allocatedResources' }], 'json')],
+      ['merge patch', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources } }, 'merge')],
+      ['merge patch with null', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: null } }, 'merge')],
+      ['strategic merge patch', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: { $patch: 'delete' } } })],
+      ['JSON patch', () => api.patch(`${CLAIMS}/a`, [{ op: 'remove', path: '/spec/allocatedResources' }], 'json')],
       ['put', () => api.put(`${CLAIMS}/a`, { ...body, metadata: { ...metadata, resourceVersion: undefined } })],
       ['put of status', () => api.put(`${CLAIMS}/a/status`, body)],
       [
@@ -229,88 +240,94 @@ describe('the high-water mark of a claim', () => {
           api.call(
             'PATCH',
             `${CLAIMS}/a?fieldManager=me&force=true`,
-            JSON.stringify({ ...applied, spec: { allocatedResources: wanted } }),
-            headers('apply-patch+yaml'),
+            JSON.stringify({ ...appliedClaim, spec: { allocatedResources } }),
+            { 'content-type': 'application/apply-patch+yaml' },
           ),
       ],
     ]
-    for (const [how, write] of writes) {
+    for (const [description, write] of writes) {
       const { status, text } = await write()
-      expect(status, `${how}: ${text}`).toBe(200)
-      expect(await mark(), how).toEqual({ storage: '10Gi' })
+      expect(status, `${description}: ${text}`).toBe(200)
+      expect(await getHighWaterMark(), description).toEqual({ storage: '10Gi' })
     }
   })
 
-  it('REX-3 REX-4 stays charged after the request is lowered, also across a restart of the server', async () => {
+  it('REX-3 REX-4 stays charged after the request is lowered and the server is restarted', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
-    const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+    const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
-    await bound('10Gi')
-    for (const size of ['90Gi', '20Gi', '10Gi', '50Gi', '10Gi']) await accepted(size)
-    expect(await used()).toBe('90Gi')
+    await createBoundClaim('10Gi')
+    for (const size of ['90Gi', '20Gi', '10Gi', '50Gi', '10Gi']) await expectAccepted(size)
+    expect(await getUsedStorage()).toBe('90Gi')
     await api.store.close()
     api = await createServerFixture({ medium })
-    await refused('101Gi', 403, 'exceeded quota: q, requested: requests.storage=11Gi, used: requests.storage=90Gi')
-    await accepted('100Gi')
-    expect(await used()).toBe('100Gi')
+    await expectRejected(
+      '101Gi',
+      403,
+      'exceeded quota: q, requested: requests.storage=11Gi, used: requests.storage=90Gi',
+    )
+    await expectAccepted('100Gi')
+    expect(await getUsedStorage()).toBe('100Gi')
   })
 })
 
-describe('with the feature gate off', () => {
-  const off = { gates: 'RecoverVolumeExpansionFailure=false' }
+describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
+  const gateOff = { gates: 'RecoverVolumeExpansionFailure=false' }
 
   it('REX-10 (52) rejects a lower request and accepts a higher one', async () => {
     await api.store.close()
-    await start(off)
-    await bound('15Gi', { capacity: '10Gi' })
-    await refused('12Gi', 422, BELOW_PREVIOUS)
-    expect((await accepted('20Gi')).allocatedResources).toBeUndefined()
+    await start(gateOff)
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
+    await expectRejected('12Gi', 422, BELOW_PREVIOUS)
+    expect((await expectAccepted('20Gi')).allocatedResources).toBeUndefined()
   })
 
-  it('REX-10 accepts a lower request of a claim with a high-water mark, which stays charged', async () => {
+  it('REX-10 accepts a lower request if the claim has a high-water mark, which stays charged', async () => {
     await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
-    await bound('15Gi', { capacity: '10Gi' })
+    await createBoundClaim('15Gi', { capacity: '10Gi' })
     await api.store.close()
-    api = await createServerFixture({ ...off, medium })
-    expect(await accepted('12Gi')).toMatchObject({ allocatedResources: { storage: '15Gi' } })
-    await refused('9Gi', 422, BELOW_CAPACITY)
-    expect(await accepted('30Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
-    expect(await accepted('10Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
+    api = await createServerFixture({ ...gateOff, medium })
+    expect(await expectAccepted('12Gi')).toMatchObject({ allocatedResources: { storage: '15Gi' } })
+    await expectRejected('9Gi', 422, BELOW_CAPACITY)
+    expect(await expectAccepted('30Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
+    expect(await expectAccepted('10Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
     expect((await api.get(`${QUOTAS}/q`)).json.status.used).toEqual({ 'requests.storage': '30Gi' })
   })
 
-  it('REX-10 (55) drops the expansion fields that a controller writes, unless the claim had them', async () => {
+  it('REX-10 (55) drops the expansion fields that a controller writes, unless the claim already has them', async () => {
     await api.store.close()
     const medium = memoryMedium()
-    await start({ ...off, medium })
-    await bound('10Gi')
-    const written = {
+    await start({ ...gateOff, medium })
+    await createBoundClaim('10Gi')
+    const expansionStatus = {
       allocatedResources: { storage: '20Gi' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     }
-    expect((await setStatus(written)).status).toEqual({ phase: 'Bound', capacity: { storage: '10Gi' } })
+    expect((await setStatus(expansionStatus)).status).toEqual({ phase: 'Bound', capacity: { storage: '10Gi' } })
     await api.store.close()
     api = await createServerFixture({ medium })
-    await setStatus(written)
+    await setStatus(expansionStatus)
     await api.store.close()
-    api = await createServerFixture({ ...off, medium })
-    const next = {
+    api = await createServerFixture({ ...gateOff, medium })
+    const nextExpansionStatus = {
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
       allocatedResources: { storage: '30Gi' },
     }
-    expect((await setStatus(next)).status).toMatchObject(next)
-    const bad = await api.patch(`${CLAIMS}/a/status`, { status: { allocatedResourceStatuses: { storage: 'No' } } })
-    expect(bad.status, 'rules hold for what is kept').toBe(422)
+    expect((await setStatus(nextExpansionStatus)).status).toMatchObject(nextExpansionStatus)
+    const invalidUpdate = await api.patch(`${CLAIMS}/a/status`, {
+      status: { allocatedResourceStatuses: { storage: 'No' } },
+    })
+    expect(invalidUpdate.status, 'the existing fields are still validated').toBe(422)
   })
 })
 
-describe('quota by actual size', () => {
-  const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+describe('a quota that is charged by actual size', () => {
+  const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
   const startActual = async () => {
     await api.store.close()
     await start({ expansionQuota: 'actual' })
@@ -319,45 +336,47 @@ describe('quota by actual size', () => {
 
   it('PLUS-14 is released by the write that reports the size', async () => {
     await startActual()
-    await bound('10Gi')
-    await accepted('90Gi')
+    await createBoundClaim('10Gi')
+    await expectAccepted('90Gi')
     await setStatus({
       allocatedResources: { storage: '90Gi' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
     })
-    await accepted('20Gi')
+    await expectAccepted('20Gi')
     await setStatus({
       allocatedResources: { storage: '20Gi' },
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
     })
-    expect(await used()).toBe('90Gi')
-    const settled = await setStatus({ capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
-    expect(settled.spec.allocatedResources).toEqual({ storage: '20Gi' })
-    expect(await used()).toBe('20Gi')
-    const counted = calculateUsage({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [settled])
-    expect(formatAmounts(counted), 'every counter computes the same sum, independent of the flag').toEqual({
+    expect(await getUsedStorage()).toBe('90Gi')
+    const updatedClaim = await setStatus({ capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
+    expect(updatedClaim.spec.allocatedResources).toEqual({ storage: '20Gi' })
+    expect(await getUsedStorage()).toBe('20Gi')
+    const countedUsage = calculateUsage({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [
+      updatedClaim,
+    ])
+    expect(formatAmounts(countedUsage), 'the recount does not depend on the flag').toEqual({
       'requests.storage': '20Gi',
     })
-    await accepted('100Gi')
-    expect(await used()).toBe('100Gi')
+    await expectAccepted('100Gi')
+    expect(await getUsedStorage()).toBe('100Gi')
   })
 
-  it('PLUS-14 is not released by a dry run of that write', async () => {
+  it('PLUS-14 is not released by a dry run', async () => {
     await startActual()
-    await bound('10Gi')
-    await accepted('90Gi')
-    const { status, json } = await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: sized('10Gi') }, 'merge')
+    await createBoundClaim('10Gi')
+    await expectAccepted('90Gi')
+    const { status, json } = await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: requesting('10Gi') }, 'merge')
     expect([status, json.spec.allocatedResources]).toEqual([200, { storage: '10Gi' }])
-    expect(await used()).toBe('90Gi')
+    expect(await getUsedStorage()).toBe('90Gi')
   })
 
-  it('PLUS-14 serializes an expansion and a lower request at the same time', async () => {
+  it('PLUS-14 is consistent with the claim after a concurrent expansion and lower request', async () => {
     await startActual()
     for (let round = 0; round < 20; round++) {
-      await bound('10Gi')
-      await accepted('90Gi')
-      const { resourceVersion } = (await claim()).metadata
-      const begin = () =>
+      await createBoundClaim('10Gi')
+      await expectAccepted('90Gi')
+      const { resourceVersion } = (await getClaim()).metadata
+      const startExpansion = () =>
         api.patch(
           `${CLAIMS}/a/status`,
           {
@@ -369,11 +388,12 @@ describe('quota by actual size', () => {
           },
           'merge',
         )
-      const both = round % 2 === 0 ? [begin(), resize('10Gi')] : [resize('10Gi'), begin()]
-      const [began, lowered] = round % 2 === 0 ? await Promise.all(both) : (await Promise.all(both)).reverse()
-      expect(lowered!.status).toBe(200)
-      expect([200, 409]).toContain(began!.status)
-      expect(await used()).toBe(began!.status === 200 ? '90Gi' : '10Gi')
+      const requests = round % 2 === 0 ? [startExpansion(), resize('10Gi')] : [resize('10Gi'), startExpansion()]
+      const [expansionResponse, resizeResponse] =
+        round % 2 === 0 ? await Promise.all(requests) : (await Promise.all(requests)).reverse()
+      expect(resizeResponse!.status).toBe(200)
+      expect([200, 409]).toContain(expansionResponse!.status)
+      expect(await getUsedStorage()).toBe(expansionResponse!.status === 200 ? '90Gi' : '10Gi')
       await api.delete(`${CLAIMS}/a`)
       await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     }

@@ -1,5 +1,5 @@
-// Lets a claim grow only if it is bound and its class allows expansion. Shrinking is validated by the claim's own
-// rules, which let a request be lowered down to the capacity of the volume.
+// Allows expanding a claim only if it is bound and its class allows expansion. Lower requests are validated by the rules
+// of the claim kind, which accept any size down to the capacity of the volume.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { compareQuantities } from '../../api/quantity.ts'
@@ -17,14 +17,15 @@ export const claimResize: AdmissionPlugin = {
     ) {
       return undefined
     }
-    const wanted = requestOf(object)
-    const before = requestOf(old as PersistentVolumeClaim)
-    if (wanted === undefined || before === undefined || compareQuantities(wanted, before) <= 0) return undefined
+    const newRequest = storageRequestOf(object)
+    const oldRequest = storageRequestOf(old as PersistentVolumeClaim)
+    if (newRequest === undefined || oldRequest === undefined || compareQuantities(newRequest, oldRequest) <= 0)
+      return undefined
     if (old?.status?.phase !== 'Bound') {
       throw forbidden(resource, name, 'Only bound persistent volume claims can be expanded')
     }
-    const className = classOf(object)
-    const isSameClass = className && className === classOf(old as PersistentVolumeClaim)
+    const className = storageClassOf(object)
+    const isSameClass = className && className === storageClassOf(old as PersistentVolumeClaim)
     if (!isSameClass || find(storageClassKind, '', className)?.allowVolumeExpansion !== true) {
       throw forbidden(
         resource,
@@ -36,8 +37,8 @@ export const claimResize: AdmissionPlugin = {
   },
 }
 
-const requestOf = (claim: PersistentVolumeClaim): string | undefined => claim.spec?.resources?.requests?.storage
+const storageRequestOf = (claim: PersistentVolumeClaim): string | undefined => claim.spec?.resources?.requests?.storage
 
 /** The beta annotation takes precedence over the field, as in Kubernetes. */
-const classOf = (claim: PersistentVolumeClaim): string | undefined =>
+const storageClassOf = (claim: PersistentVolumeClaim): string | undefined =>
   claim.metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? claim.spec?.storageClassName

@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => api.store.close())
 
-const aClass = (name: string, annotations: Record<string, string> = {}) =>
+const createClass = (name: string, annotations: Record<string, string> = {}) =>
   api.post(CLASSES, { metadata: { name, annotations }, provisioner: 'd.example.com' })
 
 async function classOfNewClaim({ spec = {}, annotations = {} }: { spec?: object; annotations?: object } = {}) {
@@ -25,55 +25,55 @@ async function classOfNewClaim({ spec = {}, annotations = {} }: { spec?: object;
 
 describe('the DefaultStorageClass admission plugin', () => {
   it('PROV-3 sets the default class on a claim without one', async () => {
-    await aClass('plain')
-    await aClass('usual', { [IS_DEFAULT]: 'true' })
+    await createClass('plain')
+    await createClass('usual', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('usual')
   })
 
   it('PROV-3 recognises a default class by the beta annotation', async () => {
-    await aClass('usual', { 'storageclass.beta.kubernetes.io/is-default-class': 'true' })
+    await createClass('usual', { 'storageclass.beta.kubernetes.io/is-default-class': 'true' })
     expect(await classOfNewClaim()).toBe('usual')
   })
 
   it('PROV-3 does not change a claim if there is no default class', async () => {
-    await aClass('plain')
-    await aClass('no', { [IS_DEFAULT]: 'false' })
-    await aClass('empty', { [IS_DEFAULT]: '' })
+    await createClass('plain')
+    await createClass('no', { [IS_DEFAULT]: 'false' })
+    await createClass('empty', { [IS_DEFAULT]: '' })
     expect(await classOfNewClaim()).toBeUndefined()
   })
 
-  it('PROV-3 keeps the class of a claim: by field, "" or either annotation', async () => {
-    await aClass('usual', { [IS_DEFAULT]: 'true' })
+  it('PROV-3 keeps the class that a claim sets by field, by "" or by either annotation', async () => {
+    await createClass('usual', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim({ spec: { storageClassName: 'other' } })).toBe('other')
     expect(await classOfNewClaim({ spec: { storageClassName: '' } })).toBe('')
-    for (const word of ['beta', 'alpha']) {
-      const annotations = { [`volume.${word}.kubernetes.io/storage-class`]: 'old' }
+    for (const stage of ['beta', 'alpha']) {
+      const annotations = { [`volume.${stage}.kubernetes.io/storage-class`]: 'old' }
       expect(await classOfNewClaim({ annotations })).toBeUndefined()
     }
   })
 
   it('PROV-3 chooses the newest of several default classes, then the first by name', async () => {
-    await aClass('b', { [IS_DEFAULT]: 'true' })
-    await aClass('a', { [IS_DEFAULT]: 'true' })
+    await createClass('b', { [IS_DEFAULT]: 'true' })
+    await createClass('a', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('a')
     await api.clock.advance(2_000)
-    await aClass('c', { [IS_DEFAULT]: 'true' })
+    await createClass('c', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('c')
     await api.delete(`${CLASSES}/c`)
     expect(await classOfNewClaim()).toBe('a')
   })
 
-  it('PROV-3 uses a class created just before the claim', async () => {
-    const [, name] = await Promise.all([aClass('usual', { [IS_DEFAULT]: 'true' }), classOfNewClaim()])
+  it('PROV-3 uses a class that is created immediately before the claim', async () => {
+    const [, name] = await Promise.all([createClass('usual', { [IS_DEFAULT]: 'true' }), classOfNewClaim()])
     expect(name).toBe('usual')
   })
 
-  it('PROV-3 does not change other kinds or updates', async () => {
+  it('PROV-3 does not set a class on update', async () => {
     const { json } = await api.post(CLAIMS, {
       metadata: { name: 'early' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
     })
-    await aClass('usual', { [IS_DEFAULT]: 'true' })
+    await createClass('usual', { [IS_DEFAULT]: 'true' })
     const updated = await api.put(`${CLAIMS}/early`, { ...json, metadata: { ...json.metadata, labels: { a: 'b' } } })
     expect(updated.status).toBe(200)
     expect(updated.json.spec.storageClassName).toBeUndefined()

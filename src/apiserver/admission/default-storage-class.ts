@@ -1,5 +1,5 @@
-// Sets the default class on a new claim that has no storageClassName. A claim with storageClassName "" opts out of
-// dynamic provisioning and keeps it. The binding controller sets the class of claims older than the default class.
+// Sets the default class on a new claim without storageClassName. A claim opts out of dynamic provisioning with
+// storageClassName "". The binding controller sets the class of claims that were created before the default class.
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -11,7 +11,7 @@ export const defaultStorageClass: AdmissionPlugin = {
     if (operation !== 'CREATE' || subresource !== '' || resource.group !== '') return
     if (resource.plural !== 'persistentvolumeclaims' || claimClassName(object) !== undefined) return
     const { name } = effectiveDefaultClass(list(storageClassKind))?.metadata ?? {}
-    // `find` makes the class a condition of the transaction: it still exists when the claim is stored.
+    // `find` makes the transaction fail if the class is deleted before the claim is stored.
     if (name && find(storageClassKind, '', name)) object.spec = { ...object.spec, storageClassName: name }
   },
 }

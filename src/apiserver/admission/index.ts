@@ -1,4 +1,4 @@
-// The admission plugins, in the order they run. A new rule is one file and one line here.
+// The admission plugins, in the order in which they run. To add one, create a file and list it here.
 import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultStorageClass } from './default-storage-class.ts'
@@ -6,7 +6,7 @@ import { limitRange } from './limit-range.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { namespaceLimits } from './namespace-limits.ts'
 import { resourceQuota } from './resource-quota.ts'
-import { storageObjectInUseProtection } from './storage-object-in-use.ts'
+import { storageObjectInUseProtection } from './storage-object-in-use-protection.ts'
 
 const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
@@ -21,4 +21,4 @@ const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
 export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
 export type { AdmissionChain, AdmissionPlugin, AdmissionRequest } from './admission.ts'
 export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'
-export { QuotaRefusal, type RefusedObject } from './quota-refusal.ts'
+export { type InvolvedObject, QuotaExceededError } from './quota-exceeded-error.ts'

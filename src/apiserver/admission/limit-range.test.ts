@@ -12,78 +12,80 @@ beforeEach(async () => {
 })
 afterEach(() => api.store.close())
 
-const aRange = async (name: string, ...limits: object[]) => {
-  const answer = await api.post(RANGES, { metadata: { name }, spec: { limits } })
-  expect(answer.status, answer.text).toBe(201)
+const createRange = async (name: string, ...limits: object[]) => {
+  const response = await api.post(RANGES, { metadata: { name }, spec: { limits } })
+  expect(response.status, response.text).toBe(201)
 }
 const forClaims = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
-const claim = (name: string, requests: object, spec: object = {}) =>
+const createClaim = (name: string, requests: object, spec: object = {}) =>
   api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
-const resourcesOf = async (answer: ReturnType<typeof claim>) => {
-  const { status, text, json } = await answer
+const resourcesOf = async (response: ReturnType<typeof createClaim>) => {
+  const { status, text, json } = await response
   expect(status, text).toBe(201)
   return json.spec.resources
 }
-const pod = (name: string, ...containers: object[]) =>
+const createPod = (name: string, ...containers: object[]) =>
   api.post(PODS, {
     metadata: { name },
-    spec: { containers: containers.map((one, at) => ({ name: `c${at}`, image: 'i', ...one })) },
+    spec: { containers: containers.map((container, index) => ({ name: `c${index}`, image: 'i', ...container })) },
   })
 
 describe('limit ranges of claims', () => {
-  it('PIO-7 (60) accepts min and max, and rejects less and more with the messages of Kubernetes', async () => {
-    await aRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
-    expect((await claim('a', { storage: '1Gi' })).status).toBe(201)
-    expect((await claim('b', { storage: '10Gi' })).status).toBe(201)
-    const little = await claim('c', { storage: '1023Mi' })
-    expect(little.status).toBe(403)
-    expect(little.json.message).toBe(
+  it('PIO-7 (60) accepts values from min to max, and rejects others with the messages of Kubernetes', async () => {
+    await createRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
+    expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
+    expect((await createClaim('b', { storage: '10Gi' })).status).toBe(201)
+    const tooSmall = await createClaim('c', { storage: '1023Mi' })
+    expect(tooSmall.status).toBe(403)
+    expect(tooSmall.json.message).toBe(
       'persistentvolumeclaims "c" is forbidden: minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1023Mi',
     )
-    expect((await claim('c', { storage: '11Gi' })).json.message).toContain(
+    expect((await createClaim('c', { storage: '11Gi' })).json.message).toContain(
       'maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 11Gi',
     )
   })
 
-  it('PIO-7 (60) applies min without max and max without min, also from different ranges', async () => {
-    await aRange('least', forClaims({ min: { storage: '2Gi' } }))
-    await aRange('most', forClaims({ max: { storage: '5Gi' } }))
-    expect((await claim('a', { storage: '1Gi' })).status).toBe(403)
-    expect((await claim('a', { storage: '6Gi' })).status).toBe(403)
-    expect((await claim('a', { storage: '3Gi' })).status).toBe(201)
+  it('PIO-7 (60) applies the min and max of different ranges', async () => {
+    await createRange('least', forClaims({ min: { storage: '2Gi' } }))
+    await createRange('most', forClaims({ max: { storage: '5Gi' } }))
+    expect((await createClaim('a', { storage: '1Gi' })).status).toBe(403)
+    expect((await createClaim('a', { storage: '6Gi' })).status).toBe(403)
+    expect((await createClaim('a', { storage: '3Gi' })).status).toBe(201)
   })
 
   it('PIO-7 reports all violations of a range together', async () => {
-    await aRange('io', forClaims({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }))
-    expect((await claim('a', { storage: '6Gi', iops: '5', throughput: '20' })).json.message).toBe(
+    await createRange('io', forClaims({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }))
+    expect((await createClaim('a', { storage: '6Gi', iops: '5', throughput: '20' })).json.message).toBe(
       'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 10, but request is 5, ' +
         'maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi, ' +
         'maximum throughput usage per PersistentVolumeClaim is 10Mi, but request is 20Mi]',
     )
   })
 
-  it('PIO-7 does not require iops because of a bound, and sets the default if there is one', async () => {
-    await aRange('bounds', forClaims({ min: { iops: '10' }, max: { iops: '1500' } }))
-    expect(await resourcesOf(claim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
-    await aRange(
+  it('PIO-7 accepts a claim without iops despite a bound, and sets the default if there is one', async () => {
+    await createRange('bounds', forClaims({ min: { iops: '10' }, max: { iops: '1500' } }))
+    expect(await resourcesOf(createClaim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
+    await createRange(
       'defaults',
       forClaims({ default: { iops: '500', throughput: '5' }, defaultRequest: { iops: '100' }, max: { iops: '1500' } }),
     )
-    expect(await resourcesOf(claim('b', { storage: '1Gi' }))).toEqual({
+    expect(await resourcesOf(createClaim('b', { storage: '1Gi' }))).toEqual({
       requests: { storage: '1Gi', iops: '100', throughput: '5Mi' },
       limits: { iops: '500', throughput: '5Mi' },
     })
-    expect(await resourcesOf(claim('c', { storage: '1Gi', iops: '50' }))).toMatchObject({
+    expect(await resourcesOf(createClaim('c', { storage: '1Gi', iops: '50' }))).toMatchObject({
       requests: { iops: '50' },
       limits: { iops: '500' },
     })
-    expect((await resourcesOf(claim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
+    expect((await resourcesOf(createClaim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
   })
 
   it('PIO-7 sets no limit for a request above the default limit, in MiB/s or bytes/s', async () => {
-    await aRange('defaults', forClaims({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
+    await createRange('defaults', forClaims({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
     for (const throughput of ['100', '100Mi']) {
-      const resources = await resourcesOf(claim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }))
+      const resources = await resourcesOf(
+        createClaim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }),
+      )
       expect(resources).toEqual({ requests: { storage: '1Gi', throughput: '100Mi' } })
     }
   })
@@ -94,72 +96,72 @@ describe('limit ranges of claims', () => {
       driverName: 'd.example.com',
       parameters: { iops: '9000' },
     })
-    await aRange('defaults', forClaims({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
+    await createRange('defaults', forClaims({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
     const spec = { volumeAttributesClassName: 'gold' }
-    expect((await resourcesOf(claim('a', { storage: '1Gi' }, spec))).requests).toEqual({
+    expect((await resourcesOf(createClaim('a', { storage: '1Gi' }, spec))).requests).toEqual({
       storage: '1Gi',
       throughput: '5Mi',
     })
   })
 
   it('PIO-7 applies a Container item with only iops and throughput to claims, not to pods', async () => {
-    await aRange('seed', {
+    await createRange('seed', {
       type: 'Container',
       max: { iops: '1500', throughput: '100' },
       min: { iops: '10', throughput: '1' },
       default: { iops: '100', throughput: '20' },
       defaultRequest: { iops: '100', throughput: '5' },
     })
-    expect((await resourcesOf(claim('a', { storage: '1Gi' }))).requests).toEqual({
+    expect((await resourcesOf(createClaim('a', { storage: '1Gi' }))).requests).toEqual({
       storage: '1Gi',
       iops: '100',
       throughput: '5Mi',
     })
-    expect((await claim('b', { storage: '1Gi', iops: '2k' })).json.message).toContain(
+    expect((await createClaim('b', { storage: '1Gi', iops: '2k' })).json.message).toContain(
       'maximum iops usage per PersistentVolumeClaim is 1500, but request is 2k',
     )
-    expect((await pod('p', {})).status).toBe(201)
+    expect((await createPod('p', {})).status).toBe(201)
   })
 
-  it('PIO-7 bounds the ratio of limit to request if both are given', async () => {
-    await aRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
-    const asks = (request: string, limit?: string) => ({
+  it('PIO-7 bounds the ratio of limit to request if both are set', async () => {
+    await createRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
+    const requesting = (request: string, limit?: string) => ({
       resources: { requests: { storage: '1Gi', iops: request }, ...(limit ? { limits: { iops: limit } } : {}) },
     })
-    expect((await claim('a', {}, asks('100', '200'))).status).toBe(201)
-    expect((await claim('b', {}, asks('100'))).status).toBe(201)
-    expect((await claim('c', {}, asks('100', '250'))).json.message).toContain(
+    expect((await createClaim('a', {}, requesting('100', '200'))).status).toBe(201)
+    expect((await createClaim('b', {}, requesting('100'))).status).toBe(201)
+    expect((await createClaim('c', {}, requesting('100', '250'))).json.message).toContain(
       'iops max limit to request ratio per PersistentVolumeClaim is 2, but provided ratio is 2.500000',
     )
   })
 
   it('PIO-7 sets the default size if the claim has none', async () => {
-    await aRange('sizes', forClaims({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
-    expect(await resourcesOf(claim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
+    await createRange('sizes', forClaims({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
+    expect(await resourcesOf(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
-  it('REX-2 accepts a request that exceeds a newer bound by less than before', async () => {
+  it('REX-2 accepts a lower request that still exceeds a newer bound', async () => {
     const spec = { storageClassName: 'grows' }
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
-    await claim('a', { storage: '5Gi', iops: '50' }, spec)
+    await createClaim('a', { storage: '5Gi', iops: '50' }, spec)
     await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
-    const ask = async (resources: object) =>
+    const patchResources = async (resources: object) =>
       (await api.patch(`${CLAIMS}/a`, { spec: { resources } }, 'merge')).json.message
-    expect(await ask({ requests: { storage: '300Gi' } })).toBeUndefined()
+    expect(await patchResources({ requests: { storage: '300Gi' } })).toBeUndefined()
     const item = { max: { storage: '4Gi' }, min: { iops: '100' }, maxLimitRequestRatio: { iops: '2' } }
-    await aRange('late', forClaims(item))
-    expect(await ask({ requests: { storage: '301Gi', iops: '49' } })).toBe(
+    await createRange('late', forClaims(item))
+    expect(await patchResources({ requests: { storage: '301Gi', iops: '49' } })).toBe(
       'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 100, but request is 49, ' +
         'maximum storage usage per PersistentVolumeClaim is 4Gi, but request is 301Gi]',
     )
-    expect(await ask({ requests: { storage: '5Gi' } })).toBeUndefined()
-    expect(await ask({ requests: { iops: '60' } })).toBeUndefined()
-    expect(await ask({ limits: { iops: '121' } })).toContain('iops max limit to request ratio per')
-    expect(await ask({ limits: { iops: '120' } })).toBeUndefined()
+    expect(await patchResources({ requests: { storage: '5Gi' } })).toBeUndefined()
+    expect(await patchResources({ requests: { iops: '60' } })).toBeUndefined()
+    expect(await patchResources({ limits: { iops: '121' } })).toContain('iops max limit to request ratio per')
+    expect(await patchResources({ limits: { iops: '120' } })).toBeUndefined()
   })
 
   it('SYS-4 checks an existing claim only when its requests change', async () => {
@@ -168,31 +170,31 @@ describe('limit ranges of claims', () => {
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
-    await claim('a', { storage: '5Gi' }, { storageClassName: 'grows' })
+    await createClaim('a', { storage: '5Gi' }, { storageClassName: 'grows' })
     await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
-    await aRange('late', forClaims({ max: { storage: '4Gi' } }))
-    const change = (body: object) => api.patch(`${CLAIMS}/a`, body, 'merge')
-    expect((await change({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
-    expect((await change({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
-    expect((await change({ spec: { resources: { requests: { iops: '100' } } } })).status, 'the same size').toBe(200)
+    await createRange('late', forClaims({ max: { storage: '4Gi' } }))
+    const patchClaim = (body: object) => api.patch(`${CLAIMS}/a`, body, 'merge')
+    expect((await patchClaim({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
+    expect((await patchClaim({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
+    expect((await patchClaim({ spec: { resources: { requests: { iops: '100' } } } })).status, 'the same size').toBe(200)
     await api.delete(`${CLAIMS}/a`)
-    expect((await change({ metadata: { finalizers: null } })).status).toBe(200)
+    expect((await patchClaim({ metadata: { finalizers: null } })).status).toBe(200)
     expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
-  it('SYS-4 applies a range from its creation, with its changes, until its deletion', async () => {
+  it('SYS-4 applies a range from its creation until its deletion, including changes', async () => {
     const max = (storage: string) => ({ spec: { limits: [forClaims({ max: { storage } })] } })
-    await aRange('sizes', forClaims({ max: { storage: '1Gi' } }))
-    expect((await claim('a', { storage: '2Gi' })).status).toBe(403)
+    await createRange('sizes', forClaims({ max: { storage: '1Gi' } }))
+    expect((await createClaim('a', { storage: '2Gi' })).status).toBe(403)
     await api.patch(`${RANGES}/sizes`, max('2Gi'), 'merge')
-    expect((await claim('a', { storage: '2Gi' })).status).toBe(201)
+    expect((await createClaim('a', { storage: '2Gi' })).status).toBe(201)
     await api.delete(`${RANGES}/sizes`)
-    expect((await claim('b', { storage: '9Gi' })).status).toBe(201)
+    expect((await createClaim('b', { storage: '9Gi' })).status).toBe(201)
     expect(await api.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
   })
 
   it('SYS-4 limits the number of ranges of a namespace', async () => {
-    for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
+    for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await createRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
     const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
     expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
@@ -207,15 +209,15 @@ describe('limit ranges of claims', () => {
 })
 
 describe('limit ranges of pods', () => {
-  const asks = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
+  const requesting = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
 
   it('SYS-4 sets defaults on containers and an annotation on the pod', async () => {
-    await aRange('usual', {
+    await createRange('usual', {
       type: 'Container',
       default: { cpu: '500m', memory: '512Mi' },
       defaultRequest: { cpu: '100m', memory: '256Mi' },
     })
-    const { json } = await pod('a', {}, asks({ cpu: '200m' }, { cpu: '400m' }))
+    const { json } = await createPod('a', {}, requesting({ cpu: '200m' }, { cpu: '400m' }))
     expect(json.spec.containers.map(({ resources }: Json) => resources)).toEqual([
       { limits: { cpu: '500m', memory: '512Mi' }, requests: { cpu: '100m', memory: '256Mi' } },
       { limits: { cpu: '400m', memory: '512Mi' }, requests: { cpu: '200m', memory: '256Mi' } },
@@ -227,9 +229,9 @@ describe('limit ranges of pods', () => {
   })
 
   it('SYS-4 bounds each container', async () => {
-    await aRange('each', { type: 'Container', min: { cpu: '100m' }, max: { cpu: '1', memory: '1Gi' } })
-    expect((await pod('a', asks({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
-    const { status, json } = await pod('b', asks({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
+    await createRange('each', { type: 'Container', min: { cpu: '100m' }, max: { cpu: '1', memory: '1Gi' } })
+    expect((await createPod('a', requesting({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
+    const { status, json } = await createPod('b', requesting({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
     expect(status).toBe(403)
     expect(json.message).toBe(
       'pods "b" is forbidden: [minimum cpu usage per Container is 100m, but request is 50m, ' +
@@ -237,26 +239,29 @@ describe('limit ranges of pods', () => {
     )
   })
 
-  it('SYS-4 bounds the pod as a whole, and the ratio', async () => {
-    await aRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
-    expect((await pod('a', asks({ cpu: '1' }, { cpu: '1' }), asks({ cpu: '1' }, { cpu: '1' }))).status).toBe(201)
-    expect((await pod('b', asks({ cpu: '1' }, { cpu: '2' }), asks({ cpu: '1' }, { cpu: '1' }))).json.message).toContain(
-      'maximum cpu usage per Pod is 2, but limit is 3',
-    )
-    expect((await pod('c', asks({ cpu: '500m' }, { cpu: '2' }))).json.message).toContain(
+  it('SYS-4 bounds the sum over a pod’s containers, and the ratio of limit to request', async () => {
+    await createRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
+    expect(
+      (await createPod('a', requesting({ cpu: '1' }, { cpu: '1' }), requesting({ cpu: '1' }, { cpu: '1' }))).status,
+    ).toBe(201)
+    expect(
+      (await createPod('b', requesting({ cpu: '1' }, { cpu: '2' }), requesting({ cpu: '1' }, { cpu: '1' }))).json
+        .message,
+    ).toContain('maximum cpu usage per Pod is 2, but limit is 3')
+    expect((await createPod('c', requesting({ cpu: '500m' }, { cpu: '2' }))).json.message).toContain(
       'cpu max limit to request ratio per Pod is 3, but provided ratio is 4.000000',
     )
-    expect((await pod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')
+    expect((await createPod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')
   })
 
-  it('SYS-4 satisfies the constraints of a quota with the defaults of a range', async () => {
+  it('SYS-4 sets defaults before the constraints of a quota are checked', async () => {
     await api.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'compute' },
       spec: { hard: { 'limits.cpu': '1' } },
     })
-    expect((await pod('a', {})).json.message).toContain('must specify limits.cpu for: c0')
-    await aRange('usual', { type: 'Container', default: { cpu: '600m' } })
-    expect((await pod('a', {})).status).toBe(201)
-    expect((await pod('b', {})).json.message).toContain('exceeded quota: compute, requested: limits.cpu=600m')
+    expect((await createPod('a', {})).json.message).toContain('must specify limits.cpu for: c0')
+    await createRange('usual', { type: 'Container', default: { cpu: '600m' } })
+    expect((await createPod('a', {})).status).toBe(201)
+    expect((await createPod('b', {})).json.message).toContain('exceeded quota: compute, requested: limits.cpu=600m')
   })
 })

@@ -1,6 +1,6 @@
-// Applies the namespace's limit ranges to new pods and claims: sets defaults before validation, rejects requests that are
-// out of bounds after it. An existing claim is checked again when its requests change, not when a range changes, and
-// only for values that exceed a bound by more than before.
+// Applies the namespace's limit ranges to new pods and claims: sets defaults before validation, and rejects requests out
+// of bounds after validation. An existing claim is checked again only when its requests change, and only values that
+// violate a bound by more than before are rejected.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -14,20 +14,21 @@ export const limitRange: AdmissionPlugin = {
   name: 'LimitRanger',
   mutate(request) {
     const { operation, object } = request
-    const limited = limitedKind(request)
-    if (!limited || operation !== 'CREATE') return
+    const plural = limitedPluralOf(request)
+    if (!plural || operation !== 'CREATE') return
     for (const range of limitRangesOf(request)) {
-      if (limited === 'pods') applyPodDefaults(object, range)
+      if (plural === 'pods') applyPodDefaults(object, range)
       else applyClaimDefaults(object, range, (name) => isSetByClass(request, name))
     }
   },
   validate(request) {
     const { resource, name, object, old } = request
-    const limited = limitedKind(request)
-    if (!limited || !object || old?.metadata.deletionTimestamp || (old && !requestsChanged(request))) return undefined
+    const plural = limitedPluralOf(request)
+    if (!plural || !object || old?.metadata.deletionTimestamp || (old && !haveRequestsChanged(request)))
+      return undefined
     for (const range of limitRangesOf(request)) {
       const violations =
-        limited === 'pods'
+        plural === 'pods'
           ? findPodViolations(object, range)
           : findClaimViolations(object, range, old as PersistentVolumeClaim | undefined)
       if (violations.length === 1) throw forbidden(resource, name, violations[0] as string)
@@ -37,19 +38,19 @@ export const limitRange: AdmissionPlugin = {
   },
 }
 
-function limitedKind({ resource, subresource }: AdmissionRequest): 'pods' | 'persistentvolumeclaims' | undefined {
+function limitedPluralOf({ resource, subresource }: AdmissionRequest): 'pods' | 'persistentvolumeclaims' | undefined {
   const { group, plural } = resource
   if (group !== '' || subresource !== '') return undefined
   return plural === 'pods' || plural === 'persistentvolumeclaims' ? plural : undefined
 }
 
-/** Only a claim's can: the requests of a pod are immutable. */
-function requestsChanged({ resource, object, old }: AdmissionRequest): boolean {
-  const requests = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
-  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(requests(object), requests(old))
+/** The requests of a pod are immutable, so only those of a claim can change. */
+function haveRequestsChanged({ resource, object, old }: AdmissionRequest): boolean {
+  const resourcesOf = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
+  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(resourcesOf(object), resourcesOf(old))
 }
 
-/** A default must not contradict a parameter of the claim's VolumeAttributesClass. */
+/** Whether the claim's VolumeAttributesClass has the parameter; a default must not override it. */
 function isSetByClass({ object, find }: AdmissionRequest, name: string): boolean {
   const className = object.spec?.volumeAttributesClassName
   const attributesClass = className ? find(volumeAttributesClassKind, '', className) : undefined

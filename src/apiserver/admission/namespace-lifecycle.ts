@@ -1,21 +1,26 @@
-// Rejects creates in namespaces that do not exist or are terminating, and deletes of the built-in namespaces.
+// Rejects creates in missing or terminating namespaces, and deletes of built-in namespaces.
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { forbidden, notFound } from '../../api/status-error.ts'
 import type { AdmissionPlugin } from './admission.ts'
 
 export const BUILT_IN_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
-const UNDELETABLE = new Set(['default', 'kube-system', 'kube-public'])
+const UNDELETABLE_NAMESPACES = new Set(['default', 'kube-system', 'kube-public'])
 
 export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
   validate({ operation, resource, namespace, name, find }) {
-    if (operation === 'DELETE' && resource.group === '' && resource.plural === 'namespaces' && UNDELETABLE.has(name)) {
+    if (
+      operation === 'DELETE' &&
+      resource.group === '' &&
+      resource.plural === 'namespaces' &&
+      UNDELETABLE_NAMESPACES.has(name)
+    ) {
       throw forbidden(namespaceKind, name, 'this namespace may not be deleted')
     }
     if (operation !== 'CREATE' || !resource.kind.namespaced) return undefined
-    const found = find(namespaceKind, '', namespace)
-    if (!found) throw notFound(namespaceKind, namespace)
-    if (found.metadata.deletionTimestamp || found.status?.phase === 'Terminating') {
+    const namespaceObject = find(namespaceKind, '', namespace)
+    if (!namespaceObject) throw notFound(namespaceKind, namespace)
+    if (namespaceObject.metadata.deletionTimestamp || namespaceObject.status?.phase === 'Terminating') {
       throw forbidden(
         resource,
         name,

@@ -1,8 +1,8 @@
-// Keeps an index record per namespace that lists its quotas and limit ranges. Every write that creates or deletes one, or
-// changes its spec, also writes the record; every write that they may apply to reads it:
-//  - in a namespace without any, that is one lookup that finds nothing;
-//  - the read is a condition of the transaction (`find`), so the quotas and limit ranges that a write was checked against
-//    are still in force when it is done, even if another server changes them meanwhile. `list` gives no such guarantee.
+// Maintains an index record per namespace with the names of its quotas and limit ranges. Every write that creates or
+// deletes one of them, or changes its spec, also writes the record. Every write that they may apply to reads the record:
+//  - in a namespace without quotas and limit ranges, one lookup is enough;
+//  - the read is a condition of the transaction (`find`): the transaction fails if another server changes the quotas or
+//    limit ranges before the commit. `list` has no such guarantee.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { limitRangeKind } from '../../api/kinds/limit-range/limit-range.ts'
@@ -17,66 +17,70 @@ import type { AnyObject } from '../objects/object-deps.ts'
 import { encodeStored, type Shared } from '../objects/stored-object.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 
-/** Quotas per namespace, and limit ranges per namespace; creating more is rejected. etcd takes 128 writes at once. */
+/** Maximum of quotas, and of limit ranges, per namespace. An etcd transaction has at most 128 operations. */
 export const NAMESPACE_LIMITS_MAX = 100
 
-/** Stored like an object, but not served by the API. */
+/** The index record, which is stored like an object but not served by the API. */
 interface LimitsRecord extends KubeObject {
   readonly resourcequotas: readonly string[]
   readonly limitranges: readonly string[]
 }
 
-const RECORDS = { group: 'stowage.dev', plural: 'namespacelimits', namespaced: false }
-const RECORDED = ['resourcequotas', 'limitranges'] as const
+const RECORD_COLLECTION = { group: 'stowage.dev', plural: 'namespacelimits', namespaced: false }
+const RECORDED_PLURALS = ['resourcequotas', 'limitranges'] as const
 
-/** The quotas of the request's namespace. */
-export function accountsOf(request: AdmissionRequest): readonly QuotaAccount[] {
-  if (!hasAny(request, 'resourcequotas')) return NO_ACCOUNTS
-  const found = request.listLive(resourceQuotaKind, request.namespace)
-  return found.map((quota) => (quota instanceof QuotaAccount ? quota : QuotaAccount.of(quota as Shared<ResourceQuota>)))
+/** Returns the quotas of the request's namespace. */
+export function quotaAccountsOf(request: AdmissionRequest): readonly QuotaAccount[] {
+  if (!hasLimits(request, 'resourcequotas')) return NO_ACCOUNTS
+  const quotas = request.listLive(resourceQuotaKind, request.namespace)
+  return quotas.map((quota) =>
+    quota instanceof QuotaAccount ? quota : QuotaAccount.of(quota as Shared<ResourceQuota>),
+  )
 }
 
 const NO_ACCOUNTS: readonly QuotaAccount[] = []
 
-/** The limit ranges of the request's namespace. */
+/** Returns the limit ranges of the request's namespace. */
 export const limitRangesOf = (request: AdmissionRequest): readonly LimitRange[] =>
-  hasAny(request, 'limitranges') ? request.list(limitRangeKind, request.namespace) : []
+  hasLimits(request, 'limitranges') ? request.list(limitRangeKind, request.namespace) : []
 
-const hasAny = (request: AdmissionRequest, plural: (typeof RECORDED)[number]): boolean =>
+const hasLimits = (request: AdmissionRequest, plural: (typeof RECORDED_PLURALS)[number]): boolean =>
   (recordOf(request)?.[plural].length ?? 0) > 0
 
 const recordOf = ({ find, namespace }: AdmissionRequest): Shared<LimitsRecord> | undefined =>
-  find<LimitsRecord>(RECORDS, '', namespace)
+  find<LimitsRecord>(RECORD_COLLECTION, '', namespace)
 
 export const namespaceLimits: AdmissionPlugin = {
   name: 'NamespaceLimits',
   validate(request) {
     const { resource, operation, old, after, name } = request
-    const plural = RECORDED.find((recorded) => resource.group === '' && resource.plural === recorded)
+    const plural = RECORDED_PLURALS.find(
+      (recordedPlural) => resource.group === '' && resource.plural === recordedPlural,
+    )
     if (!plural) return undefined
     const record = recordOf(request)
     const names = record?.[plural] ?? []
     if (operation === 'CREATE' && names.length >= NAMESPACE_LIMITS_MAX) {
-      const why = `the namespace already has ${NAMESPACE_LIMITS_MAX} ${plural}, the maximum; delete one or merge two`
-      throw forbidden(resource, name, why)
+      const reason = `the namespace already has ${NAMESPACE_LIMITS_MAX} ${plural}, the maximum; delete one or merge two`
+      throw forbidden(resource, name, reason)
     }
-    const isSame = old && after && jsonEquals(specOf(old), specOf(after))
-    if (isSame && names.includes(name)) return undefined
-    const others = names.filter((other) => other !== name)
-    return [recordWrite(request, record, { [plural]: after ? [...others, name] : others })]
+    const isSameSpec = old && after && jsonEquals(specOf(old), specOf(after))
+    if (isSameSpec && names.includes(name)) return undefined
+    const otherNames = names.filter((otherName) => otherName !== name)
+    return [writeOfRecord(request, record, { [plural]: after ? [...otherNames, name] : otherNames })]
   },
 }
 
 const specOf = ({ spec }: AnyObject): JsonValue => spec ?? null
 
-function recordWrite(
+function writeOfRecord(
   { namespace }: AdmissionRequest,
   record: Shared<LimitsRecord> | undefined,
   change: Partial<LimitsRecord>,
 ): Write {
   const { resourcequotas = [], limitranges = [] } = { ...record, ...change }
-  const key = objectKey(RECORDS, '', namespace)
+  const key = objectKey(RECORD_COLLECTION, '', namespace)
   if (resourcequotas.length === 0 && limitranges.length === 0) return { delete: key }
-  const next: LimitsRecord = { metadata: { name: namespace }, resourcequotas, limitranges }
-  return { put: key, value: encodeStored(next) }
+  const updated: LimitsRecord = { metadata: { name: namespace }, resourcequotas, limitranges }
+  return { put: key, value: encodeStored(updated) }
 }

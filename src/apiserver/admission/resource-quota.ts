@@ -1,15 +1,15 @@
-// Charges quotas inside the transaction that writes the object, and rejects writes that would exceed them: two writes can
-// never both fit into the last free unit, and a failed write needs no undo. The cost of an object is in ../../api/quota.
+// Charges quotas inside the transaction that writes the object, and rejects writes that would exceed them. Two concurrent
+// writes can never both use the last free unit, and a failed write needs no rollback. ../../api/quota computes the usage
+// of an object.
 //
-// Why this stays exact when several servers share the store and write at the same time. A transaction succeeds only if
-// every key it has read with `find` is unchanged, and:
-//  1. a write reads the namespace's limits record (namespace-limits.ts), which every created, changed or deleted quota
-//     rewrites. So a write that did not see a quota was done before the quota existed; one that did used its newest spec.
-//  2. a write that changes the usage of a quota rewrites that quota. So of two such writes one sees the other.
-//  3. a new quota has no usage in its status, and a changed one lacks the keys whose usage its change invalidated. The
-//     next write or the quota controller counts them from the store as of the moment it read the quota. By 1 that includes
-//     everything written before the quota; by 2 nothing was written since, or the quota would have changed and the
-//     transaction would be retried.
+// Usage stays exact even if several servers write to the same store concurrently. A transaction succeeds only if every
+// key that it has read with `find` is unchanged, and:
+//  1. Every write reads the namespace's limits record (namespace-limits.ts), and every created, changed or deleted quota
+//     rewrites the record. So a write always applies the newest spec of every existing quota.
+//  2. A write that changes the usage of a quota rewrites that quota. So two such writes are serialized.
+//  3. A new quota has no usage in its status, and a changed quota lacks the keys whose usage the change has invalidated.
+//     The next write or the quota controller counts them from the store. By 1, the count includes all objects that were
+//     written before the quota; by 2, the transaction is retried if an object is written during the count.
 
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
@@ -29,20 +29,20 @@ import type { Write } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
 import { CoalescableWrite } from '../objects/coalescable-write.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
-import { accountsOf } from './namespace-limits.ts'
-import { refusedByQuota } from './quota-refusal.ts'
+import { quotaAccountsOf } from './namespace-limits.ts'
+import { quotaExceeded } from './quota-exceeded-error.ts'
 
 export const resourceQuota: AdmissionPlugin = {
   name: 'ResourceQuota',
   mutate({ operation, resource, subresource, object, old }) {
-    const isEdit = operation === 'UPDATE' && subresource === '' && isQuota(resource)
-    if (isEdit && object.status) object.status = statusAfterEdit(object, old as ResourceQuota)
+    const isSpecUpdate = operation === 'UPDATE' && subresource === '' && isQuota(resource)
+    if (isSpecUpdate && object.status) object.status = statusAfterSpecUpdate(object, old as ResourceQuota)
   },
   validate(request) {
     const { resource, operation, old, after } = request
     const kind = resource.stored
     if (!kind.namespaced || !isCounted(kind)) return undefined
-    const accounts = accountsOf(request)
+    const accounts = quotaAccountsOf(request)
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
     const changes = createChangeCalculator({ kind, before: old as KubeObject | undefined, after })
@@ -50,9 +50,9 @@ export const resourceQuota: AdmissionPlugin = {
       request.list({ group, plural, namespaced: true }, request.namespace)
     const writes: Write[] = []
     for (const account of accounts) {
-      if (isQuota(resource) && account.name === request.name) continue // this write replaces it
-      const changed = changes(account)
-      if (changed.length > 0) writes.push(charged(request, account, changed, contents))
+      if (isQuota(resource) && account.name === request.name) continue // this write replaces that quota
+      const accountChanges = changes(account)
+      if (accountChanges.length > 0) writes.push(planCharge(request, account, accountChanges, contents))
     }
     return writes
   },
@@ -61,23 +61,28 @@ export const resourceQuota: AdmissionPlugin = {
 const isQuota = ({ group, plural }: AdmissionRequest['resource']): boolean =>
   group === resourceQuotaKind.group && plural === resourceQuotaKind.plural
 
-/** New limits apply at once. The usage of new keys is unknown, and so is all usage after a change of scope. */
-function statusAfterEdit(next: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
-  const hard = next.spec?.hard ?? {}
-  const scope = (quota: Readonly<ResourceQuota>) => (quota.spec?.scopeSelector ?? null) as JsonValue
-  const isSameScope = jsonEquals(scope(next), scope(old))
-  const known = Object.entries(next.status?.used ?? {}).filter(([key]) => isSameScope && Object.hasOwn(hard, key))
-  return { hard, used: Object.fromEntries(known) }
+/**
+ * Returns the status with the new limits and without the usage that the update invalidates: that of new keys, or all of
+ * it after a change of scope.
+ */
+function statusAfterSpecUpdate(updated: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
+  const hard = updated.spec?.hard ?? {}
+  const scopeOf = (quota: Readonly<ResourceQuota>) => (quota.spec?.scopeSelector ?? null) as JsonValue
+  const isSameScope = jsonEquals(scopeOf(updated), scopeOf(old))
+  const validUsage = Object.entries(updated.status?.used ?? {}).filter(
+    ([key]) => isSameScope && Object.hasOwn(hard, key),
+  )
+  return { hard, used: Object.fromEntries(validUsage) }
 }
 
 function checkConstraints({ resource, name, after }: AdmissionRequest, accounts: readonly QuotaAccount[]): void {
   for (const { quota } of accounts) {
-    const missing = describeMissingConstraints(quota, resource.stored, after)
-    if (missing) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missing}`)
+    const missingMessage = describeMissingConstraints(quota, resource.stored, after)
+    if (missingMessage) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missingMessage}`)
   }
 }
 
-function charged(
+function planCharge(
   request: AdmissionRequest,
   account: QuotaAccount,
   changes: readonly Change[],
@@ -88,8 +93,8 @@ function charged(
   const { uid } = (after ?? old).metadata
   const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', listObjects: contents })
   if (outcome.is === 'exceeded') {
-    find(resourceQuotaKind, namespace, name) // a rejection, too, must rest on the quota's current state
-    throw refusedByQuota(request, name, outcome.message)
+    find(resourceQuotaKind, namespace, name) // retries the rejection if the quota has changed
+    throw quotaExceeded(request, name, outcome.message)
   }
   return new CoalescableWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)
 }

@@ -1,4 +1,4 @@
-// Aggregated discovery: one document for /api and one for /apis. Same content as legacy.ts.
+// Builds the documents of aggregated discovery, one for /api and one for /apis. The content is that of legacy.ts.
 import type { Resource, Resources } from '../resources.ts'
 import { resourcesOf } from './legacy.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
@@ -8,7 +8,7 @@ export const AGGREGATED_KIND = 'APIGroupDiscoveryList'
 export const AGGREGATED_VERSIONS = ['v2', 'v2beta1'] as const
 export type AggregatedVersion = (typeof AGGREGATED_VERSIONS)[number]
 
-/** `core`: only the core group, or all groups but the core group. */
+/** Lists the core group if `core` is true, and all other groups if it is false. */
 export const groupDiscoveryList = (resources: Resources, version: AggregatedVersion, { core }: { core: boolean }) => ({
   kind: AGGREGATED_KIND,
   apiVersion: `${AGGREGATED_GROUP}/${version}`,
@@ -17,9 +17,9 @@ export const groupDiscoveryList = (resources: Resources, version: AggregatedVers
     .filter(({ group }) => (group === '') === core)
     .map(({ group, versions }) => ({
       metadata: group ? { name: group } : {},
-      versions: versions.map((served) => ({
-        version: served,
-        resources: resourcesOf(resources, group, served).map(resourceEntry),
+      versions: versions.map((servedVersion) => ({
+        version: servedVersion,
+        resources: resourcesOf(resources, group, servedVersion).map(resourceEntry),
         freshness: 'Current',
       })),
     })),

@@ -11,43 +11,51 @@ import { createDiscovery, type Discovery } from './index.ts'
 const KINDS = [podKind, namespaceKind, persistentVolumeClaimKind, storageClassKind, leaseKind]
 const discovery = createDiscovery(createResources(KINDS))
 
-const read = (path: string, accept?: string, from: Discovery = discovery): Json => {
-  const answer = from.handle(path, { host: 'stowage:6443', ...(accept ? { accept } : {}) })
-  return answer && JSON.parse(answer.body.toString())
+const readDocument = (path: string, accept?: string, source: Discovery = discovery): Json => {
+  const response = source.handle(path, { host: 'stowage:6443', ...(accept ? { accept } : {}) })
+  return response && JSON.parse(response.body.toString())
 }
 const resourceNames = (list: Json): string[] => list.resources.map(({ name }: Json) => name)
 
-describe('negotiation of discovery', () => {
+describe('negotiation of the discovery version', () => {
   const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
   const V2BETA1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
   const CASES: readonly { client: string; accept: string | undefined; version: string }[] = [
-    { client: 'no Accept at all', accept: undefined, version: 'legacy' },
+    { client: 'a client without an Accept header', accept: undefined, version: 'legacy' },
     { client: 'kubectl up to 1.25', accept: 'application/json, */*', version: 'legacy' },
     { client: 'Python', accept: 'application/json', version: 'legacy' },
-    { client: 'protobuf first', accept: 'application/vnd.kubernetes.protobuf,application/json', version: 'legacy' },
+    {
+      client: 'a client that prefers protobuf',
+      accept: 'application/vnd.kubernetes.protobuf,application/json',
+      version: 'legacy',
+    },
     { client: 'kubectl 1.26 to 1.29', accept: `${V2BETA1},application/json`, version: 'v2beta1' },
     { client: 'kubectl 1.30 to 1.36', accept: `${V2},${V2BETA1},application/json`, version: 'v2' },
     { client: 'kubectl 1.37', accept: `${V2},application/json`, version: 'v2' },
-    { client: 'kubectl 1.37 without peers', accept: `${V2};profile=nopeer,application/json`, version: 'v2' },
+    { client: 'kubectl 1.37 with profile=nopeer', accept: `${V2};profile=nopeer,application/json`, version: 'v2' },
     {
       client: 'Headlamp',
       accept: 'application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList',
       version: 'v2',
     },
-    { client: 'a version of the future', accept: `${V2.replace('v2', 'v3')},application/json`, version: 'legacy' },
-    { client: 'plain first', accept: `application/json,${V2}`, version: 'legacy' },
+    {
+      client: 'a client of an unknown version',
+      accept: `${V2.replace('v2', 'v3')},application/json`,
+      version: 'legacy',
+    },
+    { client: 'a client that prefers plain JSON', accept: `application/json,${V2}`, version: 'legacy' },
   ]
 
   for (const { client, accept, version } of CASES) {
-    it(`SYS-2 answers ${client} with ${version}`, () => {
+    it(`SYS-2 chooses ${version} for ${client}`, () => {
       for (const path of ['/api', '/apis']) {
-        const answer = discovery.handle(path, accept ? { accept } : {})!
-        const document = JSON.parse(answer.body.toString())
+        const response = discovery.handle(path, accept ? { accept } : {})!
+        const document = JSON.parse(response.body.toString())
         if (version === 'legacy') {
-          expect(answer.headers['content-type']).toBe('application/json')
+          expect(response.headers['content-type']).toBe('application/json')
           expect(document.kind).toBe(path === '/api' ? 'APIVersions' : 'APIGroupList')
         } else {
-          expect(answer.headers['content-type']).toBe(
+          expect(response.headers['content-type']).toBe(
             `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
           )
           expect(document).toMatchObject({
@@ -60,14 +68,16 @@ describe('negotiation of discovery', () => {
   }
 
   it('rejects other media types and names the supported ones', () => {
-    expect(() => read('/apis', 'text/html')).toThrow(/only application\/json is served here.*accepts text\/html/)
-    expect(() => read('/apis', V2.replace('v2', 'v3'))).toThrow(expect.objectContaining({ code: 406 }))
+    expect(() => readDocument('/apis', 'text/html')).toThrow(
+      /only application\/json is served here.*accepts text\/html/,
+    )
+    expect(() => readDocument('/apis', V2.replace('v2', 'v3'))).toThrow(expect.objectContaining({ code: 406 }))
   })
 })
 
 describe('legacy discovery', () => {
   it('SYS-2 returns the core version and the address that the client used', () => {
-    expect(read('/api')).toEqual({
+    expect(readDocument('/api')).toEqual({
       kind: 'APIVersions',
       versions: ['v1'],
       serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: 'stowage:6443' }],
@@ -83,14 +93,17 @@ describe('legacy discovery', () => {
       ],
       preferredVersion: { groupVersion: 'storage.k8s.io/v1', version: 'v1' },
     }
-    expect(read('/apis')).toMatchObject({ kind: 'APIGroupList', apiVersion: 'v1' })
-    expect(read('/apis').groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
-    expect(read('/apis').groups[0]).toEqual(storage)
-    expect(read('/apis/storage.k8s.io')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...storage })
+    expect(readDocument('/apis')).toMatchObject({ kind: 'APIGroupList', apiVersion: 'v1' })
+    expect(readDocument('/apis').groups.map(({ name }: Json) => name)).toEqual([
+      'storage.k8s.io',
+      'coordination.k8s.io',
+    ])
+    expect(readDocument('/apis').groups[0]).toEqual(storage)
+    expect(readDocument('/apis/storage.k8s.io')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...storage })
   })
 
   it('SYS-2 lists the resources of a group version, each followed by its subresources', () => {
-    const list = read('/api/v1')
+    const list = readDocument('/api/v1')
     expect(list).toMatchObject({ kind: 'APIResourceList', groupVersion: 'v1' })
     expect(resourceNames(list)).toEqual([
       'namespaces',
@@ -122,14 +135,14 @@ describe('legacy discovery', () => {
     })
   })
 
-  it('does not offer to delete all namespaces at once', () => {
-    const [namespaces] = read('/api/v1').resources
+  it('lists namespaces without deletecollection', () => {
+    const [namespaces] = readDocument('/api/v1').resources
     expect(namespaces.verbs).toEqual(['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'])
   })
 
   it('ignores a trailing slash', () => {
-    expect(read('/apis/storage.k8s.io/v1/')).toEqual(read('/apis/storage.k8s.io/v1'))
-    expect(read('/api/')).toEqual(read('/api'))
+    expect(readDocument('/apis/storage.k8s.io/v1/')).toEqual(readDocument('/apis/storage.k8s.io/v1'))
+    expect(readDocument('/api/')).toEqual(readDocument('/api'))
   })
 
   it('does not handle other paths, or groups and versions that are not served', () => {
@@ -142,7 +155,7 @@ describe('legacy discovery', () => {
       '/apis/a/b/c',
       '/api/v1/pods',
     ]) {
-      expect(read(path), path).toBeUndefined()
+      expect(readDocument(path), path).toBeUndefined()
     }
   })
 })
@@ -151,7 +164,7 @@ describe('aggregated discovery', () => {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
   it('SYS-2 returns the core group at /api', () => {
-    const { items } = read('/api', accept)
+    const { items } = readDocument('/api', accept)
     expect(items).toHaveLength(1)
     expect(items[0].metadata).toEqual({})
     expect(items[0].versions).toMatchObject([{ version: 'v1', freshness: 'Current' }])
@@ -185,7 +198,7 @@ describe('aggregated discovery', () => {
   })
 
   it('SYS-2 returns the named groups at /apis, with versions in order of preference', () => {
-    const { items } = read('/apis', accept)
+    const { items } = readDocument('/apis', accept)
     expect(items.map(({ metadata }: Json) => metadata.name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
     expect(items[0].versions.map(({ version }: Json) => version)).toEqual(['v1', 'v1beta1'])
     expect(items[0].versions[1].resources[0]).toMatchObject({
@@ -197,31 +210,34 @@ describe('aggregated discovery', () => {
 })
 
 describe('a disabled version', () => {
-  const without = (config: string) => createDiscovery(createResources(KINDS, parseRuntimeConfig(config, KINDS)))
+  const discoveryWithConfig = (config: string) =>
+    createDiscovery(createResources(KINDS, parseRuntimeConfig(config, KINDS)))
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-  it('SYS-15 is in no list, and cannot be listed', () => {
-    const off = without('storage.k8s.io/v1beta1=false')
-    expect(read('/apis', undefined, off).groups[0].versions).toHaveLength(1)
-    expect(read('/apis', accept, off).items[0].versions.map(({ version }: Json) => version)).toEqual(['v1'])
-    expect(read('/apis/storage.k8s.io', undefined, off).versions).toHaveLength(1)
-    expect(read('/apis/storage.k8s.io/v1beta1', undefined, off)).toBeUndefined()
+  it('SYS-15 is neither listed nor served', () => {
+    const limited = discoveryWithConfig('storage.k8s.io/v1beta1=false')
+    expect(readDocument('/apis', undefined, limited).groups[0].versions).toHaveLength(1)
+    expect(readDocument('/apis', accept, limited).items[0].versions.map(({ version }: Json) => version)).toEqual(['v1'])
+    expect(readDocument('/apis/storage.k8s.io', undefined, limited).versions).toHaveLength(1)
+    expect(readDocument('/apis/storage.k8s.io/v1beta1', undefined, limited)).toBeUndefined()
   })
 
-  it('SYS-15 removes its group if it was the last version', () => {
-    const off = without('coordination.k8s.io/v1=false')
-    expect(read('/apis', undefined, off).groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io'])
-    expect(read('/apis/coordination.k8s.io', undefined, off)).toBeUndefined()
+  it('SYS-15 is removed together with its group if the group has no other version', () => {
+    const limited = discoveryWithConfig('coordination.k8s.io/v1=false')
+    expect(readDocument('/apis', undefined, limited).groups.map(({ name }: Json) => name)).toEqual(['storage.k8s.io'])
+    expect(readDocument('/apis/coordination.k8s.io', undefined, limited)).toBeUndefined()
   })
 
-  it('SYS-15 can be limited to a single resource', () => {
-    const off = without('v1/pods=false')
-    expect(resourceNames(read('/api/v1', undefined, off)).filter((name) => name.startsWith('pods'))).toEqual([])
+  it('SYS-15 may consist of a single resource', () => {
+    const limited = discoveryWithConfig('v1/pods=false')
+    expect(
+      resourceNames(readDocument('/api/v1', undefined, limited)).filter((name) => name.startsWith('pods')),
+    ).toEqual([])
   })
 })
 
 describe('conditional requests', () => {
-  it('get 304 without a body if the client has the document', () => {
+  it('return 304 without a body if the client has the current document', () => {
     for (const path of ['/api', '/apis', '/api/v1', '/apis/storage.k8s.io/v1']) {
       const first = discovery.handle(path, {})!
       expect(first.headers.etag).toMatch(/^"[0-9A-F]{64}"$/)
@@ -234,7 +250,7 @@ describe('conditional requests', () => {
     }
   })
 
-  it('use a different ETag for each form of a path', () => {
+  it('use a different ETag for each media type of a document', () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
     const { etag } = discovery.handle('/apis', { accept })!.headers
     expect(discovery.handle('/apis', { 'if-none-match': etag })!.status).toBe(200)

@@ -1,7 +1,7 @@
-// Serves discovery: /api, /apis and the lists below them. Documents are built on first request and kept, because the
+// Serves discovery: /api, /apis and the lists below them. Documents are built on first request and cached, because the
 // served resources do not change while the server runs.
 import { notAcceptable } from '../../api/status-error.ts'
-import { type Clause, parseAccept } from '../http/negotiate.ts'
+import { type AcceptClause, parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'
 import {
   AGGREGATED_GROUP,
@@ -21,52 +21,53 @@ import {
 import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './legacy.ts'
 
 export interface Discovery {
-  /** Undefined if the path does not belong to discovery or names a group or version that is not served. */
+  /** Returns undefined if the path is not one of discovery or its group or version is not served. */
   handle(path: string, headers: RequestHeaders): DocumentResponse | undefined
 }
 
 export function createDiscovery(resources: Resources): Discovery {
-  const kept = new Map<string, Document>()
-  /** `content` is called on first use only. Undefined content is not kept. */
-  const keep = (name: string, content: () => object | undefined, contentType?: string): Document | undefined => {
-    const known = kept.get(name)
-    if (known) return known
+  const documents = new Map<string, Document>()
+  /** Calls `content` on first use only. Undefined content is not cached. */
+  const cached = (name: string, content: () => object | undefined, contentType?: string): Document | undefined => {
+    const existing = documents.get(name)
+    if (existing) return existing
     const value = content()
     if (!value) return undefined
     const document = jsonDocument(value, contentType)
-    kept.set(name, document)
+    documents.set(name, document)
     return document
   }
 
-  const root = (path: '/api' | '/apis', headers: RequestHeaders): Document | undefined => {
+  const rootDocument = (path: '/api' | '/apis', headers: RequestHeaders): Document | undefined => {
     const form = negotiateDiscovery(headerOf(headers, 'accept'))
     if (form !== 'legacy') {
       const list = () => groupDiscoveryList(resources, form, { core: path === '/api' })
-      return keep(`${path} ${form}`, list, contentTypeOf(form))
+      return cached(`${path} ${form}`, list, contentTypeOf(form))
     }
-    if (path === '/apis') return keep(path, () => apiGroupList(resources))
+    if (path === '/apis') return cached(path, () => apiGroupList(resources))
     return jsonDocument(apiVersions(resources, headerOf(headers, 'host') ?? ''))
   }
 
-  const lists = (path: string): Document | undefined => {
+  const listDocument = (path: string): Document | undefined => {
     const [top, ...names] = path.split('/').slice(1)
-    const [first = '', second = ''] = names
-    if (top === 'api' && names.length === 1) return keep(path, () => apiResourceList(resources, '', first))
-    if (top === 'apis' && names.length === 1) return keep(path, () => apiGroup(resources, first))
-    if (top === 'apis' && names.length === 2) return keep(path, () => apiResourceList(resources, first, second))
+    const [groupOrVersion = '', version = ''] = names
+    if (top === 'api' && names.length === 1) return cached(path, () => apiResourceList(resources, '', groupOrVersion))
+    if (top === 'apis' && names.length === 1) return cached(path, () => apiGroup(resources, groupOrVersion))
+    if (top === 'apis' && names.length === 2)
+      return cached(path, () => apiResourceList(resources, groupOrVersion, version))
     return undefined
   }
 
   return {
     handle(requestPath, headers) {
       const path = requestPath.length > 1 && requestPath.endsWith('/') ? requestPath.slice(0, -1) : requestPath
-      const document = path === '/api' || path === '/apis' ? root(path, headers) : lists(path)
+      const document = path === '/api' || path === '/apis' ? rootDocument(path, headers) : listDocument(path)
       return document && documentResponse(document, headers)
     },
   }
 }
 
-/** The first clause that can be satisfied decides; its parameters may come in any order. */
+/** Chooses the version of the first supported clause. The order of its parameters does not matter. */
 export function negotiateDiscovery(accept: string | undefined): AggregatedVersion | 'legacy' {
   if (!accept) return 'legacy'
   for (const clause of parseAccept(accept)) {
@@ -83,7 +84,7 @@ export function negotiateDiscovery(accept: string | undefined): AggregatedVersio
 
 const JSON_TYPES = ['application/json', 'application/*', '*/*']
 
-function aggregatedVersionOf({ parameters }: Clause): AggregatedVersion | undefined {
+function aggregatedVersionOf({ parameters }: AcceptClause): AggregatedVersion | undefined {
   if (parameters.get('g') !== AGGREGATED_GROUP || parameters.get('as') !== AGGREGATED_KIND) return undefined
   return AGGREGATED_VERSIONS.find((version) => version === parameters.get('v'))
 }

@@ -1,5 +1,5 @@
-// Documents that never change while the server runs: bytes, their ETag, and 304 for a client that already has them.
-// Discovery and OpenAPI serve all their documents this way.
+// Serves documents that do not change while the server runs, with an ETag and 304 for clients that already have them.
+// Used by discovery and OpenAPI.
 import { createHash } from 'node:crypto'
 
 export interface DocumentResponse {
@@ -25,15 +25,15 @@ export function documentOf(contentType: string, body: Buffer): Document {
 export const jsonDocument = (value: unknown, contentType = 'application/json'): Document =>
   documentOf(contentType, Buffer.from(JSON.stringify(value)))
 
-/** 200 with the document, or 304 if the client already has it. */
+/** Returns 200 with the document, or 304 if the client already has it. */
 export function documentResponse(
   document: Document,
   request: RequestHeaders,
-  more: Record<string, string> = {},
+  extraHeaders: Record<string, string> = {},
 ): DocumentResponse {
   const etag = `"${document.hash}"`
-  const headers = { etag, vary: 'Accept', 'cache-control': 'public', ...more }
-  if (matches(headerOf(request, 'if-none-match'), etag)) return { status: 304, headers, body: NOTHING }
+  const headers = { etag, vary: 'Accept', 'cache-control': 'public', ...extraHeaders }
+  if (matches(headerOf(request, 'if-none-match'), etag)) return { status: 304, headers, body: EMPTY_BODY }
   return { status: 200, headers: { ...headers, 'content-type': document.contentType }, body: document.body }
 }
 
@@ -42,16 +42,16 @@ export function headerOf(request: RequestHeaders, name: string): string | undefi
   return typeof value === 'string' ? value : value?.join(',')
 }
 
-/** Computes a value on first use, and keeps it. */
-export function once<T>(compute: () => T): () => T {
-  let kept: { value: T } | undefined
+/** Computes a value on first use and caches it. */
+export function lazy<T>(compute: () => T): () => T {
+  let cached: { value: T } | undefined
   return () => {
-    kept ??= { value: compute() }
-    return kept.value
+    cached ??= { value: compute() }
+    return cached.value
   }
 }
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY_BODY = Buffer.alloc(0)
 
 function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false

@@ -1,4 +1,4 @@
-// Public names of discovery: which resources, verbs and subresources the server has.
+// Public exports of discovery: the served resources, verbs and subresources.
 
 export { createDiscovery, type Discovery } from './discovery.ts'
 export {
@@ -8,7 +8,7 @@ export {
   documentResponse,
   headerOf,
   jsonDocument,
-  once,
+  lazy,
   type RequestHeaders,
 } from './document.ts'
 export { resourcesOf } from './legacy.ts'

@@ -1,41 +1,41 @@
-// The original discovery documents: versions, groups, and the resources of each group version, which take one request per
-// group version. aggregated.ts has the same content in two documents.
+// Builds the documents of legacy discovery: versions, groups, and one list of resources per group version.
+// aggregated.ts has the same content in two documents.
 import type { Resource, Resources } from '../resources.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
 
-/** `/api`. `serverAddress` is the address by which the client reached this server. */
+/** Builds the document of `/api`. `serverAddress` is the address that the client used. */
 export const apiVersions = ({ groups }: Resources, serverAddress: string) => ({
   kind: 'APIVersions',
   versions: groups.find(({ group }) => group === '')?.versions ?? [],
   serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
 })
 
-/** `/apis`. */
+/** Builds the document of `/apis`. */
 export const apiGroupList = ({ groups }: Resources) => ({
   kind: 'APIGroupList',
   apiVersion: 'v1',
   groups: groups.filter(({ group }) => group !== '').map(groupEntry),
 })
 
-/** `/apis/{group}`. */
+/** Builds the document of `/apis/{group}`. */
 export function apiGroup({ groups }: Resources, name: string) {
-  const found = groups.find(({ group }) => group === name && group !== '')
-  return found && { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(found) }
+  const entry = groups.find(({ group }) => group === name && group !== '')
+  return entry && { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(entry) }
 }
 
-/** `/api/v1` and `/apis/{group}/{version}`. */
+/** Builds the document of `/api/v1` or `/apis/{group}/{version}`. */
 export function apiResourceList(resources: Resources, group: string, version: string) {
-  const served = resourcesOf(resources, group, version)
-  if (served.length === 0) return undefined
+  const servedResources = resourcesOf(resources, group, version)
+  if (servedResources.length === 0) return undefined
   return {
     kind: 'APIResourceList',
     ...(group ? { apiVersion: 'v1' } : {}), // as in Kubernetes, the core list has no apiVersion
     groupVersion: group ? `${group}/${version}` : version,
-    resources: served.flatMap(resourceEntries),
+    resources: servedResources.flatMap(resourceEntries),
   }
 }
 
-/** The resources of one group version, by name. */
+/** Returns the resources of one group version, sorted by name. */
 export const resourcesOf = ({ all }: Resources, group: string, version: string): readonly Resource[] =>
   all
     .filter((resource) => resource.group === group && resource.version === version)

@@ -6,7 +6,7 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import { findSubresource, subresourcesOf, verbsOf } from './subresources.ts'
 
 describe('subresources', () => {
-  it('include status for kinds that have one', () => {
+  it('include status for kinds that have a status', () => {
     expect(findSubresource(podKind, 'status')?.verbs).toEqual(['get', 'patch', 'update'])
     expect(findSubresource(configMapKind, 'status')).toBeUndefined()
   })
@@ -18,13 +18,15 @@ describe('subresources', () => {
     }
   })
 
-  it('depend on the group: pods of another group have none of these', () => {
+  it('depend on the group of the kind', () => {
     expect(findSubresource({ ...podKind, group: 'metrics.k8s.io' }, 'binding')).toBeUndefined()
   })
+})
 
-  it('do not exist for reviews, which have only create', () => {
-    const isReview = ALL_KINDS.filter((kind) => kind.isReview)
-    expect(isReview.map(({ kind }) => kind)).toContain('TokenReview')
-    for (const kind of isReview) expect(verbsOf(kind), kind.kind).toEqual(['create'])
+describe('verbs', () => {
+  it('of reviews are only create', () => {
+    const reviews = ALL_KINDS.filter((kind) => kind.isReview)
+    expect(reviews.map(({ kind }) => kind)).toContain('TokenReview')
+    for (const kind of reviews) expect(verbsOf(kind), kind.kind).toEqual(['create'])
   })
 })

@@ -1,5 +1,5 @@
-// The verbs and subresources of each resource. Discovery and OpenAPI publish this table, and resource-handler.ts serves
-// exactly what it lists.
+// The verbs and subresources of each resource. Discovery and OpenAPI publish them, and resource-handler.ts rejects all
+// others.
 import type { Kind } from '../../api/kind.ts'
 import type { Verb } from '../http/route.ts'
 
@@ -13,14 +13,14 @@ export interface Subresource {
 
 const ALL_VERBS: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 
-/** Resources without some verbs, by plural and group. */
-const FEWER_VERBS: Readonly<Record<string, readonly Verb[]>> = {
+/** The verbs of resources that do not support all of them, by plural and group. */
+const RESTRICTED_VERBS: Readonly<Record<string, readonly Verb[]>> = {
   'namespaces.': ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
 }
 
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
 
-/** Subresources beside `status`, by plural and group. */
+/** The subresources other than `status`, by plural and group. */
 export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
   'namespaces.': [{ name: 'finalize', verbs: ['update'] }],
   'pods.': [
@@ -32,10 +32,10 @@ export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>
 export function verbsOf(kind: Kind): readonly Verb[] {
   if (kind.isReview) return ['create']
   if (kind.isForeign) return ['get', 'list', 'watch']
-  return FEWER_VERBS[keyOf(kind)] ?? ALL_VERBS
+  return RESTRICTED_VERBS[keyOf(kind)] ?? ALL_VERBS
 }
 
-/** In the order of their names. */
+/** Returns the subresources sorted by name. */
 export function subresourcesOf(kind: Kind): readonly Subresource[] {
   const extra = EXTRA_SUBRESOURCES[keyOf(kind)] ?? []
   return kind.status ? [...extra, STATUS] : extra // no extra name sorts after "status"

@@ -1,5 +1,5 @@
-// Parses and decodes request bodies: bytes and a content type in, an object of the expected kind out. Unknown and duplicate
-// fields are ignored, reported as warnings or rejected, as fieldValidation says.
+// Parses and decodes request bodies into objects of the expected kind. Unknown and duplicate fields are ignored, reported as
+// warnings or rejected, depending on fieldValidation.
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { decodeJson, findDuplicateKeys, JsonError } from '../../api/json-scan.ts'
 import type { KubeObject } from '../../api/kind.ts'
@@ -13,39 +13,39 @@ import type { FieldValidation } from './options.ts'
 
 const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
-/** A body whose type is not known yet. */
+/** A request body that is not yet decoded as an object type. */
 export interface RequestBody {
-  /** As in the body; undefined or empty if absent. */
+  /** The value in the body; undefined or empty if absent. */
   readonly apiVersion: unknown
   readonly kind: unknown
-  /** The type is needed because protobuf has field numbers instead of names. */
+  /** Parses the body. Protobuf needs the type because it has field numbers instead of names. */
   as(type: ObjectType): ParsedBody
 }
 
 /** A parsed body: plain data, and the duplicate keys of its text. */
 export interface ParsedBody {
   readonly value: unknown
-  /** Paths of duplicate keys. Needs to be called only if the decoder met fewer keys than `keyCount`. */
+  /** Returns the paths of duplicate keys. There are none if the decoder has counted `keyCount` keys. */
   duplicates(): readonly string[]
-  /** Undefined if the parser does not count keys: then always call `duplicates`. */
+  /** The number of keys in the text. Undefined if the parser does not count them. */
   readonly keyCount: number | undefined
 }
 
 export function parseBody(bytes: Uint8Array, contentType: string | undefined): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
-  if (media === '' || media === 'application/json') return anyType(parseJsonBody(bytes))
-  if (media === 'application/yaml' || media === 'application/x-yaml') return parseYamlBody(bytes).then(anyType)
+  if (media === '' || media === 'application/json') return bodyOfAnyType(parseJsonBody(bytes))
+  if (media === 'application/yaml' || media === 'application/x-yaml') return parseYamlBody(bytes).then(bodyOfAnyType)
   if (media === PROTOBUF_MEDIA) return parseProtobufBody(bytes)
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
 
-/** The body of a write from inside the process or from a commit: a value, never text. */
-export const bodyOfValue = (value: unknown): RequestBody => anyType(parsedValue(value))
+/** Returns the body of an in-process write or of a write in a commit, whose value is already parsed. */
+export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsedValue(value))
 
 export const parsedValue = (value: unknown): ParsedBody => ({ value, keyCount: undefined, duplicates: NO_DUPLICATES })
 const NO_DUPLICATES = (): readonly string[] => []
 
-function anyType(parsed: ParsedBody): RequestBody {
+function bodyOfAnyType(parsed: ParsedBody): RequestBody {
   const { apiVersion, kind } = isRecord(parsed.value) ? parsed.value : {}
   return { apiVersion, kind, as: () => parsed }
 }
@@ -78,20 +78,20 @@ export async function parseYamlBody(bytes: Uint8Array): Promise<ParsedBody> {
 
 function parseProtobufBody(bytes: Uint8Array): RequestBody {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object in its protobuf envelope')
-  const { apiVersion, kind, raw } = readProtobuf(() => decodeEnvelope(bytes))
+  const { apiVersion, kind, raw } = decodeProtobufBody(() => decodeEnvelope(bytes))
   return {
     apiVersion,
     kind,
     as(type) {
-      const value = { apiVersion, kind, ...readProtobuf(() => decodeProtobuf(type, raw)) }
+      const value = { apiVersion, kind, ...decodeProtobufBody(() => decodeProtobuf(type, raw)) }
       return { value, keyCount: undefined, duplicates: () => [] }
     },
   }
 }
 
-function readProtobuf<T>(read: () => T): T {
+function decodeProtobufBody<T>(decodeBytes: () => T): T {
   try {
-    return read()
+    return decodeBytes()
   } catch (error) {
     if (error instanceof ProtobufError) throw badRequest(`the body could not be read: ${error.message}`)
     throw error
@@ -100,24 +100,24 @@ function readProtobuf<T>(read: () => T): T {
 
 export interface DecodedBody<T> {
   readonly object: T
-  /** For Warning headers. Empty unless fieldValidation is Warn. */
+  /** Texts of the Warning headers. Empty unless fieldValidation is Warn. */
   readonly warnings: readonly string[]
 }
 
-/** The body of a create or update. Its kind and apiVersion, if given, must be those of the resource. */
+/** Decodes the body of a create or update. Its kind and apiVersion, if set, must be those of the resource. */
 export function decodeObjectBody(
   body: RequestBody,
   resource: Resource,
   validation: FieldValidation,
 ): DecodedBody<KubeObject> {
   checkGroupVersionKind(body, resource)
-  return decodeAs<KubeObject>(body, resource.kind.type, describe(resource), validation)
+  return decodeAs<KubeObject>(body, resource.kind.type, describeResource(resource), validation)
 }
 
 export function decodeAs<T>(
   body: RequestBody,
   type: ObjectType<T>,
-  what: string,
+  subject: string,
   validation: FieldValidation,
 ): DecodedBody<T> {
   const { value, keyCount, duplicates } = body.as(type)
@@ -125,7 +125,7 @@ export function decodeAs<T>(
   try {
     decoded = decode(type, value, ['apiVersion', 'kind'])
   } catch (error) {
-    if (error instanceof DecodeError) throw badRequest(`${what} cannot be handled: ${error.message}`)
+    if (error instanceof DecodeError) throw badRequest(`${subject} cannot be handled: ${error.message}`)
     throw error
   }
   if (validation === 'Ignore') return { object: decoded.object, warnings: [] }
@@ -134,24 +134,24 @@ export function decodeAs<T>(
     for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
   }
   if (findings.length > 0 && validation === 'Strict') {
-    throw badRequest(`${what} cannot be handled: strict decoding error: ${findings.join(', ')}`)
+    throw badRequest(`${subject} cannot be handled: strict decoding error: ${findings.join(', ')}`)
   }
   return { object: decoded.object, warnings: findings }
 }
 
-const describe = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
+const describeResource = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
 
-/** For bodies whose version does not matter. */
-export function checkKind({ kind }: RequestBody, wanted: string): void {
-  if (kind && kind !== wanted) throw badRequest(`expected ${wanted} in the body, got ${String(kind).slice(0, 100)}`)
+/** Checks the kind of a body whose version does not matter. */
+export function checkKind({ kind }: RequestBody, expected: string): void {
+  if (kind && kind !== expected) throw badRequest(`expected ${expected} in the body, got ${String(kind).slice(0, 100)}`)
 }
 
 function checkGroupVersionKind({ kind, apiVersion }: RequestBody, resource: Resource): void {
-  for (const [field, given] of [
+  for (const [field, value] of [
     ['kind', kind],
     ['apiVersion', apiVersion],
   ] as const) {
-    if (given !== undefined && given !== null && typeof given !== 'string') {
+    if (value !== undefined && value !== null && typeof value !== 'string') {
       throw badRequest(`${field} must be a string`)
     }
   }

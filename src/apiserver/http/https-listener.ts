@@ -1,5 +1,5 @@
-// The HTTPS listener (HTTP/1.1): one port for all requests, with watches as long-lived responses.
-// It stops in order: no new connections, end watches, complete requests in flight, then close what remains.
+// The HTTPS listener (HTTP/1.1), with watches as long-lived responses. To stop, it accepts no new connections, ends the
+// watches, waits for the requests in flight and closes the remaining connections.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +13,7 @@ import { createWebsocketWatches } from './websocket-watch.ts'
 
 const BODY_BYTES_MAX = 3 * 1024 * 1024
 const HEADER_BYTES_MAX = 1024 * 1024
-// Clients keep idle connections for 90 s. Closing them earlier would cut off requests that are on their way.
+// Go clients keep idle connections for 90 s. Closing a connection earlier could cut off a request in transit.
 const KEEP_ALIVE_MS = 120_000
 const HEADERS_TIMEOUT_MS = 32_000
 const DRAIN_MS_MAX = 10_000
@@ -30,7 +30,7 @@ export interface HttpsListenerOptions {
 export interface HttpsListener {
   readonly host: string
   readonly port: number
-  /** Settles once the last connection is closed. */
+  /** Resolves after the last connection is closed. */
   stop(): Promise<void>
 }
 
@@ -87,9 +87,9 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       return
     }
     const body = response.body ?? new Uint8Array()
-    // The rest of an oversized body is not read, so no other request can follow on this connection.
-    const close = response.status === 413 ? { connection: 'close' } : {}
-    outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...close })
+    // An oversized body is not read to its end, so the connection cannot be reused.
+    const closeHeader = response.status === 413 ? { connection: 'close' } : {}
+    outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...closeHeader })
     outgoing.end(incoming.method === 'HEAD' ? undefined : body)
   }
 
@@ -112,31 +112,31 @@ async function drain(server: Server, streams: Set<ServerResponse>, clock: Clock)
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   for (const stream of streams) stream.end()
   server.closeIdleConnections()
-  const cancel = clock.after(DRAIN_MS_MAX, () => server.closeAllConnections())
-  const sweep = setIntervalOn(clock, 50, () => server.closeIdleConnections())
+  const cancelTimer = clock.after(DRAIN_MS_MAX, () => server.closeAllConnections())
+  const stopSweep = startInterval(clock, 50, () => server.closeIdleConnections())
   await closed
-  sweep()
-  cancel()
+  stopSweep()
+  cancelTimer()
 }
 
-function setIntervalOn(clock: Clock, ms: number, run: () => void): () => void {
-  let cancel = clock.after(ms, tick)
+function startInterval(clock: Clock, ms: number, run: () => void): () => void {
+  let cancelTimer = clock.after(ms, tick)
   function tick() {
     run()
-    cancel = clock.after(ms, tick)
+    cancelTimer = clock.after(ms, tick)
   }
-  return () => cancel()
+  return () => cancelTimer()
 }
 
 const NO_QUERY = new URLSearchParams()
 
 function requestOf(incoming: IncomingMessage): ApiRequest {
   const url = incoming.url ?? '/'
-  const at = url.indexOf('?')
+  const queryStart = url.indexOf('?')
   return {
     method: incoming.method ?? 'GET',
-    path: at < 0 ? url : url.slice(0, at),
-    query: at < 0 ? NO_QUERY : new URLSearchParams(url.slice(at + 1)),
+    path: queryStart < 0 ? url : url.slice(0, queryStart),
+    query: queryStart < 0 ? NO_QUERY : new URLSearchParams(url.slice(queryStart + 1)),
     headers: incoming.headers as Record<string, string | undefined>,
     headerNames: () => Object.keys(incoming.headers),
     headerValues: (name) => incoming.headersDistinct[name] ?? [],
@@ -146,8 +146,8 @@ function requestOf(incoming: IncomingMessage): ApiRequest {
 }
 
 function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
-  const declared = Number(incoming.headers['content-length'] ?? 0)
-  if (declared > BODY_BYTES_MAX) return Promise.reject(bodyTooLarge(BODY_BYTES_MAX))
+  const declaredSize = Number(incoming.headers['content-length'] ?? 0)
+  if (declaredSize > BODY_BYTES_MAX) return Promise.reject(bodyTooLarge(BODY_BYTES_MAX))
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -160,7 +160,7 @@ function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
       } else chunks.push(chunk)
     })
     incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    // A body that ends early is the client's fault: 400, although the client may no longer receive it.
+    // An incomplete body is a client error, so return 400, although the client may not receive it.
     incoming.on('error', (error) => reject(badRequest(`the body could not be read: ${error.message}`)))
     incoming.on('aborted', () => reject(badRequest('the client closed the connection before its request was complete')))
   })
@@ -168,7 +168,7 @@ function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
 
 function sinkOf(outgoing: ServerResponse): StreamSink {
   return {
-    // When the listener stops it ends the streams, and an event may still arrive after that.
+    // An event may still arrive after the listener has ended the stream to stop.
     write: (chunk) => void (outgoing.writableEnded || outgoing.write(chunk)),
     get pendingBytes() {
       return outgoing.writableLength
@@ -176,7 +176,7 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
     onDrain: (run) => void (outgoing.writableNeedDrain ? outgoing.once('drain', run) : run()),
     end: () => void outgoing.end(),
     cut: () => void outgoing.destroy(),
-    // The close event of the response: that of the request fires as soon as its body has been read.
+    // Not the close event of the request, which is emitted as soon as its body has been read.
     onClose: (run) => void outgoing.once('close', run),
   }
 }

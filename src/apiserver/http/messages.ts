@@ -1,15 +1,15 @@
-// Requests and responses, independent of the transport: the HTTPS listener reads and sends them, tests build them directly.
+// API requests and responses, independent of the transport. The HTTPS listener converts them; tests build them directly.
 import type { Status } from '../../api/status-error.ts'
 import type { ClientCertificate } from '../security/index.ts'
 
 export interface ApiRequest {
   readonly method: string
-  /** As received, without the query. */
+  /** The path as received, without the query. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Lower-case names; repeated headers joined. */
+  /** Headers by lower-case name; repeated headers are joined. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** All values of a header that may be repeated. */
+  /** Returns all values of a header that may be repeated. */
   headerValues(name: string): readonly string[]
   headerNames(): readonly string[]
   readonly clientCert?: ClientCertificate | undefined
@@ -31,12 +31,12 @@ export interface StreamSink {
   write(chunk: Uint8Array): void
   /** Bytes written that the client has not received yet. */
   readonly pendingBytes: number
-  /** Runs once, when no bytes are pending any more. */
+  /** Calls `run` once, when no bytes are pending. */
   onDrain(run: () => void): void
   end(): void
-  /** Ends the stream at once and drops pending bytes, for a client that does not read. */
+  /** Closes the connection without sending pending bytes, for a client that does not read. */
   cut(): void
-  /** Runs once, when the stream ends for any reason. */
+  /** Calls `run` once, when the stream has ended for any reason. */
   onClose(run: () => void): void
 }
 
@@ -58,15 +58,15 @@ export const textResponse = (status: number, text: string, headers: ApiResponse[
   body: Buffer.from(text),
 })
 
-export const successResponse = (status: number, rest: Pick<Status, 'details' | 'code'>): ApiResponse =>
-  jsonResponse(status, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...rest })
+export const successResponse = (status: number, fields: Pick<Status, 'details' | 'code'>): ApiResponse =>
+  jsonResponse(status, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...fields })
 
 export function statusResponse(status: Status): ApiResponse {
-  const retry = status.details?.retryAfterSeconds
-  return jsonResponse(status.code ?? 200, status, retry ? { 'retry-after': String(retry) } : {})
+  const retryAfterSeconds = status.details?.retryAfterSeconds
+  return jsonResponse(status.code ?? 200, status, retryAfterSeconds ? { 'retry-after': String(retryAfterSeconds) } : {})
 }
 
-/** `Warning: 299 - "text"`, one per warning. Characters that a header cannot carry become question marks. */
+/** Returns one `Warning: 299 - "text"` header per warning. Characters not allowed in headers become question marks. */
 export const warningHeaders = (warnings: readonly string[]): ApiResponse['headers'] =>
   warnings.length === 0
     ? {}

@@ -8,47 +8,47 @@ const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 describe('negotiate', () => {
   it.each([
     ['no header', undefined, 'object json'],
-    ['anything', '*/*', 'object json'],
+    ['any type', '*/*', 'object json'],
     ['JSON', 'application/json', 'object json'],
     ['JSON with a charset', 'application/json; charset=utf-8', 'object json'],
     ['YAML', 'application/yaml', 'object yaml'],
     [
-      'what kubectl get sends',
+      'the header of kubectl get',
       `${TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json`,
       'table json v1',
     ],
-    ['the older table first', `application/json;as=Table;v=v1beta1;g=meta.k8s.io,${TABLE}`, 'table json v1beta1'],
+    ['the v1beta1 table first', `application/json;as=Table;v=v1beta1;g=meta.k8s.io,${TABLE}`, 'table json v1beta1'],
     ['parameters in any order', 'application/json;g=meta.k8s.io;v=v1;as=Table', 'table json v1'],
     [
-      'what metadata clients send',
+      'the header of metadata clients',
       `${PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,${PARTIAL},application/json`,
       'partial json v1',
     ],
     ['protobuf or JSON', `${PROTOBUF},application/json`, 'object json'],
-    ['protobuf or anything', `${PROTOBUF}, */*`, 'object json'],
-    ['an unknown form, or JSON', 'application/json;as=Poem;v=v1;g=meta.k8s.io,application/json', 'object json'],
+    ['protobuf or any type', `${PROTOBUF}, */*`, 'object json'],
+    ['an unknown form or JSON', 'application/json;as=Unknown;v=v1;g=meta.k8s.io,application/json', 'object json'],
     [
-      'a table of another group, or JSON',
+      'a table of another group or JSON',
       'application/json;as=Table;v=v1;g=example.com,application/json',
       'object json',
     ],
     [
-      'a table of another version, or JSON',
+      'a table of another version or JSON',
       'application/json;as=Table;v=v2;g=meta.k8s.io,application/json',
       'object json',
     ],
-    ['what browsers send', 'text/html,application/xhtml+xml,*/*;q=0.8', 'object json'],
-  ])('%s', (_, accept, expected) => {
+    ['the header of browsers', 'text/html,application/xhtml+xml,*/*;q=0.8', 'object json'],
+  ])('accepts %s', (_, accept, expected) => {
     const { form, media, metaVersion } = negotiate(accept, ['table', 'partial'])
     expect(form === 'object' ? `${form} ${media}` : `${form} ${media} ${metaVersion}`).toBe(expected)
   })
 
   it.each([
-    ['protobuf alone', PROTOBUF],
+    ['only protobuf', PROTOBUF],
     ['text', 'text/plain'],
-    ['a list form where one object is asked for', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'],
+    ['the list form for a single object', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'],
     ['a table in YAML', 'application/yaml;as=Table;v=v1;g=meta.k8s.io'],
-  ])('%s is rejected with 406', (_, accept) => {
+  ])('rejects %s with 406', (_, accept) => {
     expect(() => negotiate(accept, ['table', 'partial'])).toThrow(
       expect.objectContaining({ code: 406, reason: 'NotAcceptable' }),
     )

@@ -1,26 +1,26 @@
 // Chooses the form of a response from the Accept header: plain object, Table or PartialObjectMetadata, as JSON or YAML.
-// The first clause that can be satisfied decides.
+// The first supported clause of the header is used.
 import { notAcceptable } from '../../api/status-error.ts'
 
 export type Form = 'object' | 'table' | 'partial' | 'partialList'
-export interface Accepted {
+export interface AcceptedForm {
   readonly form: Form
   readonly media: 'json' | 'yaml'
-  /** `v1` or `v1beta1` of meta.k8s.io, for tables and metadata. */
+  /** Version of the group meta.k8s.io, for tables and metadata: `v1` or `v1beta1`. */
   readonly metaVersion: string
 }
 
-export interface Clause {
-  /** Lower case type/subtype. */
+export interface AcceptClause {
+  /** The media type in lower case, type/subtype. */
   readonly type: string
   readonly parameters: ReadonlyMap<string, string>
 }
 
-const PLAIN: Accepted = { form: 'object', media: 'json', metaVersion: 'v1' }
+const PLAIN: AcceptedForm = { form: 'object', media: 'json', metaVersion: 'v1' }
 const SUPPORTED = ['application/json', 'application/yaml']
 
-/** `forms`: the forms that the endpoint has, besides the plain object. */
-export function negotiate(accept: string | undefined, forms: readonly Form[]): Accepted {
+/** Returns the accepted form. `forms` are those that the endpoint supports besides the plain object. */
+export function negotiate(accept: string | undefined, forms: readonly Form[]): AcceptedForm {
   if (!accept || accept === 'application/json' || accept === '*/*') return PLAIN
   for (const clause of parseAccept(accept)) {
     const media = mediaOf(clause.type)
@@ -53,15 +53,16 @@ function mediaOf(type: string): 'json' | 'yaml' | undefined {
 
 const ACCEPT_CLAUSES_MAX = 50
 
-export function parseAccept(accept: string): Clause[] {
+export function parseAccept(accept: string): AcceptClause[] {
   return accept
     .split(',', ACCEPT_CLAUSES_MAX)
-    .map((text) => {
-      const [type = '', ...rest] = text.split(';').map((part) => part.trim())
+    .map((clauseText) => {
+      const [type = '', ...parameterTexts] = clauseText.split(';').map((part) => part.trim())
       const parameters = new Map<string, string>()
-      for (const parameter of rest) {
-        const at = parameter.indexOf('=')
-        if (at > 0) parameters.set(parameter.slice(0, at).trim().toLowerCase(), parameter.slice(at + 1).trim())
+      for (const parameter of parameterTexts) {
+        const separator = parameter.indexOf('=')
+        if (separator > 0)
+          parameters.set(parameter.slice(0, separator).trim().toLowerCase(), parameter.slice(separator + 1).trim())
       }
       return { type: type.toLowerCase(), parameters }
     })

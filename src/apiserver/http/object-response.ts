@@ -1,5 +1,5 @@
-// Objects and lists in the form that the client accepts: plain, Table or PartialObjectMetadata, as JSON or YAML.
-// Plain JSON is the stored bytes with a short prefix; the other forms are decoded first.
+// Builds responses with objects and lists in the form that the client accepts: plain, Table or PartialObjectMetadata, as
+// JSON or YAML. Plain JSON consists of the stored bytes with a short prefix; the other forms require decoding.
 import type { JsonValue } from '../../api/json-value.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -9,7 +9,7 @@ import type { WriteResult } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import type { Listed } from '../verbs/list.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse, jsonResponse, warningHeaders } from './messages.ts'
-import { type Accepted, type Form, negotiate } from './negotiate.ts'
+import { type AcceptedForm, type Form, negotiate } from './negotiate.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 
 interface ResponseDeps {
@@ -22,14 +22,14 @@ interface ResponseCall {
   readonly resource: Resource
 }
 
-/** The form the client accepts. Fails before anything is written if the server cannot produce one. */
-export function accept(request: ApiRequest, forms: readonly Form[]): Accepted {
+/** Returns the form that the client accepts. Called before a write, so that an unsupported form rejects the write. */
+export function negotiateForm(request: ApiRequest, forms: readonly Form[]): AcceptedForm {
   const accepted = negotiate(request.headers.accept, forms)
-  if (accepted.form === 'table') includeObject(request)
+  if (accepted.form === 'table') parseIncludeObject(request)
   return accepted
 }
 
-export function includeObject({ query }: ApiRequest): IncludeObject {
+export function parseIncludeObject({ query }: ApiRequest): IncludeObject {
   const include = query.get('includeObject') ?? ''
   if (include === '') return 'Metadata'
   if (include === 'None' || include === 'Metadata' || include === 'Object') return include
@@ -39,17 +39,17 @@ export function includeObject({ query }: ApiRequest): IncludeObject {
 export const writeResponse = (
   deps: ResponseDeps,
   call: ResponseCall,
-  accepted: Accepted,
+  accepted: AcceptedForm,
   verbWarnings: readonly string[],
   { created, value, revision, warnings }: WriteResult,
 ): ApiResponse | Promise<ApiResponse> =>
   objectResponse(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
 
-/** Synchronous for all forms but YAML. */
+/** Builds the response with one object; synchronous for all forms except YAML. */
 export function objectResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
-  accepted: Accepted,
+  accepted: AcceptedForm,
   status: number,
   value: Uint8Array,
   revision: number,
@@ -64,7 +64,11 @@ export function objectResponse(
   const object = viewOf(resource, stored)
   switch (accepted.form) {
     case 'table': {
-      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+      const options = {
+        metaVersion: accepted.metaVersion,
+        include: parseIncludeObject(request),
+        nowMs: deps.clock.nowMs(),
+      }
       const meta = { resourceVersion: String(revision) }
       return jsonResponse(
         status,
@@ -88,7 +92,7 @@ export function objectResponse(
 export async function listResponse(
   deps: ResponseDeps,
   { request, resource }: ResponseCall,
-  accepted: Accepted,
+  accepted: AcceptedForm,
   listed: Listed,
 ): Promise<ApiResponse> {
   const meta = {
@@ -103,7 +107,11 @@ export async function listResponse(
   const objects = listed.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
   switch (accepted.form) {
     case 'table': {
-      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+      const options = {
+        metaVersion: accepted.metaVersion,
+        include: parseIncludeObject(request),
+        nowMs: deps.clock.nowMs(),
+      }
       return jsonResponse(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
     }
     case 'partial':
@@ -118,7 +126,7 @@ export async function listResponse(
 }
 
 async function valueResponse(
-  accepted: Accepted,
+  accepted: AcceptedForm,
   status: number,
   value: unknown,
   headers: ApiResponse['headers'] = {},

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
 
-const listing = (query: string) => parseListOptions(new URLSearchParams(query), false)
-const watching = (query: string) => parseListOptions(new URLSearchParams(query), true)
-const invalid = (...fields: string[]) =>
+const parseList = (query: string) => parseListOptions(new URLSearchParams(query), false)
+const parseWatch = (query: string) => parseListOptions(new URLSearchParams(query), true)
+const invalidFields = (...fields: string[]) =>
   expect.objectContaining({
     code: 422,
     reason: 'Invalid',
@@ -11,7 +11,7 @@ const invalid = (...fields: string[]) =>
   })
 const badRequest = expect.objectContaining({ code: 400, reason: 'BadRequest' })
 
-describe('options of a list', () => {
+describe('parseListOptions for a list', () => {
   it.each([
     '',
     'resourceVersion=',
@@ -22,7 +22,7 @@ describe('options of a list', () => {
     'limit=1&continue=abc',
     'limit=1&continue=abc&resourceVersion=0',
   ])('accepts %j', (query) => {
-    expect(() => listing(query)).not.toThrow()
+    expect(() => parseList(query)).not.toThrow()
   })
 
   it.each([
@@ -37,30 +37,30 @@ describe('options of a list', () => {
     ['resourceVersion=1.5', 'resourceVersion'],
     ['resourceVersion=99999999999999999999', 'resourceVersion'],
   ])('SYS-10 rejects %j with 422 on %s', (query, field) => {
-    expect(() => listing(query)).toThrow(invalid(field))
+    expect(() => parseList(query)).toThrow(invalidFields(field))
   })
 
   it.each(['continue=abc&resourceVersion=5', 'limit=many', 'limit=1e3', 'labelSelector=%3D%3D', 'fieldSelector=a'])(
-    'SYS-10 refuses %j with 400',
+    'SYS-10 rejects %j with 400',
     (query) => {
-      expect(() => listing(query)).toThrow(badRequest)
+      expect(() => parseList(query)).toThrow(badRequest)
     },
   )
 
   it('clamps a negative or very large limit', () => {
-    expect(listing('limit=-5').limit).toBe(0)
-    expect(listing('limit=999999999999').limit).toBe(2 ** 31)
+    expect(parseList('limit=-5').limit).toBe(0)
+    expect(parseList('limit=999999999999').limit).toBe(2 ** 31)
   })
 })
 
-describe('options of a watch', () => {
+describe('parseListOptions for a watch', () => {
   it.each([
     '',
     'resourceVersion=5',
     'resourceVersionMatch=NotOlderThan&sendInitialEvents=true',
     'resourceVersionMatch=NotOlderThan&sendInitialEvents=false&resourceVersion=5',
   ])('accepts %j', (query) => {
-    expect(() => watching(query)).not.toThrow()
+    expect(() => parseWatch(query)).not.toThrow()
   })
 
   it.each([
@@ -69,34 +69,34 @@ describe('options of a watch', () => {
     ['sendInitialEvents=true', 'resourceVersionMatch'],
     ['resourceVersion=x', 'resourceVersion'],
   ])('SYS-10 rejects %j with 422 on %s', (query, field) => {
-    expect(() => watching(query)).toThrow(invalid(field))
+    expect(() => parseWatch(query)).toThrow(invalidFields(field))
   })
 
   it('ignores a continue token', () => {
-    expect(watching('continue=abc').continueToken).toBe('')
+    expect(parseWatch('continue=abc').continueToken).toBe('')
   })
 })
 
-describe('options of a get', () => {
-  it('has a minimum resourceVersion', () => {
+describe('parseGetVersion', () => {
+  it('returns the minimum resourceVersion', () => {
     expect(parseGetVersion(new URLSearchParams('resourceVersion=7'))).toBe(7)
     expect(parseGetVersion(new URLSearchParams())).toBe(0)
-    expect(() => parseGetVersion(new URLSearchParams('resourceVersion=new'))).toThrow(invalid('resourceVersion'))
+    expect(() => parseGetVersion(new URLSearchParams('resourceVersion=new'))).toThrow(invalidFields('resourceVersion'))
   })
 })
 
-describe('options of a write', () => {
-  const writing = (query: string, userAgent?: string) =>
+describe('parseWriteOptions', () => {
+  const parseWrite = (query: string, userAgent?: string) =>
     parseWriteOptions('CreateOptions', new URLSearchParams(query), userAgent)
 
-  it('default to fieldValidation Warn and no dry run', () => {
-    expect(writing('', 'kubectl/v1.33.1 (linux/amd64)')).toEqual({
+  it('defaults to fieldValidation Warn and no dry run', () => {
+    expect(parseWrite('', 'kubectl/v1.33.1 (linux/amd64)')).toEqual({
       dryRun: false,
       fieldManager: 'kubectl',
       fieldValidation: 'Warn',
       force: false,
     })
-    expect(writing('dryRun=All&fieldValidation=Strict&fieldManager=me')).toMatchObject({
+    expect(parseWrite('dryRun=All&fieldValidation=Strict&fieldManager=me')).toMatchObject({
       dryRun: true,
       fieldManager: 'me',
       fieldValidation: 'Strict',
@@ -109,20 +109,24 @@ describe('options of a write', () => {
     [`fieldManager=${'x'.repeat(129)}`, 'fieldManager'],
     ['fieldManager=a%0Ab', 'fieldManager'],
   ])('SYS-10 rejects %s with 422', (query, field) => {
-    expect(() => writing(query)).toThrow(invalid(field))
+    expect(() => parseWrite(query)).toThrow(invalidFields(field))
   })
 })
 
-describe('options of a delete', () => {
-  const none = new URLSearchParams()
+describe('parseDeleteOptions', () => {
+  const noQuery = new URLSearchParams()
 
-  it('come from the body, or from the query if there is no body', () => {
+  it('reads the body, or the query if there is no body', () => {
     const body = {
       kind: 'DeleteOptions',
       propagationPolicy: 'Foreground',
       preconditions: { uid: 'u', resourceVersion: '7' },
     }
-    expect(parseDeleteOptions(body, none)).toMatchObject({ propagation: 'Foreground', uid: 'u', resourceVersion: '7' })
+    expect(parseDeleteOptions(body, noQuery)).toMatchObject({
+      propagation: 'Foreground',
+      uid: 'u',
+      resourceVersion: '7',
+    })
     expect(
       parseDeleteOptions(undefined, new URLSearchParams('propagationPolicy=Orphan&gracePeriodSeconds=5')),
     ).toMatchObject({
@@ -131,21 +135,23 @@ describe('options of a delete', () => {
     })
   })
 
-  it('support the older orphanDependents', () => {
-    expect(parseDeleteOptions({ orphanDependents: true }, none).propagation).toBe('Orphan')
-    expect(parseDeleteOptions({ orphanDependents: false }, none).propagation).toBe('Background')
+  it('supports the deprecated orphanDependents', () => {
+    expect(parseDeleteOptions({ orphanDependents: true }, noQuery).propagation).toBe('Orphan')
+    expect(parseDeleteOptions({ orphanDependents: false }, noQuery).propagation).toBe('Background')
   })
 
-  it('treat a negative grace period as one second', () => {
-    expect(parseDeleteOptions({ gracePeriodSeconds: -10 }, none).gracePeriodSeconds).toBe(1)
+  it('treats a negative grace period as one second', () => {
+    expect(parseDeleteOptions({ gracePeriodSeconds: -10 }, noQuery).gracePeriodSeconds).toBe(1)
   })
 
-  it('SYS-10 are rejected if they are invalid', () => {
-    expect(() => parseDeleteOptions({ propagationPolicy: 'Explode' }, none)).toThrow(invalid('propagationPolicy'))
-    expect(() => parseDeleteOptions({ propagationPolicy: 'Orphan', orphanDependents: true }, none)).toThrow(
-      invalid('propagationPolicy'),
+  it('SYS-10 rejects invalid options', () => {
+    expect(() => parseDeleteOptions({ propagationPolicy: 'Explode' }, noQuery)).toThrow(
+      invalidFields('propagationPolicy'),
     )
-    expect(() => parseDeleteOptions({ dryRun: ['Some'] }, none)).toThrow(invalid('dryRun'))
+    expect(() => parseDeleteOptions({ propagationPolicy: 'Orphan', orphanDependents: true }, noQuery)).toThrow(
+      invalidFields('propagationPolicy'),
+    )
+    expect(() => parseDeleteOptions({ dryRun: ['Some'] }, noQuery)).toThrow(invalidFields('dryRun'))
     for (const body of [
       [],
       'text',
@@ -154,7 +160,7 @@ describe('options of a delete', () => {
       { preconditions: 7 },
       { preconditions: { uid: 7 } },
     ]) {
-      expect(() => parseDeleteOptions(body, none)).toThrow(badRequest)
+      expect(() => parseDeleteOptions(body, noQuery)).toThrow(badRequest)
     }
   })
 })

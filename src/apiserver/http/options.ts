@@ -50,7 +50,7 @@ export function checkFieldManager(manager: string, field: string, errors: FieldE
   }
 }
 
-/** `fieldManager` is required for an apply, and `force` is allowed only there. */
+/** Requires `fieldManager` for an apply, and allows `force` only for an apply. */
 export function checkPatchOptions(query: URLSearchParams, isApply: boolean): void {
   const errors = new FieldErrors()
   if (isApply && !query.get('fieldManager')) errors.required('fieldManager', 'is required for apply patch')
@@ -59,9 +59,9 @@ export function checkPatchOptions(query: URLSearchParams, isApply: boolean): voi
 }
 
 function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {
-  const wanted = values.filter((value) => value !== '')
-  for (const value of wanted) if (value !== 'All') errors.notSupported('dryRun', value, ['All'])
-  return wanted.length > 0
+  const requested = values.filter((value) => value !== '')
+  for (const value of requested) if (value !== 'All') errors.notSupported('dryRun', value, ['All'])
+  return requested.length > 0
 }
 
 export interface ListOptions {
@@ -155,7 +155,7 @@ function parseResourceVersion(text: string | null, errors: FieldErrors): number 
   return undefined
 }
 
-/** The minimum revision of a GET. */
+/** Returns the minimum revision that a GET requests. */
 export function parseGetVersion(query: URLSearchParams): number {
   const errors = new FieldErrors()
   const version = parseResourceVersion(query.get('resourceVersion'), errors)
@@ -179,26 +179,26 @@ export interface DeleteOptions {
   readonly resourceVersion: string | undefined
 }
 
-/** From the body if there is one, else from the query. */
+/** Reads the options from the body if there is one, otherwise from the query. */
 export function parseDeleteOptions(body: unknown, query: URLSearchParams): DeleteOptions {
   const errors = new FieldErrors()
-  const given = body === undefined ? fromQuery(query) : fromBody(body)
-  const dryRun = parseDryRun([...query.getAll('dryRun'), ...(given.dryRun ?? [])], errors) // in either place
-  let propagation = given.propagationPolicy
-  if (propagation !== undefined && given.orphanDependents !== undefined) {
+  const options = body === undefined ? deleteOptionsFromQuery(query) : deleteOptionsFromBody(body)
+  const dryRun = parseDryRun([...query.getAll('dryRun'), ...(options.dryRun ?? [])], errors) // allowed in both
+  let propagation = options.propagationPolicy
+  if (propagation !== undefined && options.orphanDependents !== undefined) {
     errors.invalid('propagationPolicy', propagation, 'orphanDependents and deletionPropagation cannot be both set')
   } else if (propagation !== undefined && !['Background', 'Foreground', 'Orphan'].includes(propagation)) {
     errors.notSupported('propagationPolicy', propagation, ['Foreground', 'Background', 'Orphan'])
   }
-  if (given.orphanDependents !== undefined) propagation = given.orphanDependents ? 'Orphan' : 'Background'
+  if (options.orphanDependents !== undefined) propagation = options.orphanDependents ? 'Orphan' : 'Background'
   if (errors.hasErrors) throw invalid({ group: META_GROUP, kind: 'DeleteOptions' }, '', errors.list)
-  const grace = given.gracePeriodSeconds
+  const gracePeriod = options.gracePeriodSeconds
   return {
     dryRun,
-    gracePeriodSeconds: grace === undefined ? undefined : grace < 0 ? 1 : grace,
+    gracePeriodSeconds: gracePeriod === undefined ? undefined : gracePeriod < 0 ? 1 : gracePeriod,
     propagation: propagation as DeleteOptions['propagation'],
-    uid: given.uid,
-    resourceVersion: given.resourceVersion,
+    uid: options.uid,
+    resourceVersion: options.resourceVersion,
   }
 }
 
@@ -211,39 +211,41 @@ interface RawDeleteOptions {
   resourceVersion?: string
 }
 
-function fromQuery(query: URLSearchParams): RawDeleteOptions {
-  const grace = query.get('gracePeriodSeconds')
-  if (grace && !/^-?\d{1,15}$/.test(grace)) {
-    throw badRequest(`query parameter gracePeriodSeconds: "${grace.slice(0, 50)}" is not a whole number`)
+function deleteOptionsFromQuery(query: URLSearchParams): RawDeleteOptions {
+  const gracePeriod = query.get('gracePeriodSeconds')
+  if (gracePeriod && !/^-?\d{1,15}$/.test(gracePeriod)) {
+    throw badRequest(`query parameter gracePeriodSeconds: "${gracePeriod.slice(0, 50)}" is not a whole number`)
   }
   return {
-    gracePeriodSeconds: grace ? Number(grace) : undefined,
+    gracePeriodSeconds: gracePeriod ? Number(gracePeriod) : undefined,
     propagationPolicy: query.get('propagationPolicy') || undefined,
     orphanDependents: query.has('orphanDependents') ? booleanQuery(query, 'orphanDependents') : undefined,
   }
 }
 
-function fromBody(body: unknown): RawDeleteOptions {
-  const fail = (field: string, wanted: string) => badRequest(`DeleteOptions: ${field} must be ${wanted}`)
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw fail('the body', 'an object')
+function deleteOptionsFromBody(body: unknown): RawDeleteOptions {
+  const typeError = (field: string, requested: string) => badRequest(`DeleteOptions: ${field} must be ${requested}`)
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw typeError('the body', 'an object')
   const options: AnyObject = body
   if (options.kind !== undefined && options.kind !== '' && options.kind !== 'DeleteOptions') {
     throw badRequest(`expected DeleteOptions in the body of a delete, got ${String(options.kind).slice(0, 100)}`)
   }
   const { dryRun, gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options
   if (dryRun != null && !(Array.isArray(dryRun) && dryRun.every((value) => typeof value === 'string'))) {
-    throw fail('dryRun', 'a list of strings')
+    throw typeError('dryRun', 'a list of strings')
   }
   if (gracePeriodSeconds != null && !Number.isInteger(gracePeriodSeconds))
-    throw fail('gracePeriodSeconds', 'a whole number')
-  if (propagationPolicy != null && typeof propagationPolicy !== 'string') throw fail('propagationPolicy', 'a string')
-  if (orphanDependents != null && typeof orphanDependents !== 'boolean') throw fail('orphanDependents', 'true or false')
-  if (preconditions != null && typeof preconditions !== 'object') throw fail('preconditions', 'an object')
+    throw typeError('gracePeriodSeconds', 'a whole number')
+  if (propagationPolicy != null && typeof propagationPolicy !== 'string')
+    throw typeError('propagationPolicy', 'a string')
+  if (orphanDependents != null && typeof orphanDependents !== 'boolean')
+    throw typeError('orphanDependents', 'true or false')
+  if (preconditions != null && typeof preconditions !== 'object') throw typeError('preconditions', 'an object')
   const uid = preconditions?.uid
   const resourceVersion = preconditions?.resourceVersion
-  if (uid != null && typeof uid !== 'string') throw fail('preconditions.uid', 'a string')
+  if (uid != null && typeof uid !== 'string') throw typeError('preconditions.uid', 'a string')
   if (resourceVersion != null && typeof resourceVersion !== 'string')
-    throw fail('preconditions.resourceVersion', 'a string')
+    throw typeError('preconditions.resourceVersion', 'a string')
   return {
     dryRun: dryRun ?? undefined,
     gracePeriodSeconds: gracePeriodSeconds ?? undefined,

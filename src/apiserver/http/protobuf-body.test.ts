@@ -1,4 +1,4 @@
-// Requests with protobuf bodies, as typed clients send them. Responses are JSON, which these clients accept.
+// Tests requests with protobuf bodies, as sent by typed clients. The responses are JSON, which these clients accept.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { configMap } from '../../api/kinds/config-map/config-map-schema.ts'
@@ -17,7 +17,7 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 
-const wrap = (apiVersion: string, kind: string, type: ObjectType, object: object): Buffer =>
+const encode = (apiVersion: string, kind: string, type: ObjectType, object: object): Buffer =>
   encodeEnvelope({ apiVersion, kind, raw: encodeProtobuf(type, object) })
 const HEADERS = { 'content-type': PROTOBUF_MEDIA, accept: `${PROTOBUF_MEDIA},application/json` }
 
@@ -32,46 +32,46 @@ const send = (method: string, url: string, body: Uint8Array) => api.call(method,
 describe('a protobuf body', () => {
   it.each(PROTOBUF_SAMPLES)('SYS-2 has the same effect as its JSON form: $command', async ({ kind, bytes, json }) => {
     const url = kind === 'Namespace' ? '/api/v1/namespaces' : `/api/v1/namespaces/shop/${kind.toLowerCase()}s`
-    const answers: unknown[] = []
+    const responses: unknown[] = []
     for (const [body, type] of [
       [bytes, PROTOBUF_MEDIA],
       [JSON.stringify(json), 'application/json'],
     ] as const) {
-      api = await createServerFixture() // with the same clock and randomness, so that responses are identical
+      api = await createServerFixture() // same clock and randomness, so the responses are identical
       if (kind !== 'Namespace') await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
       const { status, headers, text } = await api.call('POST', `${url}?fieldValidation=Strict`, body, {
         'content-type': type,
         accept: `${PROTOBUF_MEDIA},application/json`,
       })
-      answers.push({ status, type: headers['content-type'], text })
+      responses.push({ status, type: headers['content-type'], text })
     }
-    expect(answers[0]).toEqual(answers[1])
-    expect(answers[0]).toMatchObject({ status: 201, type: 'application/json' })
+    expect(responses[0]).toEqual(responses[1])
+    expect(responses[0]).toMatchObject({ status: 201, type: 'application/json' })
   })
 
-  it('keeps an explicit false', async () => {
-    const fast = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
-    const body = wrap('storage.k8s.io/v1', 'StorageClass', storageClass, fast)
+  it('preserves an explicit false', async () => {
+    const expandable = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
+    const body = encode('storage.k8s.io/v1', 'StorageClass', storageClass, expandable)
     expect((await send('POST', CLASSES, body)).json).toMatchObject({ allowVolumeExpansion: false })
   })
 
-  it('keeps the microseconds of a lease', async () => {
+  it('preserves the microseconds of a lease', async () => {
     const url = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
     const spec = { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.123456Z' }
     const created = await send(
       'POST',
       url,
-      wrap('coordination.k8s.io/v1', 'Lease', lease, { metadata: { name: 'l' }, spec }),
+      encode('coordination.k8s.io/v1', 'Lease', lease, { metadata: { name: 'l' }, spec }),
     )
     expect(created).toMatchObject({ status: 201, json: { spec } })
     const { metadata } = created.json
     const renewed = { ...spec, holderIdentity: '', renewTime: '2026-01-01T00:00:02.000001Z' }
-    const body = wrap('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewed })
+    const body = encode('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewed })
     expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 200, json: { spec: renewed } })
     expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 409, json: { reason: 'Conflict' } })
   })
 
-  it('of a claim does not lose fields that protobuf lacks', async () => {
+  it('preserves stored fields of a claim that have no protobuf field', async () => {
     const resources = { requests: { storage: '1Gi' } }
     const allocated = { storage: '1Gi' }
     const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocated }
@@ -81,7 +81,7 @@ describe('a protobuf body', () => {
     const { status, json } = await send(
       'PUT',
       `${CLAIMS}/orders`,
-      wrap('v1', 'PersistentVolumeClaim', persistentVolumeClaim, labelled),
+      encode('v1', 'PersistentVolumeClaim', persistentVolumeClaim, labelled),
     )
     expect(status).toBe(200)
     expect(json.metadata.labels).toEqual({ seen: 'yes' })
@@ -89,19 +89,23 @@ describe('a protobuf body', () => {
   })
 
   it('may omit kind and apiVersion', async () => {
-    const body = wrap('', '', configMap, { metadata: { name: 'a' } })
+    const body = encode('', '', configMap, { metadata: { name: 'a' } })
     expect(await send('POST', CONFIG_MAPS, body)).toMatchObject({ status: 201, json: { kind: 'ConfigMap' } })
   })
 
   it('may be DeleteOptions of any group', async () => {
     for (const apiVersion of ['v1', 'meta.k8s.io/v1', 'storage.k8s.io/v1', '']) {
       const { metadata } = (await api.post(CONFIG_MAPS, { metadata: { name: 'a' } })).json
-      const uidOf = (uid: string, dryRun: string[]) =>
-        wrap(apiVersion, 'DeleteOptions', deleteOptions, { preconditions: { uid }, dryRun })
-      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf('another', []))).toMatchObject({ status: 409 })
-      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, ['All']))).toMatchObject({ status: 200 })
+      const deleteOptionsBody = (uid: string, dryRun: string[]) =>
+        encode(apiVersion, 'DeleteOptions', deleteOptions, { preconditions: { uid }, dryRun })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, deleteOptionsBody('another', []))).toMatchObject({ status: 409 })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, deleteOptionsBody(metadata.uid, ['All']))).toMatchObject({
+        status: 200,
+      })
       expect(await api.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 200 })
-      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, []))).toMatchObject({ status: 200 })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, deleteOptionsBody(metadata.uid, []))).toMatchObject({
+        status: 200,
+      })
       expect(await api.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 404 })
     }
   })
@@ -110,57 +114,69 @@ describe('a protobuf body', () => {
     const spec = { containers: [{ name: 'c', image: 'i' }] }
     await api.post(PODS, { metadata: { name: 'web' }, spec })
     const target = { kind: 'Node', name: 'node-a' }
-    const bind = wrap('v1', 'Binding', binding, { metadata: { name: 'web' }, target })
-    expect(await send('POST', `${PODS}/web/binding`, bind)).toMatchObject({ status: 201 })
+    const bindingBody = encode('v1', 'Binding', binding, { metadata: { name: 'web' }, target })
+    expect(await send('POST', `${PODS}/web/binding`, bindingBody)).toMatchObject({ status: 201 })
     expect((await api.get(`${PODS}/web`)).json.spec.nodeName).toBe('node-a')
-    const evict = (uid: string) =>
-      wrap('policy/v1', 'Eviction', eviction, {
+    const evictionBody = (uid: string) =>
+      encode('policy/v1', 'Eviction', eviction, {
         metadata: { name: 'web' },
         deleteOptions: { gracePeriodSeconds: 0, preconditions: { uid } },
       })
-    expect(await send('POST', `${PODS}/web/eviction`, evict('another'))).toMatchObject({ status: 409 })
+    expect(await send('POST', `${PODS}/web/eviction`, evictionBody('another'))).toMatchObject({ status: 409 })
     const { uid } = (await api.get(`${PODS}/web`)).json.metadata
-    expect(await send('POST', `${PODS}/web/eviction`, evict(uid))).toMatchObject({ status: 201 })
+    expect(await send('POST', `${PODS}/web/eviction`, evictionBody(uid))).toMatchObject({ status: 201 })
     expect(await api.get(`${PODS}/web`)).toMatchObject({ status: 404 })
   })
 
-  const secret = PROTOBUF_SAMPLES.find(({ kind }) => kind === 'Secret')!.bytes
-  const good = wrap('v1', 'ConfigMap', configMap, { metadata: { name: 'a' } })
+  const secretBytes = PROTOBUF_SAMPLES.find(({ kind }) => kind === 'Secret')!.bytes
+  const configMapBytes = encode('v1', 'ConfigMap', configMap, { metadata: { name: 'a' } })
   it.each<[string, string, string, Uint8Array, string]>([
-    ['of another kind', 'POST', CONFIG_MAPS, secret, 'Secret in version "v1" cannot be handled as a ConfigMap'],
+    ['of another kind', 'POST', CONFIG_MAPS, secretBytes, 'Secret in version "v1" cannot be handled as a ConfigMap'],
     [
       'of another version',
       'POST',
       CONFIG_MAPS,
-      wrap('v2', 'ConfigMap', configMap, { metadata: { name: 'a' } }),
+      encode('v2', 'ConfigMap', configMap, { metadata: { name: 'a' } }),
       'the API version in the data (v2) does not match the expected API version (v1)',
     ],
     ['that is empty', 'POST', CONFIG_MAPS, Buffer.alloc(0), 'the request has no body'],
     ['that is JSON', 'POST', CONFIG_MAPS, Buffer.from('{}'), 'does not begin with the magic bytes'],
-    ['cut short', 'POST', CONFIG_MAPS, good.subarray(0, -1), 'the body could not be read'],
+    ['that is truncated', 'POST', CONFIG_MAPS, configMapBytes.subarray(0, -1), 'the body could not be read'],
     [
-      'with bytes behind it',
+      'with trailing bytes',
       'POST',
       CONFIG_MAPS,
-      Buffer.concat([good, Buffer.from('xy')]),
+      Buffer.concat([configMapBytes, Buffer.from('xy')]),
       'the envelope has the unknown field 15',
     ],
     [
-      'with a broken object',
+      'with an invalid object',
       'POST',
       CONFIG_MAPS,
       encodeEnvelope({ apiVersion: 'v1', kind: 'ConfigMap', raw: Buffer.from('08', 'hex') }),
       'metadata: field 1',
     ],
     [
-      'without options in a delete',
+      'of a delete that has no DeleteOptions',
       'DELETE',
       `${CONFIG_MAPS}/a`,
-      good,
+      configMapBytes,
       'expected DeleteOptions in the body, got ConfigMap',
     ],
-    ['without a binding', 'POST', `${PODS}/web/binding`, good, 'expected Binding in the body, got ConfigMap'],
-    ['without an eviction', 'POST', `${PODS}/web/eviction`, good, 'expected Eviction in the body, got ConfigMap'],
+    [
+      'of a binding that has another kind',
+      'POST',
+      `${PODS}/web/binding`,
+      configMapBytes,
+      'expected Binding in the body, got ConfigMap',
+    ],
+    [
+      'of an eviction that has another kind',
+      'POST',
+      `${PODS}/web/eviction`,
+      configMapBytes,
+      'expected Eviction in the body, got ConfigMap',
+    ],
   ])('%s is rejected', async (_, method, url, body, message) => {
     const { status, json } = await send(method, url, body)
     expect({ status, reason: json.reason }).toEqual({ status: 400, reason: 'BadRequest' })
@@ -168,14 +184,14 @@ describe('a protobuf body', () => {
   })
 })
 
-describe('bodies in other formats', () => {
-  it.each(['application/cbor', 'application/x-protobuf', 'text/plain'])('%s gets 415', async (type) => {
+describe('a body in an unsupported format', () => {
+  it.each(['application/cbor', 'application/x-protobuf', 'text/plain'])('%s is rejected with 415', async (type) => {
     const { status, json } = await api.call('POST', CONFIG_MAPS, 'x', { 'content-type': type })
     expect({ status, reason: json.reason }).toEqual({ status: 415, reason: 'UnsupportedMediaType' })
     expect(json.message).toContain(PROTOBUF_MEDIA)
   })
 
-  it.each([PROTOBUF_MEDIA, 'application/apply-patch+cbor'])('a patch in %s gets 415', async (type) => {
+  it.each([PROTOBUF_MEDIA, 'application/apply-patch+cbor'])('%s is rejected with 415 in a patch', async (type) => {
     await api.post(CONFIG_MAPS, { metadata: { name: 'a' } })
     const { status } = await api.call('PATCH', `${CONFIG_MAPS}/a?fieldManager=m`, 'x', { 'content-type': type })
     expect(status).toBe(415)

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { booleanQuery, parseRoute } from './route.ts'
 
-const route = (request: string) => {
+const describeRoute = (request: string) => {
   const [method = '', url = ''] = request.split(' ')
   const [path = '', query = ''] = url.split('?')
   const parsed = parseRoute(method, path, new URLSearchParams(query))
   if (!parsed) return undefined
   if (parsed.is === 'path') return `path ${parsed.verb} ${parsed.path}`
   const { verb, group, version, plural, namespace, name, subresource } = parsed
-  const where = namespace ? ` in ${namespace}` : ''
-  return `${verb} ${[group || 'core', version, plural].join('/')}${name ? ` ${name}` : ''}${subresource ? `/${subresource}` : ''}${where}`
+  const scope = namespace ? ` in ${namespace}` : ''
+  return `${verb} ${[group || 'core', version, plural].join('/')}${name ? ` ${name}` : ''}${subresource ? `/${subresource}` : ''}${scope}`
 }
 
 describe('parseRoute', () => {
@@ -40,8 +40,8 @@ describe('parseRoute', () => {
     ['GET /api/v1/namespaces/shop/status', 'get core/v1/namespaces shop/status in shop'],
     ['PUT /api/v1/namespaces/shop/finalize', 'update core/v1/namespaces shop/finalize in shop'],
     ['GET /api/v1/namespaces/shop/configmaps/a%2Fb', 'get core/v1/configmaps a/b in shop'],
-  ])('%s is %s', (request, expected) => {
-    expect(route(request)).toBe(expected)
+  ])('parses %s as %s', (request, expected) => {
+    expect(describeRoute(request)).toBe(expected)
   })
 
   it.each([
@@ -51,14 +51,14 @@ describe('parseRoute', () => {
     ['GET /apis/storage.k8s.io/v1', 'path get /apis/storage.k8s.io/v1'],
     ['GET /healthz', 'path get /healthz'],
     ['POST /version', 'path post /version'],
-  ])('%s is not a resource but the %s', (request, expected) => {
-    expect(route(request)).toBe(expected)
+  ])('parses %s as a non-resource path: %s', (request, expected) => {
+    expect(describeRoute(request)).toBe(expected)
   })
 
   it.each(['GET /api/v1/namespaces/shop/pods/web/log/more', 'GET /api/v1/pods/%E0%A4%A'])(
-    '%s can belong to nothing',
+    'returns undefined for %s',
     (request) => {
-      expect(route(request)).toBeUndefined()
+      expect(describeRoute(request)).toBeUndefined()
     },
   )
 })
@@ -74,7 +74,7 @@ describe('booleanQuery', () => {
     ['watch=0', false],
     ['watch=false', false],
     ['watch=False', false],
-  ])('%j is %s', (query, expected) => {
+  ])('parses %j as %s', (query, expected) => {
     expect(booleanQuery(new URLSearchParams(query), 'watch')).toBe(expected)
   })
 })

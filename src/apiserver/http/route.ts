@@ -1,4 +1,4 @@
-// Parses the path of a request into resource, object and verb. Pure; does not know which resources are served.
+// Parses the path of a request into resource, object and verb, without checking that the resource is served.
 //   /api/v1/namespaces/shop/persistentvolumeclaims/orders/status
 //   /apis/storage.k8s.io/v1/storageclasses
 
@@ -8,11 +8,11 @@ export interface ResourceRequest {
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** '' for cluster scope and for collections over all namespaces. */
+  /** Empty for cluster scope and for collections over all namespaces. */
   readonly namespace: string
-  /** '' for collections. */
+  /** Empty for collections. */
   readonly name: string
-  /** '' for the object itself. */
+  /** Empty for the object itself. */
   readonly subresource: string
 }
 export interface PathRequest {
@@ -23,46 +23,46 @@ export interface PathRequest {
 }
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
 
-/** Undefined for a path below /api or /apis that cannot belong to any resource. */
+/** Returns undefined for a path below /api or /apis that cannot be that of a resource. */
 export function parseRoute(
   method: string,
   path: string,
   query: URLSearchParams,
 ): ResourceRequest | PathRequest | undefined {
-  const asPath: PathRequest = { is: 'path', path, verb: method.toLowerCase() }
-  const parts = path.split('/').slice(1)
-  if (parts[parts.length - 1] === '') parts.pop() // a trailing slash is ignored
-  let rest: string[]
+  const pathRequest: PathRequest = { is: 'path', path, verb: method.toLowerCase() }
+  const pathParts = path.split('/').slice(1)
+  if (pathParts[pathParts.length - 1] === '') pathParts.pop() // a trailing slash is ignored
+  let segments: string[]
   let group = ''
   let version: string
-  if (parts[0] === 'api' && parts.length > 2) {
-    version = parts[1]!
-    rest = parts.slice(2)
-  } else if (parts[0] === 'apis' && parts.length > 3) {
-    group = parts[1]!
-    version = parts[2]!
-    rest = parts.slice(3)
+  if (pathParts[0] === 'api' && pathParts.length > 2) {
+    version = pathParts[1]!
+    segments = pathParts.slice(2)
+  } else if (pathParts[0] === 'apis' && pathParts.length > 3) {
+    group = pathParts[1]!
+    version = pathParts[2]!
+    segments = pathParts.slice(3)
   } else {
-    return asPath
+    return pathRequest
   }
-  const decoded = decodeParts(rest)
-  if (!decoded) return undefined
-  rest = decoded
+  const decodedSegments = decodeSegments(segments)
+  if (!decodedSegments) return undefined
+  segments = decodedSegments
 
   let namespace = ''
-  // /namespaces/x, /namespaces/x/status and /namespaces/x/finalize address the namespace, not resources in it.
-  const isNamespaceItself = rest.length === 3 && (rest[2] === 'status' || rest[2] === 'finalize')
-  if (group === '' && rest[0] === 'namespaces' && rest.length > 2 && !isNamespaceItself) {
-    namespace = rest[1]!
-    rest = rest.slice(2)
-  } else if (group !== '' && rest[0] === 'namespaces' && rest.length > 2) {
-    namespace = rest[1]!
-    rest = rest.slice(2)
+  // /namespaces/x, /namespaces/x/status and /namespaces/x/finalize refer to the namespace, not to resources in it.
+  const isNamespaceItself = segments.length === 3 && (segments[2] === 'status' || segments[2] === 'finalize')
+  if (group === '' && segments[0] === 'namespaces' && segments.length > 2 && !isNamespaceItself) {
+    namespace = segments[1]!
+    segments = segments.slice(2)
+  } else if (group !== '' && segments[0] === 'namespaces' && segments.length > 2) {
+    namespace = segments[1]!
+    segments = segments.slice(2)
   }
-  const [plural = '', name = '', subresource = '', ...tooMany] = rest
-  if (tooMany.length > 0 || plural === '') return undefined
+  const [plural = '', name = '', subresource = '', ...extraSegments] = segments
+  if (extraSegments.length > 0 || plural === '') return undefined
   const verb = verbOf(method, name, query)
-  if (!verb) return asPath
+  if (!verb) return pathRequest
   if (plural === 'namespaces' && group === '' && name) namespace = name
   return { is: 'resource', verb, group, version, plural, namespace, name, subresource }
 }
@@ -86,15 +86,15 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb | un
   }
 }
 
-/** `0` and `false` are false; every other value is true, even an empty one. */
+/** Returns false if the parameter is absent, `0` or `false`, and true for any other value, including an empty one. */
 export function booleanQuery(query: URLSearchParams, name: string): boolean {
   const value = query.get(name)
   return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }
 
-function decodeParts(parts: string[]): string[] | undefined {
+function decodeSegments(pathParts: string[]): string[] | undefined {
   try {
-    return parts.map((part) => (part.includes('%') ? decodeURIComponent(part) : part))
+    return pathParts.map((segment) => (segment.includes('%') ? decodeURIComponent(segment) : segment))
   } catch {
     return undefined
   }

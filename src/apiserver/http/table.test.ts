@@ -7,7 +7,7 @@ import { type IncludeObject, tableOf } from './table.ts'
 const resources = createResources(ALL_KINDS)
 const nowMs = Date.parse('2026-01-01T01:00:00Z')
 
-const table = (
+const renderTable = (
   plural: string,
   objects: object[],
   { isList = true, include = 'Metadata' as IncludeObject } = {},
@@ -30,11 +30,11 @@ const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-0
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'Immediate',
 })
-const names = (shown: Json) => shown.rows.map(({ cells }: Json) => cells[0])
+const firstCells = (rendered: Json) => rendered.rows.map(({ cells }: Json) => cells[0])
 
 describe('tableOf', () => {
-  it('SYS-2 defines its columns, with a lower priority for wide ones', () => {
-    const { kind, apiVersion, metadata, columnDefinitions } = table('csinodes', [])
+  it('SYS-2 defines the columns, with priority 1 for wide ones', () => {
+    const { kind, apiVersion, metadata, columnDefinitions } = renderTable('csinodes', [])
     expect({ kind, apiVersion, metadata }).toEqual({
       kind: 'Table',
       apiVersion: 'meta.k8s.io/v1',
@@ -42,13 +42,13 @@ describe('tableOf', () => {
     })
     expect(columnDefinitions[0]).toMatchObject({ name: 'Name', type: 'string', format: 'name', priority: 0 })
     expect(columnDefinitions[0].description).not.toBe('')
-    const pods = table('pods', []).columnDefinitions
+    const pods = renderTable('pods', []).columnDefinitions
     expect(pods.find(({ name }: Json) => name === 'Node').priority).toBe(1)
   })
 
-  it('SYS-2 returns numbers and booleans as such', () => {
+  it('SYS-2 returns numbers and booleans without converting them to strings', () => {
     const drivers = [{ name: 'd', nodeID: 'n' }]
-    const [name, count, age] = table('csinodes', [
+    const [name, count, age] = renderTable('csinodes', [
       { metadata: { name: 'n', creationTimestamp: '2026-01-01T00:00:00Z' }, spec: { drivers } },
     ]).rows[0].cells
     expect([name, count, age]).toEqual(['n', 1, '60m'])
@@ -57,29 +57,40 @@ describe('tableOf', () => {
       spec: { attacher: 'd', nodeName: 'n', source: { persistentVolumeName: 'v' } },
       status: { attached: true },
     }
-    expect(table('volumeattachments', [attachment]).rows[0].cells).toEqual(['a', 'd', 'v', 'n', true, '<unknown>'])
+    expect(renderTable('volumeattachments', [attachment]).rows[0].cells).toEqual([
+      'a',
+      'd',
+      'v',
+      'n',
+      true,
+      '<unknown>',
+    ])
   })
 
-  it('PROV-3 marks the default class in a list: the newest of several; none in the table of a single class', () => {
-    const older = aClass('older', true)
-    const newer = aClass('newer', true, '2026-01-01T00:30:00Z')
-    const plain = aClass('plain', false)
-    expect(names(table('storageclasses', [newer, older, plain]))).toEqual(['newer (default)', 'older', 'plain'])
-    expect(names(table('storageclasses', [older], { isList: false }))).toEqual(['older'])
+  it('PROV-3 marks the newest default class in a list, and no class in the table of a single class', () => {
+    const olderClass = aClass('older', true)
+    const newerClass = aClass('newer', true, '2026-01-01T00:30:00Z')
+    const plainClass = aClass('plain', false)
+    expect(firstCells(renderTable('storageclasses', [newerClass, olderClass, plainClass]))).toEqual([
+      'newer (default)',
+      'older',
+      'plain',
+    ])
+    expect(firstCells(renderTable('storageclasses', [olderClass], { isList: false }))).toEqual(['older'])
   })
 
-  it('includes the requested object in each row: metadata, all, or nothing', () => {
+  it('includes the metadata, the object or neither in each row, as requested', () => {
     const object = aClass('fast', false)
-    expect(table('storageclasses', [object]).rows[0].object).toEqual({
+    expect(renderTable('storageclasses', [object]).rows[0].object).toEqual({
       kind: 'PartialObjectMetadata',
       apiVersion: 'meta.k8s.io/v1',
       metadata: object.metadata,
     })
-    expect(table('storageclasses', [object], { include: 'Object' }).rows[0].object).toEqual({
+    expect(renderTable('storageclasses', [object], { include: 'Object' }).rows[0].object).toEqual({
       kind: 'StorageClass',
       apiVersion: 'storage.k8s.io/v1',
       ...object,
     })
-    expect(table('storageclasses', [object], { include: 'None' }).rows[0].object).toBeUndefined()
+    expect(renderTable('storageclasses', [object], { include: 'None' }).rows[0].object).toBeUndefined()
   })
 })

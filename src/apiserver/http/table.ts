@@ -1,4 +1,4 @@
-// Objects as rows of a Table, as `kubectl get` shows them, and as PartialObjectMetadata, which rows contain.
+// Converts objects to a Table, as requested by `kubectl get`, and to PartialObjectMetadata, which its rows contain.
 import type { Column, KubeObject } from '../../api/kind.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import type { Resource } from '../resources.ts'
@@ -17,7 +17,7 @@ export interface TableMeta {
   readonly remainingItemCount?: number
 }
 
-/** `isList`: a cell may depend on the other rows, for example to mark the default class. */
+/** In a list (`isList`), cells may depend on the other rows, for example to mark the default class. */
 export function tableOf(
   resource: Resource,
   objects: readonly AnyObject[],

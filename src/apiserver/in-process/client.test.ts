@@ -15,11 +15,11 @@ const open = async () => {
 describe('the in-process client', () => {
   clientContract(open)
 
-  const map = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
+  const aConfigMap = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
 
   it('shares one frozen object among all readers of the same version', async () => {
     const { client } = await open()
-    const created = await client.create(configMapKind, map('a'))
+    const created = await client.create(configMapKind, aConfigMap('a'))
     const closing = new AbortController()
     expect(await client.get(configMapKind, { namespace: 'default', name: 'a' })).toBe(created)
     expect((await client.list(configMapKind)).items[0]).toBe(created)
@@ -31,34 +31,34 @@ describe('the in-process client', () => {
 
   it('rejects unknown fields', async () => {
     const { client } = await open()
-    await expect(client.create(configMapKind, { ...map('a'), dta: {} } as Json)).rejects.toMatchObject({
+    await expect(client.create(configMapKind, { ...aConfigMap('a'), dta: {} } as Json)).rejects.toMatchObject({
       code: 400,
       message: expect.stringContaining('unknown field "dta"'),
     })
   })
 
-  it('ends the watch of a reader with too many unread events, which resumes without a gap', async () => {
+  it('ends a watch with too many unread events, and resumes it without a gap', async () => {
     const { server, store } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
     const closing = new AbortController()
-    const from = String(store.revision)
+    const initialVersion = String(store.revision)
     const events = client
-      .watch(configMapKind, { resourceVersion: from, signal: closing.signal })
+      .watch(configMapKind, { resourceVersion: initialVersion, signal: closing.signal })
       [Symbol.asyncIterator]()
-    const first = events.next()
+    const firstResult = events.next()
     const maps = Array.from({ length: WATCH_BACKLOG_EVENTS_MAX + 2 * COMMIT_WRITES_MAX }, (_, index) =>
-      map(`m-${index}`),
+      aConfigMap(`m-${index}`),
     )
-    for (let at = 0; at < maps.length; at += COMMIT_WRITES_MAX) {
-      const some = maps.slice(at, at + COMMIT_WRITES_MAX)
-      await Promise.all(some.map((object) => client.create(configMapKind, object)))
+    for (let start = 0; start < maps.length; start += COMMIT_WRITES_MAX) {
+      const batch = maps.slice(start, start + COMMIT_WRITES_MAX)
+      await Promise.all(batch.map((object) => client.create(configMapKind, object)))
     }
     const names: string[] = []
-    let version = from
-    for (let next = await first; !next.done; next = await events.next()) {
-      if (next.value.type === 'bookmark') continue
-      names.push(next.value.object.metadata.name!)
-      version = next.value.object.metadata.resourceVersion!
+    let version = initialVersion
+    for (let result = await firstResult; !result.done; result = await events.next()) {
+      if (result.value.type === 'bookmark') continue
+      names.push(result.value.object.metadata.name!)
+      version = result.value.object.metadata.resourceVersion!
     }
     expect(names.length).toBeGreaterThanOrEqual(WATCH_BACKLOG_EVENTS_MAX)
     expect(names.length).toBeLessThan(maps.length)
@@ -69,10 +69,10 @@ describe('the in-process client', () => {
     expect(names).toEqual(maps.map(({ metadata }) => metadata.name))
   })
 
-  it('fails with 503 once the store is closed', async () => {
+  it('fails with 503 after the store is closed', async () => {
     const { client, api } = await open()
     await api.store.close()
-    const error = await client.create(configMapKind, map('a')).catch((reason) => reason)
+    const error = await client.create(configMapKind, aConfigMap('a')).catch((reason) => reason)
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })
   })

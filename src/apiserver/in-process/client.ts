@@ -1,6 +1,6 @@
-// The client of components inside the API server's process: the verbs without HTTP. Nothing is serialized, reads return
-// the server's own frozen objects, and a commit is one transaction of the store.
-// Requests are made as `user` and are not authorized: code in this process is trusted.
+// The client for components in the API server's process. It calls the verbs without HTTP and without serialization: reads
+// return the server's frozen objects, and a commit is one transaction of the store. Requests are sent as `user` and are
+// not authorized, because code in this process is trusted.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
@@ -21,7 +21,7 @@ import { getObject } from '../verbs/get.ts'
 import { listObjects } from '../verbs/list.ts'
 import { patchOfValue, patchVerb } from '../verbs/patch.ts'
 import { updateVerb } from '../verbs/update.ts'
-import { explainStoreError } from './errors.ts'
+import { toApiError } from './errors.ts'
 import { watchInProcess } from './watch.ts'
 
 export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
@@ -55,53 +55,57 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
         return deleteVerb(targetOf(write.kind, write.ref, options), deleteOptionsOf(write))
     }
   }
-  const execute = async (verb: WriteVerb): Promise<AnyObject> => objectAfter(deps, verb, await executeWrite(deps, verb))
+  const execute = async (verb: WriteVerb): Promise<AnyObject> =>
+    resultObject(deps, verb, await executeWrite(deps, verb))
 
   return {
     get: (kind, ref, options = {}) =>
-      explained(async () => {
+      withApiErrors(async () => {
         const resource = resourceOf(kind)
-        const atLeast = Number(options.resourceVersion ?? 0)
-        const entry = await getObject(deps, resource, ref.namespace ?? '', ref.name, atLeast)
-        return shownAs(resource, deps.objects.decode(entry))
+        const minimumRevision = Number(options.resourceVersion ?? 0)
+        const entry = await getObject(deps, resource, ref.namespace ?? '', ref.name, minimumRevision)
+        return frozenViewOf(resource, deps.objects.decode(entry))
       }),
 
     list: (kind, request = {}) =>
-      explained(async () => {
+      withApiErrors(async () => {
         const resource = resourceOf(kind)
         const options = parseListOptions(listQuery(request), false)
-        const listed = await listObjects(deps, resource, kind.namespaced ? (request.namespace ?? '') : '', options)
+        const list = await listObjects(deps, resource, kind.namespaced ? (request.namespace ?? '') : '', options)
         return {
-          items: listed.entries.map((entry) => shownAs(resource, deps.objects.decode(entry))),
-          resourceVersion: String(listed.revision),
-          ...(listed.continueToken ? { continueToken: listed.continueToken } : {}),
+          items: list.entries.map((entry) => frozenViewOf(resource, deps.objects.decode(entry))),
+          resourceVersion: String(list.revision),
+          ...(list.continueToken ? { continueToken: list.continueToken } : {}),
         }
       }),
 
     create: (kind, object, options = {}) =>
-      explained(async () => {
+      withApiErrors(async () => {
         const created = await execute(verbOf({ do: 'create', kind, object }, options))
         return options.subresource ? object : created
       }),
 
-    update: (kind, object, options = {}) => explained(() => execute(verbOf({ do: 'update', kind, object }, options))),
+    update: (kind, object, options = {}) =>
+      withApiErrors(() => execute(verbOf({ do: 'update', kind, object }, options))),
 
     patch: (kind, ref, patch, options = {}) =>
-      explained(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
+      withApiErrors(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
 
     delete: (kind, ref, request = {}) =>
-      explained(() => execute(deleteVerb(targetOf(kind, ref, { dryRun: request.dryRun }), deleteOptionsOf(request)))),
+      withApiErrors(() =>
+        execute(deleteVerb(targetOf(kind, ref, { dryRun: request.dryRun }), deleteOptionsOf(request))),
+      ),
 
     watch: (kind, request) => watchInProcess(deps, () => resourceOf(kind), request),
 
     commit: (writes, { fieldManager } = {}) =>
-      explained(async () => {
+      withApiErrors(async () => {
         const verbs = mapWrites(writes, (write) => {
           const subresource = write.do === 'delete' ? undefined : write.subresource
           return verbOf(write, { subresource, fieldManager })
         })
         const results = await executeCommit(deps, verbs)
-        return results.map((result, index) => objectAfter(deps, verbs[index]!, result))
+        return results.map((result, index) => resultObject(deps, verbs[index]!, result))
       }),
 
     commitsAtomically: async () => true,
@@ -127,22 +131,23 @@ function listQuery({ labelSelector, fieldSelector, limit, continueToken, resourc
   return query
 }
 
-/** The object after the write. That of a dry run differs from the store at that revision, so it is not cached. */
-function objectAfter(deps: ObjectDeps, { target }: WriteVerb, { value, revision, deleted }: WriteResult): AnyObject {
+/** Returns the object after the write. The result of a dry run is not cached, because it is not in the store. */
+function resultObject(deps: ObjectDeps, { target }: WriteVerb, { value, revision, deleted }: WriteResult): AnyObject {
   if (deleted) return undefined
   const { resource, namespace, dryRun } = target
-  if (dryRun) return shownAs(resource, decodeStored({ value, modRevision: revision }))
-  const name = target.name || decodeStored({ value, modRevision: revision }).metadata.name! // it was generated
+  if (dryRun) return frozenViewOf(resource, decodeStored({ value, modRevision: revision }))
+  const name = target.name || decodeStored({ value, modRevision: revision }).metadata.name! // a generated name is only in the result
   const key = objectKey(resource.stored, namespace, name)
-  return shownAs(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
+  return frozenViewOf(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
 }
 
-const shownAs = (resource: Resource, stored: Readonly<KubeObject>): AnyObject => deepFreeze(viewOf(resource, stored))
+const frozenViewOf = (resource: Resource, stored: Readonly<KubeObject>): AnyObject =>
+  deepFreeze(viewOf(resource, stored))
 
-async function explained<T>(run: () => Promise<T>): Promise<T> {
+async function withApiErrors<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {
-    throw explainStoreError(error)
+    throw toApiError(error)
   }
 }

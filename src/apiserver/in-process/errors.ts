@@ -1,4 +1,4 @@
-// Turns errors of the store into the ApiErrors that a client of the API server would get over HTTP.
+// Converts errors of the store to the ApiErrors that a client would receive over HTTP.
 import {
   ApiError,
   expired,
@@ -9,7 +9,7 @@ import {
 } from '../../api/status-error.ts'
 import { CompactedError, FutureRevisionError, StoreBusyError, StoreClosedError } from '../../store/index.ts'
 
-export function explainStoreError(error: unknown): ApiError {
+export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof CompactedError) {
     return expired(`too old resource version: changes up to ${error.compactedRevision} are compacted; list again`)

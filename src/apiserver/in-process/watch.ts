@@ -1,5 +1,5 @@
-// Watches of the in-process client: changes of the store as events with shared, decoded objects. The watch of a reader that
-// falls too far behind ends after the queued events; the reader resumes from the last resourceVersion it has read.
+// Watches for the in-process client: events of the store with shared, decoded objects. The watch of a reader that falls too
+// far behind ends after the queued events; the reader resumes from its last resourceVersion.
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent, WatchRequest } from '../../client/client.ts'
@@ -11,9 +11,9 @@ import { waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from '../verbs/list.ts'
-import { explainStoreError } from './errors.ts'
+import { toApiError } from './errors.ts'
 
-/** The watch of a reader with more unread events ends; the store replays them when it watches again. */
+/** Maximum of unread events. A watch with more of them ends, and the reader resumes it from the store's history. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
 
@@ -24,25 +24,25 @@ export async function* watchInProcess<T extends KubeObject>(
 ): AsyncGenerator<WatchEvent<T>> {
   if (request.signal.aborted) return
   const backlog = createBacklog<WatchEvent<T>>()
-  const cancels: (() => void)[] = []
-  const stop = () => backlog.end()
-  request.signal.addEventListener('abort', stop, { once: true })
+  const timers: (() => void)[] = []
+  const endWatch = () => backlog.end()
+  request.signal.addEventListener('abort', endWatch, { once: true })
   let watch: Watch | undefined
   try {
     const resource = resourceOf()
     const options = parseListOptions(watchQuery(request), true)
     const namespace = resource.kind.namespaced ? (request.namespace ?? '') : ''
     const matches = selectorOf(resource, options)
-    const show = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, stored))
+    const frozenView = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, stored))
     const version = Number(request.resourceVersion ?? 0)
     await waitForRevision(deps, version)
 
-    let after = version
+    let startRevision = version
     if (request.sendInitialEvents ?? version === 0) {
-      const everything = { ...options, resourceVersion: undefined, match: undefined, sendInitialEvents: undefined }
-      const { entries, revision } = await listObjects(deps, resource, namespace, everything)
-      after = revision
-      for (const entry of entries) yield { type: 'added', object: show(deps.objects.decode(entry)) }
+      const listOptions = { ...options, resourceVersion: undefined, match: undefined, sendInitialEvents: undefined }
+      const { entries, revision } = await listObjects(deps, resource, namespace, listOptions)
+      startRevision = revision
+      for (const entry of entries) yield { type: 'added', object: frozenView(deps.objects.decode(entry)) }
       if (request.sendInitialEvents) {
         yield { type: 'bookmark', resourceVersion: String(revision), endsInitialEvents: true }
       }
@@ -51,49 +51,49 @@ export async function* watchInProcess<T extends KubeObject>(
 
     watch = deps.store.watch({
       prefix: collectionPrefix(resource.stored, namespace),
-      afterRevision: after,
+      afterRevision: startRevision,
       onEvents: (events) => {
-        const shown: WatchEvent<T>[] = []
+        const watchEvents: WatchEvent<T>[] = []
         for (const event of events) {
-          const one = eventOf(deps, event, matches)
-          if (one) shown.push({ type: one.type, object: show(one.object) })
+          const watchEvent = watchEventOf(deps, event, matches)
+          if (watchEvent) watchEvents.push({ type: watchEvent.type, object: frozenView(watchEvent.object) })
         }
-        backlog.push(shown)
+        backlog.push(watchEvents)
       },
-      onEnd: (reason) => backlog.end(explainStoreError(reason)),
+      onEnd: (reason) => backlog.end(toApiError(reason)),
     })
     const { clock } = deps
-    const bookmark = () => {
+    const sendBookmark = () => {
       const current = watch!
       backlog.push([{ type: 'bookmark', resourceVersion: String(current.revision), endsInitialEvents: false }])
-      cancels[0] = clock.after(BOOKMARK_INTERVAL_MS, bookmark)
+      timers[0] = clock.after(BOOKMARK_INTERVAL_MS, sendBookmark)
     }
-    cancels[0] = clock.after(BOOKMARK_INTERVAL_MS, bookmark)
-    if (request.timeoutSeconds) cancels[1] = clock.after(request.timeoutSeconds * 1_000, stop)
+    timers[0] = clock.after(BOOKMARK_INTERVAL_MS, sendBookmark)
+    if (request.timeoutSeconds) timers[1] = clock.after(request.timeoutSeconds * 1_000, endWatch)
 
     for (let event = await backlog.next(); event; event = await backlog.next()) yield event
   } catch (error) {
-    throw explainStoreError(error)
+    throw toApiError(error)
   } finally {
     watch?.close()
-    for (const cancel of cancels) cancel?.()
-    request.signal.removeEventListener('abort', stop)
+    for (const cancel of timers) cancel?.()
+    request.signal.removeEventListener('abort', endWatch)
   }
 }
 
-/** An object that starts to match the selector is added; one that stops matching is deleted. */
-function eventOf(
+/** Returns "added" for an object that starts to match the selector, and "deleted" for one that stops matching. */
+function watchEventOf(
   { objects }: ObjectDeps,
   event: StoreEvent,
   matches: ((object: Readonly<KubeObject>) => boolean) | undefined,
 ): { type: 'added' | 'modified' | 'deleted'; object: Readonly<KubeObject> } | undefined {
-  const next = event.entry && objects.decode(event.entry)
-  const before = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
-  if (next && (!matches || matches(next))) return { type: before ? 'modified' : 'added', object: next }
-  if (!before) return undefined
-  const old = objects.decode(event.previous!)
-  const metadata = { ...old.metadata, resourceVersion: String(event.revision) }
-  return { type: 'deleted', object: { ...old, metadata } }
+  const current = event.entry && objects.decode(event.entry)
+  const matchedBefore = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
+  if (current && (!matches || matches(current))) return { type: matchedBefore ? 'modified' : 'added', object: current }
+  if (!matchedBefore) return undefined
+  const previous = objects.decode(event.previous!)
+  const metadata = { ...previous.metadata, resourceVersion: String(event.revision) }
+  return { type: 'deleted', object: { ...previous, metadata } }
 }
 
 function watchQuery({ labelSelector, fieldSelector }: WatchRequest): URLSearchParams {
@@ -104,50 +104,50 @@ function watchQuery({ labelSelector, fieldSelector }: WatchRequest): URLSearchPa
 }
 
 interface Backlog<E> {
-  /** All events of a transaction at once: a watch that ends between them could not be resumed. */
+  /** Adds all events of a transaction together, because a watch that ends between them could not be resumed. */
   push(events: readonly E[]): void
-  /** After the queued events, the watch ends, or fails with this error. */
+  /** Ends the watch after the queued events, or fails it with this error. */
   end(error?: Error): void
   next(): Promise<E | undefined>
 }
 
 function createBacklog<E>(): Backlog<E> {
   let queue: E[] = []
-  let taken = 0
+  let readIndex = 0
   let ended = false
   let failure: Error | undefined
-  let wake: (() => void) | undefined
-  const signal = () => {
-    wake?.()
-    wake = undefined
+  let resolveWaiting: (() => void) | undefined
+  const wakeReader = () => {
+    resolveWaiting?.()
+    resolveWaiting = undefined
   }
   return {
     push(events) {
       if (ended) return
       for (const event of events) queue.push(event)
-      if (queue.length - taken >= WATCH_BACKLOG_EVENTS_MAX) ended = true
-      signal()
+      if (queue.length - readIndex >= WATCH_BACKLOG_EVENTS_MAX) ended = true
+      wakeReader()
     },
     end(error) {
       if (ended) return
       ended = true
       failure = error
-      signal()
+      wakeReader()
     },
     async next() {
       for (;;) {
-        if (taken < queue.length) {
-          const event = queue[taken++]!
-          if (taken === queue.length) {
+        if (readIndex < queue.length) {
+          const event = queue[readIndex++]!
+          if (readIndex === queue.length) {
             queue = []
-            taken = 0
+            readIndex = 0
           }
           return event
         }
         if (failure) throw failure
         if (ended) return undefined
         await new Promise<void>((resolve) => {
-          wake = resolve
+          resolveWaiting = resolve
         })
       }
     },

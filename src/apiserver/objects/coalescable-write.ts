@@ -1,6 +1,5 @@
-// A write of an object that many writes change in a row, such as the usage of a quota. It is encoded only if no later write
-// of the same group commit replaces it. The next write of that group commit, or one soon after it, gets the live object
-// from `AdmissionRequest.listLive` instead of decoding the stored one.
+// A write of an object that many consecutive writes change, such as a quota. The object is encoded only if no later write of
+// the same group commit replaces it. Later writes get the live object from `AdmissionRequest.listLive` without decoding.
 import type { KubeObject } from '../../api/kind.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { Entry, Put } from '../../store/index.ts'
@@ -8,7 +7,7 @@ import { encodeStored, type Shared, type StoredObjects, sameBytes } from './stor
 
 /** The in-memory form of an object that is expensive to encode and decode for every change. */
 export interface LiveObject {
-  /** The object to store. Must not throw. */
+  /** Returns the object to store. Must not throw. */
   toObject(): KubeObject
 }
 
@@ -32,12 +31,12 @@ export class CoalescableWrite implements Put {
   }
 }
 
-/** The write encoded last, by key. It may not have been stored, or been replaced since: compare the bytes. */
+/** The last encoded write of each key. Compare its bytes with the stored ones, because it may have failed. */
 const lastEncoded = new LruCache<string, CoalescableWrite>(1_000)
 
-/** The live object of the last write, if it is still current; else the decoded one. */
-export function liveOrDecoded(entry: Entry, objects: StoredObjects): LiveObject | Shared {
+/** Returns the live object of the last write if it is current, otherwise the decoded object. */
+export function liveObjectOf(entry: Entry, objects: StoredObjects): LiveObject | Shared {
   if (entry.coalescable instanceof CoalescableWrite) return entry.coalescable.object
-  const last = lastEncoded.get(entry.key)
-  return last && sameBytes(last.value, entry.value) ? last.object : objects.decode(entry)
+  const lastWrite = lastEncoded.get(entry.key)
+  return lastWrite && sameBytes(lastWrite.value, entry.value) ? lastWrite.object : objects.decode(entry)
 }

@@ -1,5 +1,5 @@
-// Keeps metadata.managedFields: which client set which field of an object. Runs inside the transaction of the write, on
-// the draft after defaulting and before admission, so that fields added by admission have no owner.
+// Maintains metadata.managedFields, which records the client that set each field. Runs inside the transaction of the write,
+// after defaulting and before admission, so that fields added by admission have no owner.
 import {
   type Entry,
   objectShape,
@@ -16,13 +16,13 @@ import { checkFieldManager } from '../http/options.ts'
 import { type AnyObject, type ObjectDeps, timestamp } from './object-deps.ts'
 import type { WriteTarget } from './write-verb.ts'
 
-/** The manager of writes without a fieldManager: components inside the server. */
-const OWN_MANAGER = 'stowage'
+/** The manager of writes without a fieldManager, which are those of components inside the server. */
+const SERVER_MANAGER = 'stowage'
 
 export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrite => ({
   shape: objectShape(target.resource.kind.type),
   writer: {
-    manager: target.fieldManager ?? OWN_MANAGER,
+    manager: target.fieldManager ?? SERVER_MANAGER,
     apiVersion: target.resource.apiVersion,
     subresource: target.subresource,
   },
@@ -35,11 +35,11 @@ export function trackCreated(deps: ObjectDeps, target: WriteTarget, object: AnyO
   if (entries.length > 0) object.metadata.managedFields = entries
 }
 
-/** Only writes through /status own status, even where a create keeps it. */
+/** Removes the status, which only writes to the status subresource own. */
 const withoutStatus = ({ resource }: WriteTarget, object: AnyObject): AnyObject =>
   resource.kind.status && object.status !== undefined ? { ...object, status: undefined } : object
 
-/** Sets the managedFields of `next`. Those that the client sent (`requested`) count only without a subresource. */
+/** Sets the managedFields of `next`. The entries sent by the client (`requested`) are ignored for subresources. */
 export function trackUpdated(
   deps: ObjectDeps,
   target: WriteTarget,
@@ -50,62 +50,67 @@ export function trackUpdated(
     if (live.length > 0) next.metadata.managedFields = live
     return
   }
-  const { mine, foreign } = readable(target, target.subresource === '' ? adopted(target, requested, live) : live)
-  const before = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
-  const entries = [...trackUpdate(trackedWrite(deps, target), mine, { before, after: next }), ...foreign]
+  const { served, foreign } = splitEntries(
+    target,
+    target.subresource === '' ? mergeRequested(target, requested, live) : live,
+  )
+  const previous = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
+  const entries = [...trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next }), ...foreign]
   if (entries.length > 0) next.metadata.managedFields = entries
 }
 
-function adopted(
+function mergeRequested(
   target: WriteTarget,
   requested: readonly ManagedFieldsEntry[] | undefined,
   live: readonly Entry[],
 ): readonly Entry[] {
   if (requested === undefined || jsonEquals(requested as JsonValue, live as unknown as JsonValue)) return live
-  const read = readEntries(requested)
-  if (read.is === 'reset') return []
-  if (read.is === 'unchanged') return live
+  const parsed = readEntries(requested)
+  if (parsed.is === 'reset') return []
+  if (parsed.is === 'unchanged') return live
   const errors = new FieldErrors()
-  for (const [index, { manager, subresource = '' }] of read.entries.entries()) {
+  for (const [index, { manager, subresource = '' }] of parsed.entries.entries()) {
     checkFieldManager(manager, `metadata.managedFields[${index}].manager`, errors)
     if (subresource.length > SUBRESOURCE_LENGTH_MAX) {
       errors.tooLong(`metadata.managedFields[${index}].subresource`, SUBRESOURCE_LENGTH_MAX)
     }
   }
   if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
-  return read.entries
+  return parsed.entries
 }
 
 const SUBRESOURCE_LENGTH_MAX = 256
 
 /**
- * An entry's paths refer to its apiVersion. Entries of another group (core and events.k8s.io share events) are kept as
- * they are; entries of a version that is no longer served are dropped.
+ * Splits the entries into those of the kind's versions and those of another group, which are kept unchanged (core and
+ * events.k8s.io share events). Drops entries of versions that no longer exist.
  */
-export function readable(
+export function splitEntries(
   { resource: { kind } }: WriteTarget,
   entries: readonly Entry[],
-): { mine: readonly Entry[]; foreign: readonly Entry[] } {
+): { served: readonly Entry[]; foreign: readonly Entry[] } {
   const prefix = kind.group === '' ? '' : `${kind.group}/`
-  const isMine = ({ apiVersion }: Entry) => kind.versions.some((version) => apiVersion === prefix + version)
-  if (entries.every(isMine)) return { mine: entries, foreign: [] }
+  const isServed = ({ apiVersion }: Entry) => kind.versions.some((version) => apiVersion === prefix + version)
+  if (entries.every(isServed)) return { served: entries, foreign: [] }
   const groupOf = (apiVersion: string) => (apiVersion.includes('/') ? apiVersion.split('/')[0] : '')
   return {
-    mine: entries.filter(isMine),
+    served: entries.filter(isServed),
     foreign: entries.filter(({ apiVersion }) => groupOf(apiVersion) !== kind.group),
   }
 }
 
-/** Whether two states differ at most in the times of their managers: such an update is not written. */
-export function sameButForTimes(next: AnyObject, old: AnyObject): boolean {
-  const { metadata, ...rest } = next
-  const { metadata: oldMetadata, ...oldRest } = old
-  if (!jsonEquals(rest, oldRest)) return false
+/** Whether two states differ at most in the times of managedFields. Such an update is not written. */
+export function equalExceptTimes(next: AnyObject, old: AnyObject): boolean {
+  const { metadata, ...fields } = next
+  const { metadata: oldMetadata, ...oldFields } = old
+  if (!jsonEquals(fields, oldFields)) return false
   const { managedFields: entries = [], resourceVersion: _, ...meta } = metadata
-  const { managedFields: before = [], resourceVersion: __, ...oldMeta } = oldMetadata
-  if (entries.length !== before.length || !jsonEquals(meta, oldMeta)) return false
-  const timeless: JsonValue[] = entries.map(withoutTime)
-  return before.map(withoutTime).every((entry: JsonValue) => timeless.some((other) => jsonEquals(entry, other)))
+  const { managedFields: previous = [], resourceVersion: __, ...oldMeta } = oldMetadata
+  if (entries.length !== previous.length || !jsonEquals(meta, oldMeta)) return false
+  const entriesWithoutTime: JsonValue[] = entries.map(withoutTime)
+  return previous
+    .map(withoutTime)
+    .every((entry: JsonValue) => entriesWithoutTime.some((candidate) => jsonEquals(entry, candidate)))
 }
 
 const withoutTime = ({ time: _, ...entry }: Entry): JsonValue => entry as unknown as JsonValue

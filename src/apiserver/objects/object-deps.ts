@@ -1,4 +1,4 @@
-// What the verbs are given to work with, and the small functions that most of them call.
+// The dependencies of the verbs, and small functions that most verbs share.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { ExpansionQuota, KubeObject, RuleContext } from '../../api/kind.ts'
 import type { Clock, Random } from '../../base/clock.ts'
@@ -16,11 +16,11 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
-  /** Whether objects record which client set which field. An apply always does. */
+  /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean
 }
 
-/** An object of any kind, in the form of the requested kind. Only the rules of a kind depend on its fields; verbs do not. */
+/** An object of any kind. */
 // biome-ignore lint/suspicious/noExplicitAny: no static type covers the fields of every kind
 export type AnyObject = any
 
@@ -30,7 +30,7 @@ export const ruleContext = ({ clock, gates, expansionQuota }: ObjectDeps): RuleC
   expansionQuota,
 })
 
-/** RFC 3339 in whole seconds. The last text is kept: most writes of a second need the same one. */
+/** Formats a time as RFC 3339 in whole seconds. Caches the last result, which most writes of the same second need. */
 export function timestamp(ms: number): string {
   const second = Math.floor(ms / 1000)
   if (second !== lastTimestamp.second) {
@@ -40,13 +40,13 @@ export function timestamp(ms: number): string {
 }
 let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
 
-/** The stored object in the form of the requested kind (events.k8s.io shows core events). */
+/** Converts a stored object to the requested kind; for example, a core event to an events.k8s.io event. */
 export const viewOf = (resource: Resource, stored: Shared): AnyObject =>
   resource.kind.viewOf?.fromStored(stored) ?? stored
 export const storedOf = (resource: Resource, object: AnyObject): KubeObject =>
   resource.kind.viewOf?.toStored(object) ?? object
 
-/** A put of an object in stored form, with its expiry time if its kind expires. */
+/** Returns the put of an encoded object, with an expiry time if objects of its kind expire. */
 export function putOf(deps: ObjectDeps, resource: Resource, key: string, object: KubeObject, value: Uint8Array): Write {
   const expiresAtMs = resource.stored.expiresAtMs?.(object, ruleContext(deps))
   return expiresAtMs === undefined ? { put: key, value } : { put: key, value, expiresAtMs }

@@ -1,4 +1,4 @@
-// What get, list and watch share: waiting for a resourceVersion that this server has not reached yet.
+// Waits for a resourceVersion that this server has not reached yet, for get, list and watch.
 import { resourceVersionTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Store } from '../../store/index.ts'
@@ -10,16 +10,16 @@ export interface ReadDeps {
   readonly objects: StoredObjects
 }
 
-const FUTURE_WAIT_MS = 3_000
+const REVISION_WAIT_MS_MAX = 3_000
 const POLL_INTERVAL_MS = 50
 
-/** A revision written through another server may arrive shortly. After three seconds the request fails with 504. */
+/** Waits for a revision that another server may have written. Throws 504 after three seconds. */
 export async function waitForRevision(
   { store, clock }: Pick<ReadDeps, 'store' | 'clock'>,
-  atLeast: number,
+  minimumRevision: number,
 ): Promise<void> {
-  for (let waitedMs = 0; store.revision < atLeast; waitedMs += POLL_INTERVAL_MS) {
-    if (waitedMs >= FUTURE_WAIT_MS) throw resourceVersionTooLarge(atLeast, store.revision)
+  for (let waitedMs = 0; store.revision < minimumRevision; waitedMs += POLL_INTERVAL_MS) {
+    if (waitedMs >= REVISION_WAIT_MS_MAX) throw resourceVersionTooLarge(minimumRevision, store.revision)
     await clock.sleep(POLL_INTERVAL_MS)
   }
 }

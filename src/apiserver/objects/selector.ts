@@ -1,4 +1,4 @@
-// Label and field selectors of a list or watch, as a predicate on stored objects.
+// Converts the label and field selectors of a list or watch to a predicate on stored objects.
 import { EVERYTHING, matchesFields, matchesLabels } from '../../api/selectors.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { ListOptions } from '../http/options.ts'
@@ -6,7 +6,7 @@ import type { Resource } from '../resources.ts'
 import type { AnyObject } from './object-deps.ts'
 import type { Shared } from './stored-object.ts'
 
-/** Undefined if everything matches. Throws 400 for a field that the kind cannot be selected by. */
+/** Returns undefined if all objects match. Throws 400 for a field that the kind does not support in selectors. */
 export function selectorOf(
   resource: Resource,
   { labels, fields }: Pick<ListOptions, 'labels' | 'fields'>,
@@ -19,13 +19,13 @@ export function selectorOf(
       )
     }
   }
-  const anyLabels = labels === EVERYTHING || (labels.requirements.length === 0 && !labels.nothing)
-  if (anyLabels && fields.length === 0) return undefined
+  const matchesAllLabels = labels === EVERYTHING || (labels.requirements.length === 0 && !labels.nothing)
+  if (matchesAllLabels && fields.length === 0) return undefined
   return (object) => {
-    if (!anyLabels && !matchesLabels(labels, object.metadata.labels)) return false
+    if (!matchesAllLabels && !matchesLabels(labels, object.metadata.labels)) return false
     if (fields.length === 0) return true
-    const face = resource.kind.viewOf?.fromStored(object) ?? object
-    return matchesFields(fields, (field) => selectable.get(field)!(face))
+    const view = resource.kind.viewOf?.fromStored(object) ?? object
+    return matchesFields(fields, (field) => selectable.get(field)!(view))
   }
 }
 

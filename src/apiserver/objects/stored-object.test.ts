@@ -14,13 +14,7 @@ const anEntry = (value: Uint8Array, modRevision = 7, key = 'core/persistentvolum
   createRevision: 1,
 })
 
-describe('stored form', () => {
-  it('SYS-1 is not confused with an uncommitted object of the same revision', () => {
-    const objects = createStoredObjects()
-    objects.decode(anEntry(Buffer.from('{"metadata":{"name":"refused"}}')))
-    expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"kept"}}'))).metadata.name).toBe('kept')
-  })
-
+describe('the stored form', () => {
   it('has metadata first, and neither resourceVersion nor kind', () => {
     expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
   })
@@ -46,7 +40,7 @@ describe('stored form', () => {
     expect(JSON.parse(listBytes(head, entries).toString())).toEqual({ ...head, items })
   })
 
-  it('has no resourceVersion before it is stored, as in a dry run', () => {
+  it('becomes a response without resourceVersion if it is not stored, as in a dry run', () => {
     expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 0).toString()).metadata).toEqual({
       name: 'a',
       uid: 'u',
@@ -57,16 +51,22 @@ describe('stored form', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), fc.integer({ min: 1 }), (data, revision) => {
         const object = { metadata: {}, data }
-        const answered = JSON.parse(objectBytes(claims, encodeStored(object), revision).toString('utf8'))
-        expect(answered.data).toEqual(JSON.parse(JSON.stringify(data)))
-        expect(answered.metadata).toEqual({ resourceVersion: String(revision) })
+        const decoded = JSON.parse(objectBytes(claims, encodeStored(object), revision).toString('utf8'))
+        expect(decoded.data).toEqual(JSON.parse(JSON.stringify(data)))
+        expect(decoded.metadata).toEqual({ resourceVersion: String(revision) })
       }),
     )
   })
 })
 
 describe('createStoredObjects', () => {
-  it('returns a recently encoded object as if it were decoded: equal to its JSON and deeply frozen', () => {
+  it('SYS-1 distinguishes a committed object from an uncommitted one of the same revision', () => {
+    const objects = createStoredObjects()
+    objects.decode(anEntry(Buffer.from('{"metadata":{"name":"uncommitted"}}')))
+    expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"committed"}}'))).metadata.name).toBe('committed')
+  })
+
+  it('returns a recently encoded object in decoded form, equal to its JSON and deeply frozen', () => {
     const { metadata, spec } = anObject()
     const value = encodeStored({
       metadata: { ...metadata, labels: undefined },
@@ -77,12 +77,12 @@ describe('createStoredObjects', () => {
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
       spec: { volumeName: 'v', more: [{ a: 1 }] },
     })
-    for (const part of [decoded, decoded.metadata, decoded.spec, decoded.spec.more, decoded.spec.more[0]]) {
-      expect(part).toSatisfy(Object.isFrozen)
+    for (const frozenPart of [decoded, decoded.metadata, decoded.spec, decoded.spec.more, decoded.spec.more[0]]) {
+      expect(frozenPart).toSatisfy(Object.isFrozen)
     }
   })
 
-  it('decodes once; the object is frozen and has its resourceVersion', () => {
+  it('decodes an entry once and returns a frozen object with its resourceVersion', () => {
     const objects = createStoredObjects()
     const entry = anEntry(encodeStored(anObject()))
     const decoded: Json = objects.decode(entry)
@@ -104,9 +104,9 @@ describe('createStoredObjects', () => {
 
   it('drops the oldest entries beyond its limit', () => {
     const objects = createStoredObjects(2)
-    const entries = Array.from({ length: 9 }, (_, at) => anEntry(encodeStored(anObject()), at + 1))
-    const [first, ...others] = entries.map((entry) => objects.decode(entry))
-    expect(objects.decode(entries[8]!)).toBe(others.at(-1))
+    const entries = Array.from({ length: 9 }, (_, index) => anEntry(encodeStored(anObject()), index + 1))
+    const [first, ...laterObjects] = entries.map((entry) => objects.decode(entry))
+    expect(objects.decode(entries[8]!)).toBe(laterObjects.at(-1))
     expect(objects.decode(entries[0]!)).not.toBe(first)
   })
 })

@@ -1,5 +1,5 @@
-// The stored form of objects: JSON with metadata first and without apiVersion, kind and resourceVersion, so that a response
-// in any group version is a short prefix followed by the stored bytes.
+// The stored form of objects: JSON with metadata first and without apiVersion, kind and resourceVersion. A response in any
+// group version consists of a short prefix and the stored bytes.
 //   stored    {"metadata":{"name":"a",…},"spec":…}
 //   response  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
 import { jsonEquals } from '../../api/json-value.ts'
@@ -12,35 +12,35 @@ import type { Resource } from '../resources.ts'
 const HEAD = '{"metadata":{'
 const HEAD_BYTES = HEAD.length
 
-/** A stored object as readers get it: frozen, with its resourceVersion, and shared by all readers. */
+/** A decoded object: frozen, with its resourceVersion, and shared by all readers. */
 export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
 
 /**
- * The objects encoded last, by their bytes: most are decoded at once, for the response and for watchers. About as many as
- * a group commit writes: objects kept longer would be promoted by the garbage collector.
+ * The last encoded objects by their bytes, because most are decoded soon for the response and for watchers. The size is
+ * about that of a group commit: the garbage collector would promote objects that are cached longer.
  */
-const encoded = new LruCache<Uint8Array, Shared>(500)
-/** After this many encodes without a decode, objects are not kept until the next decode, to spare the garbage collector. */
-const UNREAD_MAX = 2_000
-let unread = 0
+const recentlyEncoded = new LruCache<Uint8Array, Shared>(500)
+/** After this many encodes without a decode, caching stops until the next decode, to reduce garbage collection. */
+const ENCODES_WITHOUT_DECODE_MAX = 2_000
+let encodesSinceDecode = 0
 
-/** Takes ownership of the object, which must not change afterwards: decoding the same bytes soon returns it. */
+/** Encodes an object. The caller must not change the object afterwards, because it may be returned by a decode. */
 export function encodeStored(object: KubeObject): Buffer {
   const stored = storedForm(object)
   const value = Buffer.from(JSON.stringify(stored), 'utf8')
-  if (unread < UNREAD_MAX) {
-    encoded.set(value, stored)
-    unread++
+  if (encodesSinceDecode < ENCODES_WITHOUT_DECODE_MAX) {
+    recentlyEncoded.set(value, stored)
+    encodesSinceDecode++
   }
   return value
 }
 
-/** With metadata first and without a resourceVersion. */
+/** Returns the object with metadata first and without resourceVersion. */
 function storedForm(object: KubeObject): KubeObject {
   if (firstKeyOf(object) === 'metadata' && object.metadata.resourceVersion === undefined) return object
-  const { metadata, ...rest } = object
+  const { metadata, ...fields } = object
   const { resourceVersion: _, ...meta } = metadata
-  return { metadata: meta, ...rest }
+  return { metadata: meta, ...fields }
 }
 
 function firstKeyOf(object: object): string | undefined {
@@ -49,40 +49,40 @@ function firstKeyOf(object: object): string | undefined {
 }
 
 /**
- * Makes an encoded object equal to its decoded form: frozen and without undefined fields. Frozen parts are done already.
- * Runs on decode, because a busy server decodes few of the objects it encodes.
+ * Makes an encoded object equal to its decoded form: frozen and without undefined fields. Skips frozen parts. Runs on
+ * decode, because a busy server decodes few of the objects that it encodes.
  */
 function freezeAsDecoded<T extends object>(value: T): T {
   if (Object.isFrozen(value)) return value
   const fields = value as Record<string, unknown>
   for (const key of Object.keys(fields)) {
-    const inner = fields[key]
-    if (inner === undefined) delete fields[key]
-    else if (typeof inner === 'object' && inner !== null) freezeAsDecoded(inner)
+    const field = fields[key]
+    if (field === undefined) delete fields[key]
+    else if (typeof field === 'object' && field !== null) freezeAsDecoded(field)
   }
   return Object.freeze(value)
 }
 
 /**
- * Decodes entries, with a cache by revision and key. A hit also compares the bytes: a transaction sees the uncommitted
- * entries of its group commit, and if that fails, other entries get the same revisions.
- * The transactions of a group commit decode the same few entries repeatedly; `recent` finds them by identity.
+ * Decodes entries, with a cache by revision and key. A hit also compares the bytes: transactions read uncommitted entries
+ * of their group commit, and if the commit fails, other entries get the same revisions. `recent` looks up by identity the
+ * few entries that the transactions of a group commit decode repeatedly.
  */
-export function createStoredObjects(cachedMax = 8_000) {
-  const cache = new LruCache<string, { readonly value: Uint8Array; readonly object: Shared }>(cachedMax)
+export function createStoredObjects(entriesMax = 8_000) {
+  const cache = new LruCache<string, { readonly value: Uint8Array; readonly object: Shared }>(entriesMax)
   const recent: { readonly entry: Entry; readonly object: Shared }[] = []
   let oldest = 0
   const decodeCached = (entry: Entry): Shared => {
     const id = `${entry.modRevision} ${entry.key}`
-    const known = cache.get(id)
-    if (known && sameBytes(known.value, entry.value)) return known.object
+    const cached = cache.get(id)
+    if (cached && sameBytes(cached.value, entry.value)) return cached.object
     const object = decodeStored(entry)
     cache.set(id, { value: entry.value, object })
     return object
   }
   return {
     decode(entry: Entry): Shared {
-      for (const known of recent) if (known.entry === entry) return known.object
+      for (const cached of recent) if (cached.entry === entry) return cached.object
       const object = decodeCached(entry)
       recent[oldest] = { entry, object }
       oldest = (oldest + 1) % RECENT_MAX
@@ -95,11 +95,11 @@ const RECENT_MAX = 4
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
-/** Without the cache, for bytes that the store does not have at this revision. */
+/** Decodes bytes without the cache, for objects that are not in the store at this revision. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
-  unread = 0
-  const known = encoded.get(value)
-  if (known) return modRevision > 0 ? withVersion(freezeAsDecoded(known), modRevision) : freezeAsDecoded(known)
+  encodesSinceDecode = 0
+  const cached = recentlyEncoded.get(value)
+  if (cached) return modRevision > 0 ? withVersion(freezeAsDecoded(cached), modRevision) : freezeAsDecoded(cached)
   const object = JSON.parse(bufferOf(value).toString('utf8'))
   if (modRevision > 0) object.metadata.resourceVersion = String(modRevision)
   return deepFreeze(object)
@@ -112,7 +112,7 @@ const withVersion = (object: Shared, revision: number): Shared => {
 
 export type StoredObjects = ReturnType<typeof createStoredObjects>
 
-/** One object as it appears in a response or watch event of a group version. */
+/** Returns an object in the form of a response or watch event of a group version. */
 export function objectBytes(resource: Resource, value: Uint8Array, revision: number): Buffer {
   const head = `{"kind":"${resource.kind.kind}","apiVersion":"${resource.apiVersion}","metadata":{`
   const prefix = prefixOf(head, value, revision)
@@ -122,7 +122,7 @@ export function objectBytes(resource: Resource, value: Uint8Array, revision: num
   return bytes
 }
 
-/** A list in one buffer; its items have no kind and apiVersion. */
+/** Returns a list in one buffer. Its items have no kind and apiVersion. */
 export function listBytes(head: object, entries: readonly Entry[]): Buffer {
   const start = `${JSON.stringify(head).slice(0, -1)},"items":[`
   const end = ']}'
@@ -130,26 +130,26 @@ export function listBytes(head: object, entries: readonly Entry[]): Buffer {
   for (const { value } of entries) bytesMax += value.length + VERSION_BYTES_MAX
   const bytes = Buffer.allocUnsafe(bytesMax)
 
-  let at = bytes.write(start, 0)
+  let offset = bytes.write(start, 0)
   for (const [index, { value, modRevision }] of entries.entries()) {
-    at += bytes.write(
+    offset += bytes.write(
       index > 0 ? `,${prefixOf(HEAD, value, modRevision)}` : prefixOf(HEAD, value, modRevision),
-      at,
+      offset,
       'latin1',
     )
-    bytes.set(value.subarray(HEAD_BYTES), at)
-    at += value.length - HEAD_BYTES
+    bytes.set(value.subarray(HEAD_BYTES), offset)
+    offset += value.length - HEAD_BYTES
   }
-  at += bytes.write(end, at)
-  return bytes.subarray(0, at)
+  offset += bytes.write(end, offset)
+  return bytes.subarray(0, offset)
 }
 
-/** A list adds a comma and the resourceVersion to each item. */
+/** The bytes that a list adds to each item: a comma and the resourceVersion. */
 const VERSION_BYTES_MAX = `,"resourceVersion":"${Number.MAX_SAFE_INTEGER}",`.length
 
 function prefixOf(head: string, value: Uint8Array, revision: number): string {
   if (revision === 0) return head
-  // 0x7d is "}": empty metadata, which would make the comma invalid JSON. The store has no such object.
+  // 0x7d is "}": after empty metadata, which no object in the store has, a comma would be invalid JSON.
   const comma = value[HEAD_BYTES] === 0x7d ? '' : ','
   return `${head}"resourceVersion":"${revision}"${comma}`
 }
@@ -157,7 +157,7 @@ function prefixOf(head: string, value: Uint8Array, revision: number): string {
 const bufferOf = (value: Uint8Array): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 
-/** Whether two stored forms are equal as JSON. A different order of keys does not change the length. */
+/** Whether two stored forms are equal as JSON. The order of keys does not change the length. */
 export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false
   if (Buffer.compare(a, b) === 0) return true

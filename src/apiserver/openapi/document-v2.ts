@@ -1,5 +1,4 @@
-// The Swagger 2 document of all served resources. kubectl up to 1.28 and some user interfaces read it; gnostic.ts encodes
-// it in the binary form that kubectl requests.
+// Builds the Swagger 2 document of all served resources, which kubectl up to 1.28 and some user interfaces request.
 import type { Resources } from '../resources.ts'
 import { swagger2 } from './dialect.ts'
 import { type Operation, type PathItem, pathItems, RESPONSE_MEDIA, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
@@ -61,11 +60,11 @@ function operationOf({ id, doc, tag, action, gvk, parameters, body, responses, s
   }
 }
 
-const parameterOf = ({ name, in: place, type, doc }: Parameter) => ({
+const parameterOf = ({ name, in: location, type, doc }: Parameter) => ({
   name,
-  in: place,
+  in: location,
   description: doc,
-  ...(place === 'path' ? { required: true } : {}),
+  ...(location === 'path' ? { required: true } : {}),
   type,
   uniqueItems: true,
 })

@@ -1,4 +1,4 @@
-// The OpenAPI 3 document of one group version. document-v2.ts covers all group versions in one document.
+// Builds the OpenAPI 3 document of one group version.
 import type { Resources } from '../resources.ts'
 import { openApi3 } from './dialect.ts'
 import { type Operation, type PathItem, pathItems, RESPONSE_MEDIA, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
@@ -49,10 +49,10 @@ function operationOf({ id, doc, tag, action, gvk, parameters, body, responses, s
 const contentOf = (media: readonly string[], schema: string) =>
   Object.fromEntries(media.map((type) => [type, { schema: openApi3.ref(schema) }]))
 
-const parameterOf = ({ name, in: place, type, doc }: Parameter) => ({
+const parameterOf = ({ name, in: location, type, doc }: Parameter) => ({
   name,
-  in: place,
+  in: location,
   description: doc,
-  ...(place === 'path' ? { required: true } : {}),
+  ...(location === 'path' ? { required: true } : {}),
   schema: { type, uniqueItems: true },
 })

@@ -1,5 +1,5 @@
-// The types that carry objects or describe the outcome of a request: list metadata, Status, watch events. They are declared
-// like kinds, so that schemas.ts publishes them the same way.
+// The types that contain objects or describe the result of a request: list metadata, Status and watch events. They are
+// declared like kinds, so that schemas.ts publishes them in the same way.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
@@ -50,18 +50,18 @@ export interface GroupVersionKind {
 
 export interface Envelope {
   readonly kinds: readonly GroupVersionKind[]
-  /** Whether it has apiVersion and kind; only watch events do not. */
+  /** Whether the type has apiVersion and kind. Watch events have neither. */
   readonly hasTypeMeta: boolean
 }
 
-/** The kinds under which an envelope type is published. DeleteOptions and WatchEvent belong to every group version. */
+/** Returns the kinds of an envelope type. DeleteOptions and WatchEvent are published in every group version. */
 export function envelopeOf(
   type: ObjectType,
   groupVersions: readonly Omit<GroupVersionKind, 'kind'>[],
 ): Envelope | undefined {
-  const everywhere = (kind: string) => groupVersions.map(({ group, version }) => ({ group, version, kind }))
-  if (type === deleteOptions) return { kinds: everywhere('DeleteOptions'), hasTypeMeta: true }
-  if (type === watchEvent) return { kinds: everywhere('WatchEvent'), hasTypeMeta: false }
+  const inEveryVersion = (kind: string) => groupVersions.map(({ group, version }) => ({ group, version, kind }))
+  if (type === deleteOptions) return { kinds: inEveryVersion('DeleteOptions'), hasTypeMeta: true }
+  if (type === watchEvent) return { kinds: inEveryVersion('WatchEvent'), hasTypeMeta: false }
   if (type === status) return { kinds: [{ group: '', version: 'v1', kind: 'Status' }], hasTypeMeta: true }
   if (type === binding) return { kinds: [{ group: '', version: 'v1', kind: 'Binding' }], hasTypeMeta: true }
   if (type === eviction) return { kinds: [{ group: 'policy', version: 'v1', kind: 'Eviction' }], hasTypeMeta: true }

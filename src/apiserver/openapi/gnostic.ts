@@ -1,20 +1,22 @@
-// Encodes a Swagger 2 document in the binary form that kubectl up to 1.28 reads: the message openapi.v2.Document.
-// The tables give the field numbers for every property of the JSON form.
+// Encodes a Swagger 2 document as the protobuf message openapi.v2.Document, which kubectl up to 1.28 requests.
+// The tables contain the field numbers of all properties of the JSON form.
 import { createProtobufWriter, type ProtobufWriter } from '../../api/protobuf/writer.ts'
 
 /**
- * The field of a property. More than one number means nested messages without other fields:
- *   items: { at: [23, 1], one: 'Schema' }   field 23 is a message whose field 1 is the schema
+ * The encoding of a property. Several numbers are those of nested messages without other fields:
+ *   items: { numbers: [23, 1], value: 'Schema' }   field 23 is a message whose field 1 is the schema
  */
-interface Rule {
-  readonly at: readonly [number, ...number[]]
-  /** The value itself; each item of a list; each entry of a map, as a message of name (1) and value (2). */
-  readonly one?: Form
-  readonly each?: Form
-  readonly named?: Form
+interface FieldRule {
+  readonly numbers: readonly [number, ...number[]]
+  /** Form of a single value. */
+  readonly value?: ValueForm
+  /** Form of each item of a list. */
+  readonly items?: ValueForm
+  /** Form of each value of a map, whose entries are messages of name (1) and value (2). */
+  readonly entries?: ValueForm
 }
 /** `any` is arbitrary JSON, encoded as text. */
-type Form = 'string' | 'boolean' | 'any' | MessageName
+type ValueForm = 'string' | 'boolean' | 'any' | MessageName
 type MessageName =
   | 'Document'
   | 'Info'
@@ -32,111 +34,115 @@ type MessageName =
   | 'SecurityRequirement'
   | 'StringArray'
 
-interface Table {
-  readonly fields: Readonly<Record<string, Rule>>
+interface MessageTable {
+  readonly fields: Readonly<Record<string, FieldRule>>
   /** Field number of properties that start with `x-`. */
   readonly extensions?: number
 }
-/** A property of the document: each rule knows the type of its value. */
+/** The value of a property, whose type depends on its rule. */
 // biome-ignore lint/suspicious/noExplicitAny: the tables below, not the type system, describe the document
 type Value = any
 
-/** A table, or for a message that is a union: the rule for this value. */
-type Message = Table | ((value: Value) => Rule)
+/** The table of a message, or a function that returns the rule for a value of a union. */
+type Message = MessageTable | ((value: Value) => FieldRule)
 
-const QUERY_PARAMETER: Table = {
+const QUERY_PARAMETER: MessageTable = {
   fields: {
-    required: { at: [1], one: 'boolean' },
-    in: { at: [2], one: 'string' },
-    description: { at: [3], one: 'string' },
-    name: { at: [4], one: 'string' },
-    type: { at: [6], one: 'string' },
-    uniqueItems: { at: [20], one: 'boolean' },
+    required: { numbers: [1], value: 'boolean' },
+    in: { numbers: [2], value: 'string' },
+    description: { numbers: [3], value: 'string' },
+    name: { numbers: [4], value: 'string' },
+    type: { numbers: [6], value: 'string' },
+    uniqueItems: { numbers: [20], value: 'boolean' },
   },
 }
 
 const MESSAGES: Readonly<Record<MessageName, Message>> = {
   Document: {
     fields: {
-      swagger: { at: [1], one: 'string' },
-      info: { at: [2], one: 'Info' },
-      paths: { at: [8, 2], named: 'PathItem' },
-      definitions: { at: [9, 1], named: 'Schema' },
-      security: { at: [12], each: 'SecurityRequirement' },
-      securityDefinitions: { at: [13, 1], named: 'SecurityDefinition' },
+      swagger: { numbers: [1], value: 'string' },
+      info: { numbers: [2], value: 'Info' },
+      paths: { numbers: [8, 2], entries: 'PathItem' },
+      definitions: { numbers: [9, 1], entries: 'Schema' },
+      security: { numbers: [12], items: 'SecurityRequirement' },
+      securityDefinitions: { numbers: [13, 1], entries: 'SecurityDefinition' },
     },
   },
-  Info: { fields: { title: { at: [1], one: 'string' }, version: { at: [2], one: 'string' } } },
+  Info: { fields: { title: { numbers: [1], value: 'string' }, version: { numbers: [2], value: 'string' } } },
   PathItem: {
     fields: {
-      get: { at: [2], one: 'Operation' },
-      put: { at: [3], one: 'Operation' },
-      post: { at: [4], one: 'Operation' },
-      delete: { at: [5], one: 'Operation' },
-      patch: { at: [8], one: 'Operation' },
-      parameters: { at: [9], each: 'Parameter' },
+      get: { numbers: [2], value: 'Operation' },
+      put: { numbers: [3], value: 'Operation' },
+      post: { numbers: [4], value: 'Operation' },
+      delete: { numbers: [5], value: 'Operation' },
+      patch: { numbers: [8], value: 'Operation' },
+      parameters: { numbers: [9], items: 'Parameter' },
     },
     extensions: 10,
   },
   Operation: {
     fields: {
-      tags: { at: [1], each: 'string' },
-      description: { at: [3], one: 'string' },
-      operationId: { at: [5], one: 'string' },
-      produces: { at: [6], each: 'string' },
-      consumes: { at: [7], each: 'string' },
-      parameters: { at: [8], each: 'Parameter' },
-      responses: { at: [9, 1], named: 'ResponseValue' },
+      tags: { numbers: [1], items: 'string' },
+      description: { numbers: [3], value: 'string' },
+      operationId: { numbers: [5], value: 'string' },
+      produces: { numbers: [6], items: 'string' },
+      consumes: { numbers: [7], items: 'string' },
+      parameters: { numbers: [8], items: 'Parameter' },
+      responses: { numbers: [9, 1], entries: 'ResponseValue' },
     },
     extensions: 13,
   },
-  Parameter: ({ in: place }) => {
-    if (place === 'body') return { at: [1, 1], one: 'BodyParameter' }
-    return place === 'path' ? { at: [1, 2, 4], one: 'PathParameter' } : { at: [1, 2, 3], one: 'QueryParameter' }
+  Parameter: ({ in: location }) => {
+    if (location === 'body') return { numbers: [1, 1], value: 'BodyParameter' }
+    return location === 'path'
+      ? { numbers: [1, 2, 4], value: 'PathParameter' }
+      : { numbers: [1, 2, 3], value: 'QueryParameter' }
   },
   BodyParameter: {
     fields: {
-      name: { at: [2], one: 'string' },
-      in: { at: [3], one: 'string' },
-      required: { at: [4], one: 'boolean' },
-      schema: { at: [5], one: 'Schema' },
+      name: { numbers: [2], value: 'string' },
+      in: { numbers: [3], value: 'string' },
+      required: { numbers: [4], value: 'boolean' },
+      schema: { numbers: [5], value: 'Schema' },
     },
   },
   QueryParameter: QUERY_PARAMETER,
   PathParameter: {
     fields: {
       ...QUERY_PARAMETER.fields,
-      type: { at: [5], one: 'string' }, // one less than for query parameters, which also have allowEmptyValue
-      uniqueItems: { at: [19], one: 'boolean' },
+      type: { numbers: [5], value: 'string' }, // query parameters have allowEmptyValue before it
+      uniqueItems: { numbers: [19], value: 'boolean' },
     },
   },
-  ResponseValue: () => ({ at: [1], one: 'Response' }),
-  Response: { fields: { description: { at: [1], one: 'string' }, schema: { at: [2, 1], one: 'Schema' } } },
+  ResponseValue: () => ({ numbers: [1], value: 'Response' }),
+  Response: {
+    fields: { description: { numbers: [1], value: 'string' }, schema: { numbers: [2, 1], value: 'Schema' } },
+  },
   Schema: {
     fields: {
-      $ref: { at: [1], one: 'string' },
-      format: { at: [2], one: 'string' },
-      description: { at: [4], one: 'string' },
-      required: { at: [19], each: 'string' },
-      enum: { at: [20], each: 'any' },
-      additionalProperties: { at: [21, 1], one: 'Schema' },
-      type: { at: [22, 1], one: 'string' },
-      items: { at: [23, 1], one: 'Schema' },
-      properties: { at: [25, 1], named: 'Schema' },
+      $ref: { numbers: [1], value: 'string' },
+      format: { numbers: [2], value: 'string' },
+      description: { numbers: [4], value: 'string' },
+      required: { numbers: [19], items: 'string' },
+      enum: { numbers: [20], items: 'any' },
+      additionalProperties: { numbers: [21, 1], value: 'Schema' },
+      type: { numbers: [22, 1], value: 'string' },
+      items: { numbers: [23, 1], value: 'Schema' },
+      properties: { numbers: [25, 1], entries: 'Schema' },
     },
     extensions: 31,
   },
-  SecurityDefinition: () => ({ at: [2], one: 'ApiKeySecurity' }),
+  SecurityDefinition: () => ({ numbers: [2], value: 'ApiKeySecurity' }),
   ApiKeySecurity: {
     fields: {
-      type: { at: [1], one: 'string' },
-      name: { at: [2], one: 'string' },
-      in: { at: [3], one: 'string' },
-      description: { at: [4], one: 'string' },
+      type: { numbers: [1], value: 'string' },
+      name: { numbers: [2], value: 'string' },
+      in: { numbers: [3], value: 'string' },
+      description: { numbers: [4], value: 'string' },
     },
   },
-  SecurityRequirement: () => ({ at: [1], named: 'StringArray' }),
-  StringArray: () => ({ at: [1], each: 'string' }),
+  SecurityRequirement: () => ({ numbers: [1], entries: 'StringArray' }),
+  StringArray: () => ({ numbers: [1], items: 'string' }),
 }
 
 export function encodeDocument(document: object): Buffer {
@@ -160,28 +166,28 @@ function writeMessage(writer: ProtobufWriter, name: MessageName, value: Value): 
   }
 }
 
-/** `depth`: number of nested messages opened so far. */
-function writeRule(writer: ProtobufWriter, rule: Rule, value: Value, depth = 0): void {
-  const number = rule.at[depth]!
-  if (depth < rule.at.length - 1) {
+/** Writes a property. `depth` is the number of nested messages that are already open. */
+function writeRule(writer: ProtobufWriter, rule: FieldRule, value: Value, depth = 0): void {
+  const number = rule.numbers[depth]!
+  if (depth < rule.numbers.length - 1) {
     writer.message(number, () => writeRule(writer, rule, value, depth + 1))
-  } else if (rule.each) {
-    for (const item of value) writeField(writer, number, rule.each, item)
-  } else if (rule.named) {
-    for (const entry of Object.entries(value)) writeEntry(writer, number, rule.named, entry)
-  } else if (rule.one) {
-    writeField(writer, number, rule.one, value)
+  } else if (rule.items) {
+    for (const item of value) writeField(writer, number, rule.items, item)
+  } else if (rule.entries) {
+    for (const entry of Object.entries(value)) writeEntry(writer, number, rule.entries, entry)
+  } else if (rule.value) {
+    writeField(writer, number, rule.value, value)
   }
 }
 
-function writeEntry(writer: ProtobufWriter, number: number, form: Form, [name, value]: [string, unknown]): void {
+function writeEntry(writer: ProtobufWriter, number: number, form: ValueForm, [name, value]: [string, unknown]): void {
   writer.message(number, () => {
     writer.string(1, name)
     writeField(writer, 2, form, value)
   })
 }
 
-function writeField(writer: ProtobufWriter, number: number, form: Form, value: Value): void {
+function writeField(writer: ProtobufWriter, number: number, form: ValueForm, value: Value): void {
   switch (form) {
     case 'string':
       writer.string(number, value)

@@ -1,2 +1,2 @@
-// Public names of OpenAPI: the documents that describe all served resources.
+// Public exports of OpenAPI.
 export { createOpenApi, type OpenApi } from './openapi.ts'

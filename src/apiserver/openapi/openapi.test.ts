@@ -29,24 +29,25 @@ const KINDS = [
 const openApi = createOpenApi(createResources(KINDS))
 const NO_QUERY = new URLSearchParams()
 
-const ask = (url: string, headers: Record<string, string> = {}, from: OpenApi = openApi) => {
+const request = (url: string, headers: Record<string, string> = {}, source: OpenApi = openApi) => {
   const [path = '', query] = url.split('?')
-  return from.handle(path, new URLSearchParams(query), headers)
+  return source.handle(path, new URLSearchParams(query), headers)
 }
-const read = (url: string, headers?: Record<string, string>): Json => JSON.parse(ask(url, headers)!.body.toString())
+const readJson = (url: string, headers?: Record<string, string>): Json =>
+  JSON.parse(request(url, headers)!.body.toString())
 
-/** Every value of a property, anywhere in a document. */
-function* everyValue(document: Json, property: string): Generator<Json> {
+/** Yields all string values of a property at any depth of a document. */
+function* stringValues(document: Json, property: string): Generator<Json> {
   if (typeof document !== 'object' || document === null) return
   for (const [name, value] of Object.entries(document)) {
     if (name === property && typeof value === 'string') yield value
-    yield* everyValue(value, property)
+    yield* stringValues(value, property)
   }
 }
 
 describe('the index of OpenAPI 3', () => {
   it('SYS-2 lists every group version with a URL that contains the hash of its document', () => {
-    const { paths } = read('/openapi/v3', { accept: 'application/json, */*' })
+    const { paths } = readJson('/openapi/v3', { accept: 'application/json, */*' })
     expect(Object.keys(paths)).toEqual([
       'api/v1',
       'apis/storage.k8s.io/v1',
@@ -57,45 +58,45 @@ describe('the index of OpenAPI 3', () => {
   })
 
   it('SYS-15 does not list disabled versions', () => {
-    const off = createOpenApi(createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)))
-    expect(ask('/openapi/v3', {}, off)!.body.toString()).not.toContain('v1beta1')
-    expect(ask('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, off)).toBeUndefined()
-    expect(ask('/openapi/v2', {}, off)!.body.toString()).not.toContain('/v1beta1/')
+    const limited = createOpenApi(createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)))
+    expect(request('/openapi/v3', {}, limited)!.body.toString()).not.toContain('v1beta1')
+    expect(request('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, limited)).toBeUndefined()
+    expect(request('/openapi/v2', {}, limited)!.body.toString()).not.toContain('/v1beta1/')
   })
 })
 
-describe('a group version’s document', () => {
-  const url = () => read('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
+describe('the document of a group version', () => {
+  const url = () => readJson('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
 
   it('is cacheable forever if requested with its hash', () => {
-    const answer = ask(url(), { accept: 'application/json' })!
-    expect(answer.status).toBe(200)
-    expect(answer.headers).toMatchObject({
+    const response = request(url(), { accept: 'application/json' })!
+    expect(response.status).toBe(200)
+    expect(response.headers).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'public, immutable, max-age=31536000',
       vary: 'Accept',
     })
-    expect(url()).toContain(answer.headers.etag!.replaceAll('"', ''))
+    expect(url()).toContain(response.headers.etag!.replaceAll('"', ''))
   })
 
   it('is not cacheable forever if requested without a hash', () => {
-    expect(ask('/openapi/v3/apis/storage.k8s.io/v1')!.headers['cache-control']).toBe('public')
+    expect(request('/openapi/v3/apis/storage.k8s.io/v1')!.headers['cache-control']).toBe('public')
   })
 
-  it('redirects from an old hash', () => {
-    const answer = ask('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
-    expect(answer.status).toBe(301)
-    expect(answer.headers.location).toBe(url())
+  it('is redirected to from an old hash', () => {
+    const response = request('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
+    expect(response.status).toBe(301)
+    expect(response.headers.location).toBe(url())
   })
 
-  it('returns 304 to a client that has it', () => {
-    const { etag } = ask(url())!.headers
-    expect(ask(url(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
+  it('is not sent to a client that has it', () => {
+    const { etag } = request(url())!.headers
+    expect(request(url(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
   })
 
   it('is available as JSON only', () => {
     const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
-    expect(() => ask(url(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
+    expect(() => request(url(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
   })
 
   it('does not exist for a group version that is not served', () => {
@@ -105,45 +106,49 @@ describe('a group version’s document', () => {
   })
 })
 
-describe('all documents', () => {
+describe('each OpenAPI 3 document', () => {
   const resources = createResources(ALL_KINDS)
-  const everything = createOpenApi(resources)
-  const index = JSON.parse(ask('/openapi/v3', {}, everything)!.body.toString())
+  const allOpenApi = createOpenApi(resources)
+  const index = JSON.parse(request('/openapi/v3', {}, allOpenApi)!.body.toString())
 
   for (const name of Object.keys(index.paths)) {
-    const document = JSON.parse(ask(`/openapi/v3/${name}`, {}, everything)!.body.toString())
+    const document = JSON.parse(request(`/openapi/v3/${name}`, {}, allOpenApi)!.body.toString())
 
     it(`has no dangling references (${name})`, () => {
       const names = new Set(Object.keys(document.components.schemas))
-      const refs = [...everyValue(document, '$ref')]
+      const refs = [...stringValues(document, '$ref')]
       expect(refs.length).toBeGreaterThan(0)
       expect(refs.filter((ref) => !names.has(ref.replace('#/components/schemas/', '')))).toEqual([])
     })
 
-    it(`gives every operation a unique id (${name})`, () => {
-      const ids = [...everyValue(document.paths, 'operationId')]
+    it(`has a unique ID for every operation (${name})`, () => {
+      const ids = [...stringValues(document.paths, 'operationId')]
       expect(ids.length).toBeGreaterThan(0)
       expect(new Set(ids).size).toBe(ids.length)
     })
 
-    it(`SYS-2 has a schema and a PATCH for each kind, as kubectl explain and apply need (${name})`, () => {
+    it(`SYS-2 has the schema and PATCH of each kind that kubectl explain and apply require (${name})`, () => {
       for (const { group, version, apiVersion, kind } of resources.all) {
         if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
         const gvk = { group, version, kind: kind.kind }
         const ofKind = (value: Json) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
-        const patched = Object.values<Json>(document.paths).some(({ patch }) => patch && ofKind(patch))
-        expect(patched, kind.kind).toBe(verbsOf(kind).includes('patch'))
+        const hasPatch = Object.values<Json>(document.paths).some(({ patch }) => patch && ofKind(patch))
+        expect(hasPatch, kind.kind).toBe(verbsOf(kind).includes('patch'))
         const schemas = Object.values<Json>(document.components.schemas)
-        const known = schemas.filter((schema) => isDeepStrictEqual(schema['x-kubernetes-group-version-kind'], [gvk]))
-        expect(known, kind.kind).toHaveLength(1)
-        expect(Object.keys(known[0].properties)).toEqual(expect.arrayContaining(['apiVersion', 'kind', 'metadata']))
+        const kindSchemas = schemas.filter((schema) =>
+          isDeepStrictEqual(schema['x-kubernetes-group-version-kind'], [gvk]),
+        )
+        expect(kindSchemas, kind.kind).toHaveLength(1)
+        expect(Object.keys(kindSchemas[0].properties)).toEqual(
+          expect.arrayContaining(['apiVersion', 'kind', 'metadata']),
+        )
       }
     })
   }
 })
 
 describe('operations', () => {
-  const { paths } = read('/openapi/v3/api/v1')
+  const { paths } = readJson('/openapi/v3/api/v1')
   const methods = (path: string) => Object.keys(paths[path]).filter((name) => name !== 'parameters')
 
   it('SYS-2 cover collections, objects and subresources', () => {
@@ -157,7 +162,7 @@ describe('operations', () => {
     expect(methods('/api/v1/namespaces')).toEqual(['get', 'post'])
   })
 
-  it('SYS-2 have fieldValidation on every PATCH, which kubectl checks for', () => {
+  it('SYS-2 include fieldValidation for every PATCH, as kubectl requires', () => {
     const patches = Object.values<Json>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
     expect(patches.length).toBeGreaterThan(KINDS.length / 2)
     for (const patch of patches) {
@@ -180,54 +185,54 @@ describe('operations', () => {
     })
   })
 
-  it('name the kind of the body if it is not the object itself', () => {
+  it('contain the kind of the body if it differs from the object', () => {
     const { post } = paths['/api/v1/namespaces/{namespace}/pods/{name}/eviction']
     expect(post['x-kubernetes-group-version-kind']).toEqual({ group: 'policy', version: 'v1', kind: 'Eviction' })
     expect(post.requestBody.content['*/*'].schema.$ref).toBe('#/components/schemas/io.k8s.api.policy.v1.Eviction')
   })
 
   it('return the object or a Status for a delete, depending on the kind', () => {
-    const answered = (path: string) => paths[path].delete.responses[200].content['application/json'].schema.$ref
-    expect(answered('/api/v1/namespaces/{namespace}/pods/{name}')).toMatch(/v1\.Pod$/)
-    expect(answered('/api/v1/namespaces/{namespace}/configmaps/{name}')).toMatch(/v1\.Status$/)
+    const responseSchema = (path: string) => paths[path].delete.responses[200].content['application/json'].schema.$ref
+    expect(responseSchema('/api/v1/namespaces/{namespace}/pods/{name}')).toMatch(/v1\.Pod$/)
+    expect(responseSchema('/api/v1/namespaces/{namespace}/configmaps/{name}')).toMatch(/v1\.Status$/)
   })
 })
 
 describe('Swagger 2', () => {
   it('is one document for all group versions', () => {
-    const document = read('/openapi/v2', { accept: 'application/json' })
+    const document = readJson('/openapi/v2', { accept: 'application/json' })
     expect(document.swagger).toBe('2.0')
     expect(Object.keys(document.paths)).toContain('/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}')
     expect(Object.keys(document.definitions)).toContain('io.k8s.api.storage.v1beta1.StorageClass')
   })
 
   it('has no dangling references', () => {
-    const document = read('/openapi/v2')
+    const document = readJson('/openapi/v2')
     const names = new Set(Object.keys(document.definitions))
-    const missing = [...everyValue(document, '$ref')].filter((ref) => !names.has(ref.replace('#/definitions/', '')))
+    const missing = [...stringValues(document, '$ref')].filter((ref) => !names.has(ref.replace('#/definitions/', '')))
     expect(missing).toEqual([])
   })
 
-  it('never has a type beside a reference, which clients reject', () => {
-    const schemas = Object.values<Json>(read('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
+  it('has no type next to a reference, which clients would reject', () => {
+    const schemas = Object.values<Json>(readJson('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
       Object.values<Json>(properties),
     )
     expect(schemas.filter((schema) => schema.$ref && (schema.type || schema.properties))).toEqual([])
   })
 
-  it('SYS-2 is available in binary form under a valid media type, for both requested names', () => {
-    const answered = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
-    const byOldName = ask('/openapi/v2', { accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf' })!
-    const byNewName = ask('/openapi/v2', { accept: answered })!
-    const byOldPath = ask('/swagger-2.0.0.pb-v1', {})!
-    for (const answer of [byOldName, byNewName, byOldPath]) {
-      expect(answer.headers['content-type']).toBe(answered)
-      expect(answer.body.equals(byOldName.body)).toBe(true)
+  it('SYS-2 is available as protobuf under both names of its media type', () => {
+    const mediaType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+    const byOldName = request('/openapi/v2', { accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf' })!
+    const byNewName = request('/openapi/v2', { accept: mediaType })!
+    const byOldPath = request('/swagger-2.0.0.pb-v1', {})!
+    for (const response of [byOldName, byNewName, byOldPath]) {
+      expect(response.headers['content-type']).toBe(mediaType)
+      expect(response.body.equals(byOldName.body)).toBe(true)
     }
-    expect(ask('/openapi/v2', { accept: answered, 'if-none-match': byOldName.headers.etag! })!.status).toBe(304)
+    expect(request('/openapi/v2', { accept: mediaType, 'if-none-match': byOldName.headers.etag! })!.status).toBe(304)
   })
 
   it('rejects other media types', () => {
-    expect(() => ask('/openapi/v2', { accept: 'text/html' })).toThrow(expect.objectContaining({ code: 406 }))
+    expect(() => request('/openapi/v2', { accept: 'text/html' })).toThrow(expect.objectContaining({ code: 406 }))
   })
 })

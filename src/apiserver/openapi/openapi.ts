@@ -1,5 +1,5 @@
-// Serves /openapi/v3, /openapi/v2 and the paths below them. Documents are built on first request and kept.
-// The URL of a group version's document contains its hash, so clients may cache it forever.
+// Serves /openapi/v3, /openapi/v2 and the paths below them. Documents are built on first request and cached.
+// The URL of a group version's document contains its hash, so clients may cache the document forever.
 import { notAcceptable } from '../../api/status-error.ts'
 import {
   type Document,
@@ -8,7 +8,7 @@ import {
   documentResponse,
   headerOf,
   jsonDocument,
-  once,
+  lazy,
   type RequestHeaders,
 } from '../discovery/index.ts'
 import { parseAccept } from '../http/negotiate.ts'
@@ -18,20 +18,20 @@ import { documentV3 } from './document-v3.ts'
 import { encodeDocument } from './gnostic.ts'
 
 export interface OpenApi {
-  /** Undefined if the path does not belong to OpenAPI or names a group version that is not served. */
+  /** Returns undefined if the path is not one of OpenAPI or its group version is not served. */
   handle(path: string, query: URLSearchParams, headers: RequestHeaders): DocumentResponse | undefined
 }
 
 export const SWAGGER_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
-/** What clients send in Accept. An at sign is not allowed in media types, so responses use the form above. */
+/** The media type in the Accept header of clients. Media types must not contain "@", so responses use the one above. */
 const SWAGGER_PROTOBUF_ACCEPTED = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-/** Where old clients look for the binary form if /openapi/v2 is not served. */
+/** The path at which old clients request the protobuf form if /openapi/v2 is not served. */
 const SWAGGER_PROTOBUF_PATH = '/swagger-2.0.0.pb-v1'
 const JSON_MEDIA = 'application/json'
 
 const V3_PATH = '/openapi/v3'
 const V2_PATH = '/openapi/v2'
-const FOREVER = 'public, immutable, max-age=31536000'
+const CACHE_FOREVER = 'public, immutable, max-age=31536000'
 
 export function createOpenApi(resources: Resources): OpenApi {
   const groupDocuments = new Map<string, () => Document>()
@@ -40,37 +40,37 @@ export function createOpenApi(resources: Resources): OpenApi {
       const name = group ? `apis/${group}/${version}` : `api/${version}`
       groupDocuments.set(
         name,
-        once(() => jsonDocument(documentV3(resources, group, version))),
+        lazy(() => jsonDocument(documentV3(resources, group, version))),
       )
     }
   }
   const hashedUrl = (name: string, { hash }: Document) => `${V3_PATH}/${name}?hash=${hash}`
-  const index = once(() =>
+  const index = lazy(() =>
     jsonDocument({
       paths: Object.fromEntries(
         [...groupDocuments].map(([name, document]) => [name, { serverRelativeURL: hashedUrl(name, document()) }]),
       ),
     }),
   )
-  const swaggerJson = once(() => jsonDocument(documentV2(resources)))
-  const swaggerProtobuf = once(() => documentOf(SWAGGER_PROTOBUF, encodeDocument(documentV2(resources))))
+  const swaggerJson = lazy(() => jsonDocument(documentV2(resources)))
+  const swaggerProtobuf = lazy(() => documentOf(SWAGGER_PROTOBUF, encodeDocument(documentV2(resources))))
 
-  const groupVersion = (
+  const groupVersionResponse = (
     name: string,
     query: URLSearchParams,
     headers: RequestHeaders,
   ): DocumentResponse | undefined => {
     const document = groupDocuments.get(name)?.()
     if (!document) return undefined
-    choose(headers, [JSON_MEDIA])
+    chooseMedia(headers, [JSON_MEDIA])
     const hash = query.get('hash')
     if (!hash) return documentResponse(document, headers)
-    if (hash === document.hash) return documentResponse(document, headers, { 'cache-control': FOREVER })
+    if (hash === document.hash) return documentResponse(document, headers, { 'cache-control': CACHE_FOREVER })
     return { status: 301, headers: { location: hashedUrl(name, document), vary: 'Accept' }, body: Buffer.alloc(0) }
   }
 
-  const openApiV2 = (headers: RequestHeaders): DocumentResponse => {
-    const media = choose(headers, [JSON_MEDIA, SWAGGER_PROTOBUF, SWAGGER_PROTOBUF_ACCEPTED])
+  const swaggerResponse = (headers: RequestHeaders): DocumentResponse => {
+    const media = chooseMedia(headers, [JSON_MEDIA, SWAGGER_PROTOBUF, SWAGGER_PROTOBUF_ACCEPTED])
     return documentResponse(media === JSON_MEDIA ? swaggerJson() : swaggerProtobuf(), headers)
   }
 
@@ -78,26 +78,26 @@ export function createOpenApi(resources: Resources): OpenApi {
     handle(requestPath, query, headers) {
       const path = requestPath.endsWith('/') ? requestPath.slice(0, -1) : requestPath
       if (path === V3_PATH) {
-        choose(headers, [JSON_MEDIA])
+        chooseMedia(headers, [JSON_MEDIA])
         return documentResponse(index(), headers)
       }
-      if (path.startsWith(`${V3_PATH}/`)) return groupVersion(path.slice(V3_PATH.length + 1), query, headers)
-      if (path === V2_PATH) return openApiV2(headers)
+      if (path.startsWith(`${V3_PATH}/`)) return groupVersionResponse(path.slice(V3_PATH.length + 1), query, headers)
+      if (path === V2_PATH) return swaggerResponse(headers)
       if (path === SWAGGER_PROTOBUF_PATH) return documentResponse(swaggerProtobuf(), headers)
       return undefined
     },
   }
 }
 
-/** The first accepted media type that is offered; without an Accept header, the first one offered. */
-function choose(headers: RequestHeaders, offered: readonly [string, ...string[]]): string {
+/** Returns the first accepted media type that is supported, or the first supported one if there is no Accept header. */
+function chooseMedia(headers: RequestHeaders, supported: readonly [string, ...string[]]): string {
   const accept = headerOf(headers, 'accept')
-  if (!accept) return offered[0]
+  if (!accept) return supported[0]
   for (const { type } of parseAccept(accept)) {
-    if (type === '*/*' || type === 'application/*') return offered[0]
-    if (offered.includes(type)) return type
+    if (type === '*/*' || type === 'application/*') return supported[0]
+    if (supported.includes(type)) return type
   }
   throw notAcceptable(
-    `only the following media types are accepted: ${offered.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
+    `only the following media types are accepted: ${supported.join(', ')}; the request accepts ${accept.slice(0, 200)}`,
   )
 }

@@ -1,5 +1,5 @@
-// The operations on the resources of one group version, as data: paths, parameters, bodies and responses.
-// document-v3.ts and document-v2.ts render them.
+// Describes the operations on the resources of one group version: paths, parameters, bodies and responses.
+// document-v3.ts and document-v2.ts convert the descriptions to their formats.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -25,7 +25,7 @@ type Method = 'get' | 'put' | 'post' | 'delete' | 'patch'
 
 export interface PathItem {
   readonly path: string
-  /** Common to all operations on the path. */
+  /** Parameters that are common to all operations on the path. */
   readonly parameters: readonly Parameter[]
   readonly operations: Readonly<Partial<Record<Method, Operation>>>
 }
@@ -38,9 +38,9 @@ export interface Operation {
   readonly gvk: GroupVersionKind
   readonly parameters: readonly Parameter[]
   readonly body?: { readonly schema: string; readonly required: boolean; readonly media: readonly string[] }
-  /** Schema of the response by status code. 401 is possible for every operation. */
+  /** Schemas of the responses by status code, without 401, which all operations have. */
   readonly responses: Readonly<Record<number, string>>
-  /** The response may also be a stream of watch events. */
+  /** Whether the response may be a stream of watch events. */
   readonly streams: boolean
 }
 
@@ -48,7 +48,7 @@ export const RESPONSE_MEDIA = ['application/json', 'application/yaml']
 export const STREAM_MEDIA = 'application/json;stream=watch'
 export const STATUS_TEXT: Readonly<Record<number, string>> = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 
-/** Adds all schemas that the operations refer to to `schemas`. */
+/** Returns the paths of a group version, and adds the schemas of their operations to `schemas`. */
 export function pathItems(resources: Resources, group: string, version: string, schemas: Schemas): readonly PathItem[] {
   return resourcesOf(resources, group, version).flatMap((resource) => resourcePaths(resource, schemas))
 }
@@ -77,7 +77,7 @@ function resourcePaths(resource: Resource, schemas: Schemas): PathItem[] {
     })),
   ]
   if (kind.namespaced && verbs.includes('list')) {
-    const list = listOperation(resource, schemas, `list${named(resource, '')}ForAllNamespaces`)
+    const list = listOperation(resource, schemas, `list${resourceId(resource, '')}ForAllNamespaces`)
     paths.unshift({ path: `${root}/${plural}`, parameters: [PRETTY], operations: { get: list } })
   }
   return paths.filter(({ operations }) => Object.keys(operations).length > 0)
@@ -87,12 +87,12 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
   const { kind } = resource.kind
   const name = schemas.kind(resource)
   return {
-    ...(verbs.includes('list') ? { get: listOperation(resource, schemas, `list${named(resource)}`) } : {}),
+    ...(verbs.includes('list') ? { get: listOperation(resource, schemas, `list${resourceId(resource)}`) } : {}),
     ...(verbs.includes('create')
       ? {
           post: {
-            ...common(resource, 'post'),
-            id: `create${named(resource)}`,
+            ...commonFields(resource, 'post'),
+            id: `create${resourceId(resource)}`,
             doc: `Create a ${kind}.`,
             parameters: WRITE_PARAMETERS,
             body: bodyOf(name),
@@ -103,8 +103,8 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
     ...(verbs.includes('deletecollection')
       ? {
           delete: {
-            ...common(resource, 'deletecollection'),
-            id: `delete${groupPart(resource)}Collection${objectPart(resource)}`,
+            ...commonFields(resource, 'deletecollection'),
+            id: `delete${groupId(resource)}Collection${objectId(resource)}`,
             doc: `Delete all objects of kind ${kind} that match.`,
             parameters: DELETE_COLLECTION_PARAMETERS,
             body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
@@ -118,7 +118,7 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
 function listOperation(resource: Resource, schemas: Schemas, id: string): Operation {
   schemas.type(watchEvent)
   return {
-    ...common(resource, 'list'),
+    ...commonFields(resource, 'list'),
     id,
     doc: `List or watch objects of kind ${resource.kind.kind}.`,
     parameters: LIST_PARAMETERS,
@@ -130,18 +130,18 @@ function listOperation(resource: Resource, schemas: Schemas, id: string): Operat
 function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
   const { kind, deleteReturnsObject } = resource.kind
   const name = schemas.kind(resource)
-  const deleted = deleteReturnsObject ? name : schemas.type(status)
+  const deleteResponse = deleteReturnsObject ? name : schemas.type(status)
   return {
-    ...readAndWrite(resource, verbs, schemas, { suffix: '', what: `the ${kind}` }),
+    ...objectOperations(resource, verbs, schemas, { suffix: '', what: `the ${kind}` }),
     ...(verbs.includes('delete')
       ? {
           delete: {
-            ...common(resource, 'delete'),
-            id: `delete${named(resource)}`,
+            ...commonFields(resource, 'delete'),
+            id: `delete${resourceId(resource)}`,
             doc: `Delete the ${kind}.`,
             parameters: DELETE_PARAMETERS,
             body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
-            responses: { 200: deleted, 202: deleted },
+            responses: { 200: deleteResponse, 202: deleteResponse },
           },
         }
       : {}),
@@ -154,17 +154,17 @@ function subresourceOperations(
   schemas: Schemas,
 ): PathItem['operations'] {
   const { kind } = resource.kind
-  const suffix = capitalized(name)
-  if (!body) return readAndWrite(resource, verbs, schemas, { suffix, what: `the ${name} of the ${kind}` })
+  const suffix = capitalize(name)
+  if (!body) return objectOperations(resource, verbs, schemas, { suffix, what: `the ${name} of the ${kind}` })
   const type = BODY_TYPES[body.kind]
   if (!type)
     throw new Error(`subresource ${resource.plural}/${name}: there is no declared type for its body, ${body.kind}`)
   const schema = schemas.type(type)
   return {
     post: {
-      ...common(resource, 'post'),
+      ...commonFields(resource, 'post'),
       gvk: body,
-      id: `create${named(resource)}${suffix}`,
+      id: `create${resourceId(resource)}${suffix}`,
       doc: `Create a ${body.kind} for the ${kind}.`,
       parameters: WRITE_PARAMETERS,
       body: bodyOf(schema),
@@ -175,12 +175,12 @@ function subresourceOperations(
 
 const BODY_TYPES: Readonly<Record<string, ObjectType>> = { Binding: binding, Eviction: eviction }
 
-/** GET, PUT and PATCH of an object or of a subresource that shows the object. */
-function readAndWrite(
+/** Returns GET, PUT and PATCH of an object or of a subresource whose body is the object. */
+function objectOperations(
   resource: Resource,
   verbs: readonly Verb[],
   schemas: Schemas,
-  { suffix, what }: { suffix: string; what: string },
+  { suffix, what: subject }: { suffix: string; what: string },
 ): PathItem['operations'] {
   const name = schemas.kind(resource)
   const responses = { 200: name, 201: name }
@@ -188,9 +188,9 @@ function readAndWrite(
     ...(verbs.includes('get')
       ? {
           get: {
-            ...common(resource, 'get'),
-            id: `read${named(resource)}${suffix}`,
-            doc: `Read ${what}.`,
+            ...commonFields(resource, 'get'),
+            id: `read${resourceId(resource)}${suffix}`,
+            doc: `Read ${subject}.`,
             parameters: [],
             responses: { 200: name },
           },
@@ -199,9 +199,9 @@ function readAndWrite(
     ...(verbs.includes('update')
       ? {
           put: {
-            ...common(resource, 'put'),
-            id: `replace${named(resource)}${suffix}`,
-            doc: `Replace ${what}.`,
+            ...commonFields(resource, 'put'),
+            id: `replace${resourceId(resource)}${suffix}`,
+            doc: `Replace ${subject}.`,
             parameters: WRITE_PARAMETERS,
             body: bodyOf(name),
             responses,
@@ -211,9 +211,9 @@ function readAndWrite(
     ...(verbs.includes('patch')
       ? {
           patch: {
-            ...common(resource, 'patch'),
-            id: `patch${named(resource)}${suffix}`,
-            doc: `Patch ${what}.`,
+            ...commonFields(resource, 'patch'),
+            id: `patch${resourceId(resource)}${suffix}`,
+            doc: `Patch ${subject}.`,
             parameters: PATCH_PARAMETERS,
             body: { schema: schemas.patch(), required: true, media: PATCH_MEDIA },
             responses,
@@ -223,7 +223,7 @@ function readAndWrite(
   }
 }
 
-const common = ({ group, version, kind }: Resource, action: string) => ({
+const commonFields = ({ group, version, kind }: Resource, action: string) => ({
   tag: `${shortGroup(group).replaceAll('.', '_')}_${version}`,
   action,
   gvk: { group, version, kind: kind.kind },
@@ -232,14 +232,14 @@ const common = ({ group, version, kind }: Resource, action: string) => ({
 
 const bodyOf = (schema: string) => ({ schema, required: true, media: ['*/*'] })
 
-/** The middle part of an operation's id: `CoreV1NamespacedPod`, `StorageV1StorageClass`. */
-const named = (resource: Resource, scope = scopeOf(resource)): string =>
-  `${groupPart(resource)}${scope}${resource.kind.kind}`
-const objectPart = (resource: Resource): string => `${scopeOf(resource)}${resource.kind.kind}`
+/** Returns the part of an operation ID that identifies the resource: `CoreV1NamespacedPod`, `StorageV1StorageClass`. */
+const resourceId = (resource: Resource, scope = scopeOf(resource)): string =>
+  `${groupId(resource)}${scope}${resource.kind.kind}`
+const objectId = (resource: Resource): string => `${scopeOf(resource)}${resource.kind.kind}`
 const scopeOf = ({ kind }: Resource): string => (kind.namespaced ? 'Namespaced' : '')
-const groupPart = ({ group, version }: Resource): string =>
-  shortGroup(group).split('.').map(capitalized).join('') + capitalized(version)
+const groupId = ({ group, version }: Resource): string =>
+  shortGroup(group).split('.').map(capitalize).join('') + capitalize(version)
 
 /** `storage.k8s.io` → `storage`, `rbac.authorization.k8s.io` → `rbac.authorization`. */
 const shortGroup = (group: string): string => group.replace(/\.k8s\.io$/, '') || 'core'
-const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

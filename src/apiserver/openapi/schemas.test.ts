@@ -31,26 +31,26 @@ import { openApi3, swagger2 } from './dialect.ts'
 import { createSchemas, type Schemas } from './schemas.ts'
 
 const groupVersions = [{ group: 'storage.k8s.io', version: 'v1' }]
-const inOpenApi3 = () => createSchemas({ dialect: openApi3, groupVersions })
-const inSwagger2 = () => createSchemas({ dialect: swagger2, groupVersions })
+const createOpenApi3Schemas = () => createSchemas({ dialect: openApi3, groupVersions })
+const createSwagger2Schemas = () => createSchemas({ dialect: swagger2, groupVersions })
 
 const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'How many.') })
 const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A house.', fields)
 
-/** The published schema of a type. */
+/** Returns the published schema of a type. */
 const schemaOf = (schemas: Schemas, type: ObjectType): Json => {
   const name = schemas.type(type)
   return schemas.all()[name]
 }
 
-/** The schema published for one field of a type that is otherwise empty. */
-const published = (type: Type, extras: FieldExtras = {}): Json =>
-  schemaOf(inOpenApi3(), house({ it: ptr(1, type, '', extras) })).properties.it
+/** Returns the published schema of a field of this type. */
+const publishedFieldSchema = (type: Type, extras: FieldExtras = {}): Json =>
+  schemaOf(createOpenApi3Schemas(), house({ it: ptr(1, type, '', extras) })).properties.it
 
 describe('schemas of values', () => {
   const CASES: readonly [string, Type, object][] = [
     ['a string', string, { type: 'string' }],
-    ['one of some strings', oneOf('Retain', 'Delete'), { type: 'string', enum: ['Retain', 'Delete'] }],
+    ['an enum', oneOf('Retain', 'Delete'), { type: 'string', enum: ['Retain', 'Delete'] }],
     ['a boolean', boolean, { type: 'boolean' }],
     ['an int32', int32, { type: 'integer', format: 'int32' }],
     ['an int64', int64, { type: 'integer', format: 'int64' }],
@@ -63,11 +63,11 @@ describe('schemas of values', () => {
       { type: 'array', items: { type: 'integer', format: 'int32' }, 'x-kubernetes-list-type': 'atomic' },
     ],
     ['a quantity', quantity, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity' }],
-    ['a port', intOrString, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString' }],
+    ['an int or string', intOrString, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString' }],
     ['a time', time, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time' }],
     ['a micro time', microTime, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime' }],
     ['a field set', fieldsV1, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1' }],
-    ['free JSON', rawJson, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.runtime.RawExtension' }],
+    ['raw JSON', rawJson, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.runtime.RawExtension' }],
     ['an object', room, { $ref: '#/components/schemas/io.example.v1.Room' }],
     [
       'a map of objects',
@@ -75,12 +75,12 @@ describe('schemas of values', () => {
       { type: 'object', additionalProperties: { $ref: '#/components/schemas/io.example.v1.Room' } },
     ],
   ]
-  for (const [what, type, schema] of CASES) {
-    it(`SYS-2 publish ${what}`, () => expect(published(type)).toEqual(schema))
+  for (const [description, type, schema] of CASES) {
+    it(`SYS-2 publish ${description}`, () => expect(publishedFieldSchema(type)).toEqual(schema))
   }
 
   it('include the schemas they refer to', () => {
-    const schemas = inOpenApi3()
+    const schemas = createOpenApi3Schemas()
     schemas.type(house({ rooms: opt(1, list(room), ''), size: opt(2, quantity, '') }))
     expect(schemas.all()).toMatchObject({
       'io.example.v1.Room': { description: 'A room.', required: ['doors'] },
@@ -89,7 +89,7 @@ describe('schemas of values', () => {
   })
 
   it('must have unique names', () => {
-    const schemas = inOpenApi3()
+    const schemas = createOpenApi3Schemas()
     schemas.type(house({}))
     expect(() => schemas.type(house({ rooms: opt(1, list(room), '') }))).toThrow(
       'two types are declared with the name io.example.v1.House',
@@ -100,7 +100,7 @@ describe('schemas of values', () => {
     const fields: Record<string, Json> = {}
     const box = object('io.example.v1.Box', 'A box.', fields)
     fields.inside = ptr(1, list(box), '')
-    expect(schemaOf(inOpenApi3(), box).properties.inside.items).toEqual({
+    expect(schemaOf(createOpenApi3Schemas(), box).properties.inside.items).toEqual({
       $ref: '#/components/schemas/io.example.v1.Box',
     })
   })
@@ -108,52 +108,52 @@ describe('schemas of values', () => {
 
 describe('schemas of fields', () => {
   it('SYS-2 contain the strategic merge patch extensions', () => {
-    expect(published(list(room), { merge: 'doors' })).toMatchObject({
+    expect(publishedFieldSchema(list(room), { merge: 'doors' })).toMatchObject({
       'x-kubernetes-patch-merge-key': 'doors',
       'x-kubernetes-patch-strategy': 'merge',
     })
-    expect(published(list(room), { merge: 'doors', retainKeys: true })['x-kubernetes-patch-strategy']).toBe(
+    expect(publishedFieldSchema(list(room), { merge: 'doors', retainKeys: true })['x-kubernetes-patch-strategy']).toBe(
       'merge,retainKeys',
     )
-    expect(published(room, { retainKeys: true })['x-kubernetes-patch-strategy']).toBe('retainKeys')
-    const asSet = published(list(string), { merge: '' })
+    expect(publishedFieldSchema(room, { retainKeys: true })['x-kubernetes-patch-strategy']).toBe('retainKeys')
+    const asSet = publishedFieldSchema(list(string), { merge: '' })
     expect(asSet['x-kubernetes-patch-strategy']).toBe('merge')
     expect(asSet).not.toHaveProperty('x-kubernetes-patch-merge-key')
   })
 
   it('SYS-2 contain the server-side apply extensions', () => {
-    expect(published(list(room), { list: 'map', keys: ['doors'] })).toMatchObject({
+    expect(publishedFieldSchema(list(room), { list: 'map', keys: ['doors'] })).toMatchObject({
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['doors'],
     })
-    expect(published(list(string), { list: 'set' })['x-kubernetes-list-type']).toBe('set')
-    expect(published(room, { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
-    expect(published(room, { atomic: false })['x-kubernetes-map-type']).toBe('granular')
-    const whole = object('io.example.v1.Key', 'A key.', { teeth: req(1, int32, 'How many.') }, { atomic: true })
-    expect(schemaOf(inOpenApi3(), whole)['x-kubernetes-map-type']).toBe('atomic')
-    expect(published(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
+    expect(publishedFieldSchema(list(string), { list: 'set' })['x-kubernetes-list-type']).toBe('set')
+    expect(publishedFieldSchema(room, { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
+    expect(publishedFieldSchema(room, { atomic: false })['x-kubernetes-map-type']).toBe('granular')
+    const atomicType = object('io.example.v1.Key', 'A key.', { teeth: req(1, int32, 'How many.') }, { atomic: true })
+    expect(schemaOf(createOpenApi3Schemas(), atomicType)['x-kubernetes-map-type']).toBe('atomic')
+    expect(publishedFieldSchema(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
   })
 
   it('describe a reference as each dialect requires', () => {
     const type = house({ kitchen: opt(1, room, 'Where one cooks.') })
-    expect(schemaOf(inOpenApi3(), type).properties.kitchen).toEqual({
+    expect(schemaOf(createOpenApi3Schemas(), type).properties.kitchen).toEqual({
       allOf: [{ $ref: '#/components/schemas/io.example.v1.Room' }],
       default: {},
       description: 'Where one cooks.',
     })
-    expect(schemaOf(inSwagger2(), type).properties.kitchen).toEqual({
+    expect(schemaOf(createSwagger2Schemas(), type).properties.kitchen).toEqual({
       $ref: '#/definitions/io.example.v1.Room',
       description: 'Where one cooks.',
     })
   })
 
-  it('contain the value of an absent field as default', () => {
-    const schemas = inOpenApi3()
+  it('contain the default of a field', () => {
+    const schemas = createOpenApi3Schemas()
     const name = schemas.type(
       house({
         owner: req(1, string, ''),
         floors: req(2, int32, ''),
-        attic: ptr(3, room, ''), // absent differs from empty
+        attic: ptr(3, room, ''), // an absent value differs from an empty one
         cellar: opt(4, room, ''),
         mode: opt(5, string, '', { default: 'Filesystem' }),
         built: req(6, time, ''),
@@ -172,7 +172,7 @@ describe('schemas of fields', () => {
   })
 
   it('are strings in Swagger 2 if two types are possible', () => {
-    const schemas = inSwagger2()
+    const schemas = createSwagger2Schemas()
     schemas.type(house({ size: opt(1, quantity, ''), number: opt(2, intOrString, '') }))
     expect(schemas.all()).toMatchObject({
       'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: 'string' },
@@ -187,7 +187,7 @@ describe('schemas of kinds', () => {
   const v1beta1 = resources.find('storage.k8s.io', 'v1beta1', 'storageclasses')!
 
   it('SYS-2 contain their group, version and kind', () => {
-    const schemas = inOpenApi3()
+    const schemas = createOpenApi3Schemas()
     const name = schemas.kind(v1)
     expect(name).toBe('io.k8s.api.storage.v1.StorageClass')
     expect(schemas.all()[name]).toMatchObject({
@@ -199,14 +199,14 @@ describe('schemas of kinds', () => {
   })
 
   it('differ by version in name only', () => {
-    const schemas = inOpenApi3()
-    const [older, newer] = [schemas.kind(v1beta1), schemas.kind(v1)]
-    expect(older).toBe('io.k8s.api.storage.v1beta1.StorageClass')
-    expect((schemas.all()[older] as Json).properties).toEqual((schemas.all()[newer] as Json).properties)
+    const schemas = createOpenApi3Schemas()
+    const [v1beta1Name, v1Name] = [schemas.kind(v1beta1), schemas.kind(v1)]
+    expect(v1beta1Name).toBe('io.k8s.api.storage.v1beta1.StorageClass')
+    expect((schemas.all()[v1beta1Name] as Json).properties).toEqual((schemas.all()[v1Name] as Json).properties)
   })
 
-  it('come with a list', () => {
-    const schemas = inOpenApi3()
+  it('include the list of the kind', () => {
+    const schemas = createOpenApi3Schemas()
     const name = schemas.list(v1)
     expect(name).toBe('io.k8s.api.storage.v1.StorageClassList')
     expect(schemas.all()[name]).toMatchObject({
@@ -218,8 +218,8 @@ describe('schemas of kinds', () => {
     })
   })
 
-  it('publish DeleteOptions for the core group and every group version of the document', () => {
-    expect(schemaOf(inOpenApi3(), deleteOptions)).toMatchObject({
+  it('include DeleteOptions for the core group and every group version of the document', () => {
+    expect(schemaOf(createOpenApi3Schemas(), deleteOptions)).toMatchObject({
       'x-kubernetes-group-version-kind': [
         { group: '', version: 'v1', kind: 'DeleteOptions' },
         { group: 'storage.k8s.io', version: 'v1', kind: 'DeleteOptions' },

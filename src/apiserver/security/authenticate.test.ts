@@ -1,4 +1,4 @@
-// Uses a real TLS handshake where it matters: the server responds to each request with the authenticated user.
+// Tests authentication over real TLS connections, with a server that responds to each request with the authenticated user.
 import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import https from 'node:https'
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const clock = systemClock() // TLS uses the real time
   pki = await loadOrCreatePki({ dir: join(root, 'ours'), clock })
   foreign = await loadOrCreatePki({ dir: join(root, 'foreign'), clock })
-  server = await serve({ pki, clock })
+  server = await startServer({ pki, clock })
 })
 
 afterAll(async () => {
@@ -36,7 +36,7 @@ describe('a client certificate', () => {
   it('SYS-9 authenticates the user of its CN with the groups of its O', async () => {
     const { authentication } = await server.ask({ tls: pki.admin })
     expect(authentication).toMatchObject({
-      is: 'known',
+      is: 'authenticated',
       user: { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] },
     })
     expect(await server.ask({ tls: pki.viewer })).toMatchObject({
@@ -44,11 +44,11 @@ describe('a client certificate', () => {
     })
   })
 
-  it('has a group for each O, a uid, and a credential id', async () => {
-    const ann = issueFor({ commonName: 'ann', organizations: ['shop', 'staff', 'a, b'], uid: 'u-1' })
+  it('provides a group for each O, a UID and a credential ID', async () => {
+    const ann = issueClientCertificate({ commonName: 'ann', organizations: ['shop', 'staff', 'a, b'], uid: 'u-1' })
     const { authentication } = await server.ask({ tls: ann })
     expect(authentication).toMatchObject({
-      is: 'known',
+      is: 'authenticated',
       user: { name: 'ann', uid: 'u-1', groups: ['shop', 'staff', 'a, b', 'system:authenticated'] },
     })
     const extra = userOf(authentication).extra
@@ -61,19 +61,19 @@ describe('a client certificate', () => {
     expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
   })
 
-  it('SYS-9 depends on the handshake of the same connection, not of an earlier one', () => {
+  it('SYS-9 is accepted or rejected by the handshake of its own connection', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
     const der = new X509Certificate(pki.admin.cert).raw
-    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
-    expect(authenticate({ clientCert: { der, trusted: false } }).is).toBe('refused')
-    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
+    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('authenticated')
+    expect(authenticate({ clientCert: { der, trusted: false } }).is).toBe('rejected')
+    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('authenticated')
   })
 
   it('SYS-9 is rejected if another CA with the same name issued it', async () => {
     expect(await server.ask({ tls: foreign.admin })).toMatchObject({
       authentication: {
-        is: 'refused',
-        refusal: {
+        is: 'rejected',
+        status: {
           code: 401,
           reason: 'Unauthorized',
           message: "Unauthorized: the client certificate was not issued by this server's CA",
@@ -83,17 +83,20 @@ describe('a client certificate', () => {
   })
 
   it('is rejected if another CA issued it, even if TLS trusts that CA', async () => {
-    const trusting = await serve({ pki: { ...pki, caCert: pki.caCert + foreign.caCert }, clock: systemClock() })
-    const { authentication, authorized } = await trusting.ask({ tls: foreign.admin })
-    await trusting.close()
+    const trustingServer = await startServer({
+      pki: { ...pki, caCert: pki.caCert + foreign.caCert },
+      clock: systemClock(),
+    })
+    const { authentication, authorized } = await trustingServer.ask({ tls: foreign.admin })
+    await trustingServer.close()
     expect(authorized).toBe(true)
-    expect(authentication.is).toBe('refused')
+    expect(authentication.is).toBe('rejected')
   })
 
   it('SYS-9 is rejected if it is a server certificate', async () => {
     expect(await server.ask({ tls: { cert: pki.servingCert, key: pki.servingKey } })).toMatchObject({
       authentication: {
-        refusal: {
+        status: {
           message:
             'Unauthorized: the client certificate of "stowage" is not a client certificate, or the TLS handshake found it invalid',
         },
@@ -101,19 +104,21 @@ describe('a client certificate', () => {
     })
   })
 
-  it('is rejected without a user', async () => {
-    expect(await server.ask({ tls: issueFor({ commonName: '', organizations: ['system:masters'] }) })).toMatchObject({
+  it('is rejected if its subject has no CN', async () => {
+    expect(
+      await server.ask({ tls: issueClientCertificate({ commonName: '', organizations: ['system:masters'] }) }),
+    ).toMatchObject({
       authentication: {
-        refusal: { message: 'Unauthorized: the client certificate has no user: its subject has no CN' },
+        status: { message: 'Unauthorized: the client certificate has no user: its subject has no CN' },
       },
     })
   })
 
   it('is rejected after it has expired, with the time of expiry', async () => {
-    const expired = issueFor({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
+    const expired = issueClientCertificate({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
     expect(await server.ask({ tls: expired })).toMatchObject({
       authentication: {
-        refusal: {
+        status: {
           code: 401,
           message: 'Unauthorized: the client certificate of "ann" expired at 2026-01-02T00:00:00.000Z',
         },
@@ -121,16 +126,16 @@ describe('a client certificate', () => {
     })
   })
 
-  it('is rejected once it expires on an open connection', async () => {
+  it('is rejected after it has expired on an open connection', async () => {
     const clock = manualClock(systemClock().nowMs())
-    const own = await serve({ pki, clock })
-    const agent = own.agentFor({ tls: pki.admin, keepAlive: true })
-    const before = await own.ask({ agent })
+    const otherServer = await startServer({ pki, clock })
+    const agent = otherServer.agentFor({ tls: pki.admin, keepAlive: true })
+    const firstResponse = await otherServer.ask({ agent })
     await clock.advance(366 * DAY_MS)
-    const after = await own.ask({ agent })
-    await own.close()
-    expect([before.authentication.is, after.authentication.is]).toEqual(['known', 'refused'])
-    expect(after.connection).toBe(before.connection)
+    const secondResponse = await otherServer.ask({ agent })
+    await otherServer.close()
+    expect([firstResponse.authentication.is, secondResponse.authentication.is]).toEqual(['authenticated', 'rejected'])
+    expect(secondResponse.connection).toBe(firstResponse.connection)
   })
 
   it('authenticates its user on a resumed session', async () => {
@@ -138,7 +143,7 @@ describe('a client certificate', () => {
     await server.ask({ agent })
     expect(await server.ask({ agent })).toMatchObject({
       resumed: true,
-      authentication: { is: 'known', user: { name: 'stowage-viewer' } },
+      authentication: { is: 'authenticated', user: { name: 'stowage-viewer' } },
     })
   })
 })
@@ -147,12 +152,12 @@ describe('a bearer token', () => {
   it('SYS-9 authenticates its user', async () => {
     expect(await server.ask({ authorization: `Bearer ${pki.viewer.token}` })).toMatchObject({
       authentication: {
-        is: 'known',
+        is: 'authenticated',
         user: { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] },
       },
     })
     expect(await server.ask({ authorization: `bearer   ${pki.admin.token} ` })).toMatchObject({
-      authentication: { is: 'known', user: { name: 'stowage-admin' } },
+      authentication: { is: 'authenticated', user: { name: 'stowage-admin' } },
     })
   })
 
@@ -161,18 +166,18 @@ describe('a bearer token', () => {
     ['Bearer', 'the bearer token in the Authorization header is empty'],
     ['Basic YWRtaW46YWRtaW4=', 'only bearer tokens are accepted in the Authorization header'],
     ['Negotiate abc', 'only bearer tokens are accepted in the Authorization header'],
-  ])('SYS-9 that is invalid is rejected, never anonymous: %s', async (authorization, because) => {
+  ])('SYS-9 is rejected rather than anonymous if it is invalid: %s', async (authorization, reason) => {
     expect(await server.ask({ authorization })).toMatchObject({
-      authentication: { is: 'refused', refusal: { code: 401, message: `Unauthorized: ${because}` } },
+      authentication: { is: 'rejected', status: { code: 401, message: `Unauthorized: ${reason}` } },
     })
   })
 
-  it('must match completely', () => {
+  it('is rejected unless it matches exactly', () => {
     const authenticator = createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock: systemClock() })
     const token = pki.admin.token!
     expect(authenticator.authenticateToken(token)?.name).toBe('stowage-admin')
-    for (const wrong of [token.slice(0, -1), `${token}x`, token.toUpperCase(), ` ${token}`, ''])
-      expect(authenticator.authenticateToken(wrong)).toBeUndefined()
+    for (const invalidToken of [token.slice(0, -1), `${token}x`, token.toUpperCase(), ` ${token}`, ''])
+      expect(authenticator.authenticateToken(invalidToken)).toBeUndefined()
   })
 
   it('is used only if there is no valid certificate', async () => {
@@ -184,7 +189,7 @@ describe('a bearer token', () => {
       authentication: { user: { name: 'stowage-viewer' } },
     })
     expect(await server.ask({ tls: foreign.admin, authorization: 'Bearer unknown' })).toMatchObject({
-      authentication: { is: 'refused' },
+      authentication: { is: 'rejected' },
     })
   })
 })
@@ -192,7 +197,7 @@ describe('a bearer token', () => {
 describe('a request without credentials', () => {
   const anonymous = { is: 'anonymous', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }
 
-  it('SYS-9 is from system:anonymous', async () => {
+  it('SYS-9 is authenticated as system:anonymous', async () => {
     expect((await server.ask({})).authentication).toEqual(anonymous)
     expect((await server.ask({ authorization: ' ' })).authentication).toEqual(anonymous)
   })
@@ -200,13 +205,13 @@ describe('a request without credentials', () => {
   it('stays anonymous on a resumed session, although Node.js reports it as authorized', async () => {
     const agent = server.agentFor({})
     await server.ask({ agent })
-    const again = await server.ask({ agent })
-    expect(again).toMatchObject({ resumed: true, authorized: true })
-    expect(again.authentication).toEqual(anonymous)
+    const secondResponse = await server.ask({ agent })
+    expect(secondResponse).toMatchObject({ resumed: true, authorized: true })
+    expect(secondResponse.authentication).toEqual(anonymous)
   })
 })
 
-function issueFor(subject: SubjectName, { notAfterMs = systemClock().nowMs() + DAY_MS } = {}) {
+function issueClientCertificate(subject: SubjectName, { notAfterMs = systemClock().nowMs() + DAY_MS } = {}) {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const cert = issueCertificate({
     subject,
@@ -222,60 +227,60 @@ function issueFor(subject: SubjectName, { notAfterMs = systemClock().nowMs() + D
 }
 
 const userOf = (authentication: Authentication) => {
-  if (authentication.is === 'refused') throw new Error(authentication.refusal.message)
+  if (authentication.is === 'rejected') throw new Error(authentication.status.message)
   return authentication.user
 }
 
-interface Answer {
+interface TestResponse {
   authentication: Authentication
   authorized: boolean
   resumed: boolean
-  /** The client's port: the same for requests on one connection. */
+  /** The client's port, which is the same for all requests on a connection. */
   connection: number
 }
 
-type TestServer = Awaited<ReturnType<typeof serve>>
+type TestServer = Awaited<ReturnType<typeof startServer>>
 
-async function serve({ pki, clock }: { pki: Pki; clock: Clock }) {
+async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
   const { caCert } = await loadOrCreatePki({ dir: join(root, 'ours'), clock: systemClock() })
   const authenticator = createAuthenticator({ caCert, tokens: pki.tokens, clock })
-  const listening = https.createServer(servingTlsOptions(pki), (request, response) => {
+  const httpsServer = https.createServer(servingTlsOptions(pki), (request, response) => {
     const socket = request.socket as TLSSocket
     const { authorization } = request.headers
-    const answer: Answer = {
+    const body: TestResponse = {
       authentication: authenticator.authenticate({ authorization, clientCert: clientCertificateOf(socket) }),
       authorized: socket.authorized,
       resumed: socket.isSessionReused(),
       connection: socket.remotePort!,
     }
-    response.end(JSON.stringify(answer))
+    response.end(JSON.stringify(body))
   })
-  await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
-  const { port } = listening.address() as AddressInfo
+  await new Promise<void>((resolve) => httpsServer.listen(0, '127.0.0.1', resolve))
+  const { port } = httpsServer.address() as AddressInfo
 
   const agentFor = ({ tls, keepAlive = false }: { tls?: { cert: string; key: string }; keepAlive?: boolean }) =>
     new https.Agent({ ca: pki.caCert, cert: tls?.cert, key: tls?.key, keepAlive })
 
-  const ask = ({ tls, authorization, agent = agentFor({ tls }) }: Question) =>
-    new Promise<Answer>((resolve, reject) => {
+  const sendRequest = ({ tls, authorization, agent = agentFor({ tls }) }: TestRequest) =>
+    new Promise<TestResponse>((resolve, reject) => {
       const headers = authorization === undefined ? {} : { authorization }
       const request = https.get({ host: '127.0.0.1', port, agent, headers }, async (response) => {
-        let text = ''
-        for await (const chunk of response) text += chunk
-        resolve(JSON.parse(text))
+        let responseText = ''
+        for await (const chunk of response) responseText += chunk
+        resolve(JSON.parse(responseText))
       })
       request.on('error', reject)
     })
 
   const close = () =>
     new Promise<void>((resolve) => {
-      listening.close(() => resolve())
-      listening.closeAllConnections()
+      httpsServer.close(() => resolve())
+      httpsServer.closeAllConnections()
     })
-  return { ask, agentFor, close }
+  return { ask: sendRequest, agentFor, close }
 }
 
-interface Question {
+interface TestRequest {
   tls?: { cert: string; key: string }
   authorization?: string
   agent?: https.Agent

@@ -1,17 +1,17 @@
-// The contract of an authorizer: may this user do this? The attributes are those of Kubernetes, so that any authorizer can
-// decide: basic-authorizer.ts by group, RBAC by roles. errors.ts has the message of a 403.
+// The interface of an authorizer, which decides whether a user may perform a request. The attributes of a request are those
+// of Kubernetes.
 import type { UserInfo } from './user.ts'
 
 export type AuthorizationAttributes = ResourceAttributes | NonResourceAttributes
 
 export interface ResourceAttributes {
   user: UserInfo
-  /** get, list, watch, create, update, patch, delete, deletecollection, impersonate, …; `*` for all. */
+  /** The verb, such as get, list, deletecollection or impersonate; `*` for all. */
   verb: string
   /** Empty for the core group. */
   group: string
   version: string
-  /** The plural; `*` for all. */
+  /** The plural name; `*` for all. */
   resource: string
   subresource?: string
   name?: string
@@ -24,11 +24,11 @@ export interface NonResourceAttributes {
   user: UserInfo
   /** The HTTP method in lower case. */
   verb: string
-  /** Normalized, as the router sees it. */
+  /** The path as received, without the query. */
   path: string
 }
 
-/** Not allowed means that no rule allows it: there are no deny rules. `reason` names the rule, if there is one. */
+/** The decision on a request. A request is denied if no rule allows it; `reason` names the rule that does. */
 export interface Decision {
   allowed: boolean
   reason?: string
@@ -36,7 +36,7 @@ export interface Decision {
 
 export interface Authorizer {
   authorize(attributes: AuthorizationAttributes): Promise<Decision> | Decision
-  /** All that the user may do in a namespace, as far as rules can express it. */
+  /** Returns the rules that apply to the user in a namespace. */
   rulesFor?(user: UserInfo, namespace: string): Rules
 }
 

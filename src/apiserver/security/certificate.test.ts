@@ -11,7 +11,7 @@ const aKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const caKey = aKey()
 const leafKey = aKey()
 
-const aCertificate = (wants: Partial<CertificateRequest> = {}) =>
+const aCertificate = (overrides: Partial<CertificateRequest> = {}) =>
   issueCertificate({
     subject: { commonName: 'ann', organizations: ['shop', 'staff'] },
     issuer: { commonName: 'ca' },
@@ -21,12 +21,12 @@ const aCertificate = (wants: Partial<CertificateRequest> = {}) =>
     serialNumber: randomBytes(16),
     notBeforeMs: Date.UTC(2026, 0, 1),
     notAfterMs: Date.UTC(2060, 0, 1),
-    ...wants,
+    ...overrides,
   })
 const aCa = () => aCertificate({ subject: { commonName: 'ca' }, key: caKey, use: 'ca' })
 
 describe('issueCertificate', () => {
-  it('has subject, issuer and validity', () => {
+  it('sets the subject, issuer and validity', () => {
     const certificate = new X509Certificate(aCertificate({ serialNumber: Uint8Array.of(0xab, 0xcd) }))
     expect(certificate.subject).toBe('O=shop\nO=staff\nCN=ann')
     expect(certificate.issuer).toBe('CN=ca')
@@ -36,15 +36,15 @@ describe('issueCertificate', () => {
     expect(certificate.checkPrivateKey(leafKey)).toBe(true)
   })
 
-  it('verifies with the key of its issuer, and no other', () => {
+  it('signs with the key of the issuer', () => {
     const [ca, leaf] = [new X509Certificate(aCa()), new X509Certificate(aCertificate())]
     expect(ca.ca).toBe(true)
     expect(leaf.ca).toBe(false)
     expect(leaf.checkIssued(ca)).toBe(true)
     expect(leaf.verify(ca.publicKey)).toBe(true)
-    const namesake = new X509Certificate(aCertificate({ issuerKey: aKey() }))
-    expect(namesake.checkIssued(ca)).toBe(false)
-    expect(namesake.verify(ca.publicKey)).toBe(false)
+    const otherIssuer = new X509Certificate(aCertificate({ issuerKey: aKey() }))
+    expect(otherIssuer.checkIssued(ca)).toBe(false)
+    expect(otherIssuer.verify(ca.publicKey)).toBe(false)
   })
 
   it('supports any text in names', () => {
@@ -57,7 +57,7 @@ describe('issueCertificate', () => {
     )
   })
 
-  it('is valid for its hosts, and no others', () => {
+  it('issues a certificate for the requested hosts only', () => {
     const dnsName = fc.stringMatching(/^[a-z][a-z0-9]{0,10}(\.[a-z][a-z0-9]{0,10}){0,3}$/)
     fc.assert(
       fc.property(fc.array(dnsName), fc.array(fc.oneof(fc.ipV4(), fc.ipV6())), (names, addresses) => {
@@ -70,7 +70,7 @@ describe('issueCertificate', () => {
     )
   })
 
-  it('passes strict verification by openssl, each certificate for its own use only', () => {
+  it('issues certificates that openssl verifies strictly, each for its own use only', () => {
     const dir = mkdtempSync(join(tmpdir(), 'stowage-certificate-'))
     onTestFinished(() => rmSync(dir, { recursive: true }))
     writeFileSync(join(dir, 'ca.crt'), aCa())

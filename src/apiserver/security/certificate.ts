@@ -1,67 +1,66 @@
-// Issues an X.509 certificate: names, keys and times in, PEM out; always ECDSA P-256. Pure, except for the randomness of
-// the signature. pki.ts decides which certificates exist and when they are renewed.
+// Issues X.509 certificates with ECDSA P-256 keys, in PEM.
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import * as der from './der.ts'
 
 export interface SubjectName {
   commonName: string
-  /** Each becomes an O entry, and so a group. */
+  /** The O entries, which are the groups of the user. */
   organizations?: readonly string[]
   uid?: string
 }
 
-/** The subject attribute in which Kubernetes carries a user's uid. */
+/** The subject attribute that contains the UID of a user in Kubernetes. */
 export const UID_ATTRIBUTE = '1.3.6.1.4.1.57683.2'
 
 export interface CertificateRequest {
   subject: SubjectName
   issuer: SubjectName
-  /** The key to certify; the certificate contains only its public half. */
+  /** The key to certify; the certificate contains only the public key. */
   key: KeyObject
-  /** The issuer's private key: the same as `key` for a self-signed CA. */
+  /** The private key of the issuer, which is `key` for a self-signed CA. */
   issuerKey: KeyObject
   use: 'ca' | 'server' | 'client'
   /** DNS names and IP addresses of a server. */
   hosts?: readonly string[]
-  /** Unpredictable and at most 20 bytes. */
+  /** Random bytes, at most 20. */
   serialNumber: Uint8Array
   notBeforeMs: number
   notAfterMs: number
 }
 
 export function issueCertificate(request: CertificateRequest): string {
-  const body = der.sequence(
+  const tbsCertificate = der.sequence(
     der.explicit(0, der.integer(Uint8Array.of(2))), // version 3
     der.integer(request.serialNumber),
     ECDSA_WITH_SHA256,
-    name(request.issuer),
+    encodeName(request.issuer),
     der.sequence(der.time(request.notBeforeMs), der.time(request.notAfterMs)),
-    name(request.subject),
-    publicKeyInfo(request.key),
-    der.explicit(3, der.sequence(...extensions(request))),
+    encodeName(request.subject),
+    encodePublicKey(request.key),
+    der.explicit(3, der.sequence(...encodeExtensions(request))),
   )
-  const signature = sign('sha256', body, request.issuerKey)
-  return pem(der.sequence(body, ECDSA_WITH_SHA256, der.bitString(signature)))
+  const signature = sign('sha256', tbsCertificate, request.issuerKey)
+  return encodePem(der.sequence(tbsCertificate, ECDSA_WITH_SHA256, der.bitString(signature)))
 }
 
 const ECDSA_WITH_SHA256 = der.sequence(der.objectId('1.2.840.10045.4.3.2'))
 const SERVER_AUTH = der.objectId('1.3.6.1.5.5.7.3.1')
 const CLIENT_AUTH = der.objectId('1.3.6.1.5.5.7.3.2')
-const SIGN_CERTIFICATES_AND_REVOCATIONS = der.bitString(Uint8Array.of(0b0000_0110), 1)
-const SIGN_HANDSHAKES = der.bitString(Uint8Array.of(0b1000_0000), 7)
+const CA_KEY_USAGE = der.bitString(Uint8Array.of(0b0000_0110), 1)
+const LEAF_KEY_USAGE = der.bitString(Uint8Array.of(0b1000_0000), 7)
 
-function extensions({ use, key, issuerKey, hosts = [] }: CertificateRequest): Uint8Array[] {
+function encodeExtensions({ use, key, issuerKey, hosts = [] }: CertificateRequest): Uint8Array[] {
   const isCa = use === 'ca'
-  const all = [
-    critical('2.5.29.15', isCa ? SIGN_CERTIFICATES_AND_REVOCATIONS : SIGN_HANDSHAKES), // key usage
-    critical('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints: a CA, or not
+  const result = [
+    critical('2.5.29.15', isCa ? CA_KEY_USAGE : LEAF_KEY_USAGE), // key usage
+    critical('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints
     extension('2.5.29.14', der.octetString(keyId(key))), // subject key identifier
     extension('2.5.29.35', der.sequence(der.implicit(0, keyId(issuerKey)))), // authority key identifier
   ]
-  if (!isCa) all.push(extension('2.5.29.37', der.sequence(use === 'server' ? SERVER_AUTH : CLIENT_AUTH)))
-  if (hosts.length > 0) all.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))))
-  return all
+  if (!isCa) result.push(extension('2.5.29.37', der.sequence(use === 'server' ? SERVER_AUTH : CLIENT_AUTH)))
+  if (hosts.length > 0) result.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))))
+  return result
 }
 
 const extension = (id: string, value: Uint8Array) => der.sequence(der.objectId(id), der.octetString(value))
@@ -70,7 +69,7 @@ const critical = (id: string, value: Uint8Array) => der.sequence(der.objectId(id
 const alternativeName = (host: string) =>
   isIP(host) ? der.implicit(7, der.ipAddressBytes(host)) : der.implicit(2, Buffer.from(host, 'ascii'))
 
-const name = ({ commonName, organizations = [], uid }: SubjectName) =>
+const encodeName = ({ commonName, organizations = [], uid }: SubjectName) =>
   der.sequence(
     ...organizations.map((organization) => nameEntry('2.5.4.10', organization)),
     nameEntry('2.5.4.3', commonName),
@@ -79,13 +78,14 @@ const name = ({ commonName, organizations = [], uid }: SubjectName) =>
 
 const nameEntry = (id: string, value: string) => der.set(der.sequence(der.objectId(id), der.utf8String(value)))
 
-const publicKeyInfo = (key: KeyObject) =>
+const encodePublicKey = (key: KeyObject) =>
   (key.type === 'private' ? createPublicKey(key) : key).export({ type: 'spki', format: 'der' })
 
-/** The 20-byte identifier of a key: a hash of its P-256 point, the last 65 bytes of its public key info. */
-const keyId = (key: KeyObject) => createHash('sha256').update(publicKeyInfo(key).subarray(-65)).digest().subarray(0, 20)
+/** Returns the 20-byte identifier of a key: a hash of its P-256 point, which is the last 65 bytes of the public key. */
+const keyId = (key: KeyObject) =>
+  createHash('sha256').update(encodePublicKey(key).subarray(-65)).digest().subarray(0, 20)
 
-function pem(bytes: Uint8Array): string {
+function encodePem(bytes: Uint8Array): string {
   const lines =
     Buffer.from(bytes)
       .toString('base64')

@@ -10,20 +10,20 @@ describe('der', () => {
     expect(hex(der.objectId('2.5.29.17'))).toBe('0603551d11')
   })
 
-  it('encodes integers without superfluous zeros and never as negative', () => {
+  it('encodes integers as non-negative, without superfluous zeros', () => {
     expect(hex(der.integer(Uint8Array.of(0)))).toBe('020100')
     expect(hex(der.integer(Uint8Array.of(0, 0, 0x7f)))).toBe('02017f')
     expect(hex(der.integer(Uint8Array.of(0x80)))).toBe('02020080')
     expect(hex(der.integer(Uint8Array.of(0, 0x80)))).toBe('02020080')
   })
 
-  it('encodes short lengths in one byte and long ones after their count', () => {
+  it('encodes short lengths in one byte, and long lengths after the number of their bytes', () => {
     expect(hex(der.octetString(new Uint8Array(127)).subarray(0, 2))).toBe('047f')
     expect(hex(der.octetString(new Uint8Array(128)).subarray(0, 3))).toBe('048180')
     expect(hex(der.octetString(new Uint8Array(300)).subarray(0, 4))).toBe('0482012c')
   })
 
-  it('encodes times with two-digit years until 2049 and four-digit ones after', () => {
+  it('encodes times with two-digit years until 2049 and with four-digit years from 2050', () => {
     expect(ascii(der.time(Date.UTC(2049, 11, 31, 23, 59, 59, 999)))).toBe('491231235959Z')
     expect(der.time(Date.UTC(2049, 11, 31))[0]).toBe(0x17)
     expect(ascii(der.time(Date.UTC(2050, 0, 1)))).toBe('20500101000000Z')

@@ -1,5 +1,4 @@
-// Encodes the ASN.1 types of a certificate in DER, one function per type. Pure.
-// certificate.ts composes them; node:crypto parses certificates.
+// Encodes the ASN.1 types of a certificate in DER, with one function per type.
 import { isIPv4 } from 'node:net'
 
 export const sequence = (...parts: Uint8Array[]) => element(0x30, ...parts)
@@ -8,12 +7,12 @@ export const octetString = (...parts: Uint8Array[]) => element(0x04, ...parts)
 export const utf8String = (text: string) => element(0x0c, Buffer.from(text, 'utf8'))
 export const TRUE = element(0x01, Uint8Array.of(0xff))
 
-/** `[tag]` around whole elements, as in `[0] EXPLICIT Version`. */
+/** Encodes elements inside an explicit tag, as in `[0] EXPLICIT Version`. */
 export const explicit = (tag: number, ...parts: Uint8Array[]) => element(0xa0 | tag, ...parts)
-/** `[tag]` in place of a plain string's own tag, as in `[2] IMPLICIT IA5String`. */
+/** Encodes a string with an implicit tag, as in `[2] IMPLICIT IA5String`. */
 export const implicit = (tag: number, content: Uint8Array) => element(0x80 | tag, content)
 
-/** A non-negative integer from its big-endian bytes, with a leading zero only where it would else be negative. */
+/** Encodes a non-negative integer from big-endian bytes, with a leading zero only if the first bit is set. */
 export function integer(bigEndian: Uint8Array): Uint8Array {
   let start = 0
   while (start < bigEndian.length - 1 && bigEndian[start] === 0) start++
@@ -23,13 +22,13 @@ export function integer(bigEndian: Uint8Array): Uint8Array {
 
 export const bitString = (bits: Uint8Array, unusedBits = 0) => element(0x03, Uint8Array.of(unusedBits), bits)
 
-/** `objectId('1.2.840.10045.4.3.2')`: the first two arcs share a byte, the rest are base 128. */
+/** Encodes an object identifier such as `1.2.840.10045.4.3.2`. The first two arcs share a byte; the others are base 128. */
 export function objectId(dotted: string): Uint8Array {
-  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  return element(0x06, Uint8Array.from([first * 40 + second, ...rest].flatMap(base128)))
+  const [firstArc = 0, secondArc = 0, ...remaining] = dotted.split('.').map(Number)
+  return element(0x06, Uint8Array.from([firstArc * 40 + secondArc, ...remaining].flatMap(base128)))
 }
 
-/** Whole seconds, in the form of RFC 5280: two-digit years until 2049, four-digit ones after. */
+/** Encodes a time in whole seconds, as in RFC 5280: with two-digit years until 2049, and with four-digit years from 2050. */
 export function time(ms: number): Uint8Array {
   const digits = `${new Date(ms).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
   const year = Number(digits.slice(0, 4))
@@ -38,16 +37,20 @@ export function time(ms: number): Uint8Array {
     : element(0x18, Buffer.from(digits, 'ascii'))
 }
 
-/** The 4 or 16 bytes of an address that `net.isIP` accepts (without a zone). */
+/** Returns the 4 or 16 bytes of an IP address without a zone. */
 export function ipAddressBytes(address: string): Uint8Array {
   if (isIPv4(address)) return Uint8Array.from(address.split('.').map(Number))
   const [head = '', tail] = address.split('::')
-  const front = groupBytes(head)
-  const back = tail === undefined ? [] : groupBytes(tail)
-  return Uint8Array.from([...front, ...Array<number>(16 - front.length - back.length).fill(0), ...back])
+  const headBytes = groupBytes(head)
+  const tailBytes = tail === undefined ? [] : groupBytes(tail)
+  return Uint8Array.from([
+    ...headBytes,
+    ...Array<number>(16 - headBytes.length - tailBytes.length).fill(0),
+    ...tailBytes,
+  ])
 }
 
-/** `fe80:0:1.2.3.4` as bytes: two for each group, and four for a dotted end. */
+/** Returns the bytes of groups such as `fe80:0:1.2.3.4`: two for each group, and four for a dotted end. */
 const groupBytes = (groups: string) =>
   groups
     .split(':')
@@ -60,7 +63,8 @@ const groupBytes = (groups: string) =>
 
 function base128(arc: number): number[] {
   const digits = [arc % 128]
-  for (let rest = Math.floor(arc / 128); rest > 0; rest = Math.floor(rest / 128)) digits.unshift((rest % 128) | 0x80)
+  for (let remaining = Math.floor(arc / 128); remaining > 0; remaining = Math.floor(remaining / 128))
+    digits.unshift((remaining % 128) | 0x80)
   return digits
 }
 
@@ -69,10 +73,10 @@ function element(tag: number, ...parts: Uint8Array[]): Uint8Array {
   return Buffer.concat([Uint8Array.of(tag, ...lengthBytes(content.length)), content])
 }
 
-/** Below 128 the length is itself; above, a count of bytes and then the bytes. */
+/** Encodes a length below 128 as one byte, and a greater length as the number of its bytes followed by the bytes. */
 function lengthBytes(length: number): number[] {
   if (length < 128) return [length]
   const bytes: number[] = []
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
+  for (let remaining = length; remaining > 0; remaining = Math.floor(remaining / 256)) bytes.unshift(remaining % 256)
   return [0x80 | bytes.length, ...bytes]
 }

@@ -11,11 +11,11 @@ const asAdmin = (headers: DistinctHeaders) =>
   resolveImpersonation({ user: ADMIN, headers, authorizer: createBasicAuthorizer() })
 
 describe('impersonation', () => {
-  it('does nothing without its headers', async () => {
+  it('keeps the user of a request without its headers', async () => {
     expect(await asAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
   })
 
-  it('replaces the user and keeps the original one', async () => {
+  it('replaces the user and returns the original one as well', async () => {
     expect(await asAdmin({ 'impersonate-user': ['ann'] })).toEqual({
       is: 'impersonated',
       user: { name: 'ann', groups: ['system:authenticated'] },
@@ -58,8 +58,11 @@ describe('impersonation', () => {
     ],
     ['system:serviceaccount:shop:web', ['own'], ['own', 'system:authenticated']],
     ['system:serviceaccount:shop', [], ['system:authenticated']],
-  ])('gives %s with groups %j the groups %j', async (name, asked, groups) => {
-    const headers = { 'impersonate-user': [name], ...(asked.length > 0 && { 'impersonate-group': asked }) }
+  ])('of %s with the groups %j results in the groups %j', async (name, requestedGroups, groups) => {
+    const headers = {
+      'impersonate-user': [name],
+      ...(requestedGroups.length > 0 && { 'impersonate-group': requestedGroups }),
+    }
     expect(await asAdmin(headers)).toMatchObject({ user: { name, groups } })
   })
 
@@ -67,8 +70,8 @@ describe('impersonation', () => {
     const authorizer = createBasicAuthorizer()
     const headers = { 'impersonate-user': ['stowage-admin'], 'impersonate-group': ['system:masters'] }
     expect(await resolveImpersonation({ user: VIEWER, headers, authorizer })).toMatchObject({
-      is: 'refused',
-      refusal: {
+      is: 'rejected',
+      status: {
         code: 403,
         message:
           'users "stowage-admin" is forbidden: User "stowage-viewer" cannot impersonate resource "users" in API group "" at the cluster scope',
@@ -76,38 +79,38 @@ describe('impersonation', () => {
     })
   })
 
-  it('SYS-9 authorizes every user, group, uid and extra value', async () => {
-    const everything = {
+  it('SYS-9 requires permission for every user, group, UID and extra value', async () => {
+    const allHeaders = {
       'impersonate-user': ['ann'],
       'impersonate-group': ['shop', 'staff'],
       'impersonate-extra-scopes': ['view'],
       'impersonate-uid': ['u-1'],
     }
-    const asked = ['users ann', 'groups shop', 'groups staff', 'userextras/scopes view', 'uids u-1']
-    for (const refused of asked) {
-      const authorizer = allowingAllBut(refused)
-      const impersonation = await resolveImpersonation({ user: VIEWER, headers: everything, authorizer })
-      expect(impersonation.is).toBe('refused')
-      expect(authorizer.asked).toEqual(asked.slice(0, asked.indexOf(refused) + 1))
+    const checks = ['users ann', 'groups shop', 'groups staff', 'userextras/scopes view', 'uids u-1']
+    for (const forbidden of checks) {
+      const authorizer = authorizerForbidding(forbidden)
+      const impersonation = await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
+      expect(impersonation.is).toBe('rejected')
+      expect(authorizer.asked).toEqual(checks.slice(0, checks.indexOf(forbidden) + 1))
     }
-    const authorizer = allowingAllBut('nothing')
-    await resolveImpersonation({ user: VIEWER, headers: everything, authorizer })
-    expect(authorizer.asked).toEqual(asked)
+    const authorizer = authorizerForbidding('nothing')
+    await resolveImpersonation({ user: VIEWER, headers: allHeaders, authorizer })
+    expect(authorizer.asked).toEqual(checks)
   })
 
-  it('authorizes a service account in its namespace', async () => {
-    const authorizer = allowingAllBut('nothing')
+  it('requires permission for a service account in its namespace', async () => {
+    const authorizer = authorizerForbidding('nothing')
     const headers = { 'impersonate-user': ['system:serviceaccount:shop:web'] }
     await resolveImpersonation({ user: VIEWER, headers, authorizer })
     expect(authorizer.asked).toEqual(['serviceaccounts shop/web'])
   })
 
   it.each(['impersonate-group', 'impersonate-uid', 'impersonate-extra-scopes'])(
-    'is a bad request with %s but no user',
+    'is rejected with 400 if there is %s but no user',
     async (header) => {
       expect(await asAdmin({ [header]: ['x'] })).toEqual({
-        is: 'refused',
-        refusal: {
+        is: 'rejected',
+        status: {
           code: 400,
           reason: 'BadRequest',
           message: `requested ${header} without impersonating a user: set Impersonate-User as well`,
@@ -117,18 +120,18 @@ describe('impersonation', () => {
   )
 })
 
-function allowingAllBut(refused: string): Authorizer & { asked: string[] } {
-  const asked: string[] = []
-  const inWords = (attributes: AuthorizationAttributes) => {
-    if (attributes.path !== undefined || attributes.verb !== 'impersonate') throw new Error('asked for something else')
+function authorizerForbidding(forbidden: string): Authorizer & { asked: string[] } {
+  const checks: string[] = []
+  const describeCheck = (attributes: AuthorizationAttributes) => {
+    if (attributes.path !== undefined || attributes.verb !== 'impersonate') throw new Error('unexpected request')
     const { resource, subresource, namespace, name } = attributes
     return `${resource}${subresource ? `/${subresource}` : ''} ${namespace ? `${namespace}/` : ''}${name}`
   }
   return {
-    asked,
+    asked: checks,
     async authorize(attributes) {
-      asked.push(inWords(attributes))
-      return { allowed: inWords(attributes) !== refused }
+      checks.push(describeCheck(attributes))
+      return { allowed: describeCheck(attributes) !== forbidden }
     },
   }
 }

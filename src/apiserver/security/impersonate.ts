@@ -1,16 +1,16 @@
-// Impersonation by Impersonate-* headers, which kubectl sends for --as, --as-group and --as-uid. It runs after
-// authentication; the user needs the verb impersonate on each requested user, group, uid and extra value.
+// Resolves the Impersonate-* headers, which kubectl sends for --as, --as-group and --as-uid. The authenticated user needs
+// the verb impersonate on each requested user, group, UID and extra value.
 import type { Authorizer, ResourceAttributes } from './authorize.ts'
-import { forbidden, impersonationWithoutUser, type Refusal } from './errors.ts'
+import { forbidden, missingImpersonatedUser, type RejectionStatus } from './errors.ts'
 import { type UserInfo, withAuthenticationGroup } from './user.ts'
 
-/** Lower-case names with separate values, as in node's `request.headersDistinct`: joined values would merge groups. */
+/** Headers with lower-case names and separate values, as in `request.headersDistinct` of Node.js. */
 export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
 export type Impersonation =
   | { is: 'self'; user: UserInfo }
   | { is: 'impersonated'; user: UserInfo; by: UserInfo }
-  | { is: 'refused'; refusal: Refusal }
+  | { is: 'rejected'; status: RejectionStatus }
 
 export interface ImpersonationRequest {
   /** The authenticated user. */
@@ -24,17 +24,19 @@ export async function resolveImpersonation({
   headers,
   authorizer,
 }: ImpersonationRequest): Promise<Impersonation> {
-  const requested = readHeaders(headers)
-  if (!requested.userName) {
-    const others = Object.keys(headers).filter(isOtherHeader)
-    return others.length > 0 ? { is: 'refused', refusal: impersonationWithoutUser(others) } : { is: 'self', user }
+  const impersonated = readHeaders(headers)
+  if (!impersonated.userName) {
+    const otherHeaders = Object.keys(headers).filter(isOtherHeader)
+    return otherHeaders.length > 0
+      ? { is: 'rejected', status: missingImpersonatedUser(otherHeaders) }
+      : { is: 'self', user }
   }
-  for (const permission of permissionsFor(requested)) {
+  for (const permission of requiredPermissions(impersonated)) {
     const attributes = { user, verb: 'impersonate', ...permission }
     const { allowed, reason } = await authorizer.authorize(attributes)
-    if (!allowed) return { is: 'refused', refusal: forbidden(attributes, reason) }
+    if (!allowed) return { is: 'rejected', status: forbidden(attributes, reason) }
   }
-  return { is: 'impersonated', user: impersonatedUser(requested), by: user }
+  return { is: 'impersonated', user: impersonatedUser(impersonated), by: user }
 }
 
 interface ImpersonationHeaders {
@@ -58,13 +60,13 @@ const readHeaders = (headers: DistinctHeaders): ImpersonationHeaders => ({
   extra: new Map(
     Object.entries(headers)
       .filter(([header]) => header.startsWith(EXTRA_PREFIX))
-      .map(([header, values]) => [unescaped(header.slice(EXTRA_PREFIX.length)), values ?? []]),
+      .map(([header, values]) => [decodeKey(header.slice(EXTRA_PREFIX.length)), values ?? []]),
   ),
 })
 
 type Permission = Omit<ResourceAttributes, 'user' | 'verb'>
 
-function permissionsFor({ userName, groups, uid, extra }: ImpersonationHeaders): Permission[] {
+function requiredPermissions({ userName, groups, uid, extra }: ImpersonationHeaders): Permission[] {
   const account = serviceAccountOf(userName)
   const core = { group: '', version: '' }
   const authentication = { group: 'authentication.k8s.io', version: 'v1' }
@@ -78,7 +80,7 @@ function permissionsFor({ userName, groups, uid, extra }: ImpersonationHeaders):
   ]
 }
 
-/** Requested groups replace all others; without any, a service account has its default groups. */
+/** Returns the impersonated user. A service account has its default groups unless groups are requested. */
 function impersonatedUser({ userName, groups, uid, extra }: ImpersonationHeaders): UserInfo {
   const account = serviceAccountOf(userName)
   const defaultGroups = account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`] : []
@@ -98,8 +100,8 @@ function serviceAccountOf(userName: string): { namespace: string; name: string }
   return namespace && name ? { namespace, name } : undefined
 }
 
-/** Keys are percent-encoded in header names; a key that cannot be decoded is used unchanged. */
-function unescaped(key: string): string {
+/** Decodes a percent-encoded key. Returns a key that cannot be decoded unchanged. */
+function decodeKey(key: string): string {
   try {
     return decodeURIComponent(key)
   } catch {

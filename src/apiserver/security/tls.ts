@@ -1,18 +1,17 @@
-// TLS for authentication: the options of the listener, and the client certificate of a connection.
-// authenticate.ts decides which user a certificate identifies.
+// The TLS options of the HTTPS listener, and access to the client certificate of a connection.
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls'
 import type { Pki } from './pki.ts'
 
 export interface ClientCertificate {
-  /** The certificate itself, in DER. */
+  /** The certificate in DER encoding. */
   der: Uint8Array
-  /** Whether the TLS handshake verified it as a client certificate of our CA. */
+  /** Whether the TLS handshake has verified it as a client certificate of the configured CA. */
   trusted: boolean
 }
 
 /**
- * A client certificate is requested but not required: requests with tokens and anonymous requests use the same port, and
- * an untrusted certificate gets a 401 with an explanation instead of a closed connection.
+ * Returns the TLS options of the listener. Client certificates are optional, because clients may authenticate with a token
+ * or stay anonymous. An untrusted certificate does not fail the handshake; the request is rejected with 401 and a reason.
  */
 export const servingTlsOptions = (
   pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>,
@@ -25,16 +24,16 @@ export const servingTlsOptions = (
   minVersion: 'TLSv1.2',
 })
 
-const certificates = new WeakMap<object, ClientCertificate>()
+const certificatesBySocket = new WeakMap<TLSSocket, ClientCertificate>()
 
-/** Returns the same object for every request of a connection, so that results can be cached by it. */
+/** Returns the same object for all requests on a connection, so that callers can use it as a cache key. */
 export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
-  const cached = certificates.get(socket)
+  const cached = certificatesBySocket.get(socket)
   if (cached) return cached
-  // `authorized` alone is not enough: it is also set on a resumed session that never had a certificate.
-  const certificate = socket.getPeerX509Certificate()
-  if (!certificate) return undefined
-  const clientCertificate = { der: certificate.raw, trusted: socket.authorized }
-  certificates.set(socket, clientCertificate)
+  // Node.js also sets `authorized` on a resumed session without a client certificate, so check for the certificate first.
+  const x509 = socket.getPeerX509Certificate()
+  if (!x509) return undefined
+  const clientCertificate = { der: x509.raw, trusted: socket.authorized }
+  certificatesBySocket.set(socket, clientCertificate)
   return clientCertificate
 }

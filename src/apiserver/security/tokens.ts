@@ -1,6 +1,5 @@
-// The format of tokens.json, which lists the bearer tokens and their users. Pure: text to records and back.
-// An added or removed entry takes effect at the next start.
-import { unusableFile } from './errors.ts'
+// Parses and formats tokens.json, which lists the bearer tokens and their users. Changes take effect at the next start.
+import { unusableFileError } from './errors.ts'
 
 export interface TokenRecord {
   token: string
@@ -11,25 +10,25 @@ export interface TokenRecord {
 
 export const formatTokens = (tokens: readonly TokenRecord[]) => `${JSON.stringify({ tokens }, null, 2)}\n`
 
-/** `file` is for error messages. No message contains a token. */
-export function parseTokens(text: string, file: string): TokenRecord[] {
-  const unusable = (why: string) =>
-    unusableFile({ file, why, remedy: 'Correct it, or remove it and start again to create new tokens.' })
+/** Parses tokens.json. Error messages contain the path `file`, but no token. */
+export function parseTokens(content: string, file: string): TokenRecord[] {
+  const unusableError = (reason: string) =>
+    unusableFileError({ file, why: reason, remedy: 'Correct it, or remove it and start again to create new tokens.' })
 
   let document: unknown
   try {
-    document = JSON.parse(text)
+    document = JSON.parse(content)
   } catch {
-    throw unusable('it is not JSON')
+    throw unusableError('it is not JSON')
   }
   const tokens = (document as { tokens?: unknown } | null)?.tokens
-  if (!Array.isArray(tokens)) throw unusable('it has no list "tokens"')
+  if (!Array.isArray(tokens)) throw unusableError('it has no list "tokens"')
 
-  const seen = new Set<string>()
+  const seenTokens = new Set<string>()
   for (const [index, record] of tokens.entries()) {
-    if (!isTokenRecord(record)) throw unusable(`tokens[${index}] must have a token, a user and a list of groups`)
-    if (seen.has(record.token)) throw unusable(`tokens[${index}] repeats an earlier token`)
-    seen.add(record.token)
+    if (!isTokenRecord(record)) throw unusableError(`tokens[${index}] must have a token, a user and a list of groups`)
+    if (seenTokens.has(record.token)) throw unusableError(`tokens[${index}] repeats an earlier token`)
+    seenTokens.add(record.token)
   }
   return tokens
 }

@@ -1,4 +1,4 @@
-// The user of a request, and the user and group names that have a meaning for the server.
+// The user of a request, and the users and groups with a special meaning.
 
 export interface UserInfo {
   name: string
@@ -9,9 +9,9 @@ export interface UserInfo {
 
 export const AUTHENTICATED_GROUP = 'system:authenticated'
 export const UNAUTHENTICATED_GROUP = 'system:unauthenticated'
-/** May do everything, without a rule. */
+/** Group with all permissions. */
 export const MASTERS_GROUP = 'system:masters'
-/** May read everything but secrets. */
+/** Group with permission to read all resources except secrets. */
 export const VIEWERS_GROUP = 'stowage:viewers'
 
 const ANONYMOUS_NAME = 'system:anonymous'
@@ -20,7 +20,7 @@ export const ANONYMOUS: UserInfo = Object.freeze({
   groups: Object.freeze([UNAUTHENTICATED_GROUP]),
 })
 
-/** Adds system:authenticated or system:unauthenticated, unless the user has one of them already. */
+/** Adds system:authenticated or system:unauthenticated, unless the user already has the group. */
 export function withAuthenticationGroup(user: UserInfo): UserInfo {
   const group = user.name === ANONYMOUS_NAME ? UNAUTHENTICATED_GROUP : AUTHENTICATED_GROUP
   const hasGroup = user.groups.includes(group) || user.groups.includes(UNAUTHENTICATED_GROUP)

@@ -22,7 +22,7 @@ const configMap = (data: object | undefined, metadata: object = {}) => ({
   metadata: { name: 'a', ...metadata },
   ...(data ? { data } : {}),
 })
-/** Managers with the fields they own: `me Apply`, `me Update status`. */
+/** Returns the owned fields by manager, operation and subresource: `me Apply`, `me Update status`. */
 const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
   Object.fromEntries(
     managedFields.map(({ manager, operation, subresource, fieldsV1 }: Json) => [
@@ -30,10 +30,10 @@ const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
       fieldsV1,
     ]),
   )
-const stored = async (url: string) => (await api.get(url)).json
+const getStored = async (url: string) => (await api.get(url)).json
 
 describe('apply', () => {
-  it('PIO-1 treats the same amount in another unit as equal: two managers share it', async () => {
+  it('PIO-1 lets two managers own an amount that they specify in different units', async () => {
     const claim = (throughput: string | number) => ({
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
@@ -66,14 +66,14 @@ describe('apply', () => {
   it('SYS-2 accepts YAML and JSON', async () => {
     const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "1" # one\n'
     expect((await apply(`${MAPS}/a`, yaml)).json.data).toEqual({ k: '1' })
-    const flow = '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: "2"}}'
-    expect((await apply(`${MAPS}/a`, flow)).json.data).toEqual({ k: '2' })
+    const flowYaml = '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: "2"}}'
+    expect((await apply(`${MAPS}/a`, flowYaml)).json.data).toEqual({ k: '2' })
   })
 
-  it('SYS-2 keeps resourceVersion and times if nothing changes', async () => {
-    const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
+  it('SYS-2 keeps the resourceVersion and times if nothing changes', async () => {
+    const previous = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
     await api.clock.advance(60_000)
-    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(before)
+    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(previous)
     const labelled = (await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json
     await api.clock.advance(60_000)
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
@@ -82,10 +82,10 @@ describe('apply', () => {
   it('SYS-2 stores nothing in a dry run', async () => {
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
     expect((await api.get(`${MAPS}/a`)).status).toBe(404)
-    const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
-    const dry = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&dryRun=All')
-    expect(dry.json.data).toEqual({ k: '2' })
-    expect(await stored(`${MAPS}/a`)).toEqual(before)
+    const previous = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
+    const dryRun = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&dryRun=All')
+    expect(dryRun.json.data).toEqual({ k: '2' })
+    expect(await getStored(`${MAPS}/a`)).toEqual(previous)
   })
 
   it('SYS-2 conflicts on a field of another manager, unless forced', async () => {
@@ -126,9 +126,9 @@ describe('apply', () => {
     })
     const image = { image: 'web:1', ports: [{ containerPort: 80 }], env: [{ name: 'A', value: '1' }] }
     expect((await apply(`${PODS}/p`, pod(image))).status).toBe(201)
-    const same = { ...image, ports: [{ containerPort: 80, protocol: 'TCP' }] }
-    expect((await apply(`${PODS}/p`, pod(same), 'fieldManager=other')).status).toBe(200)
-    expect(ownersOf(await stored(`${PODS}/p`))['other Apply']['f:spec']['f:containers']).toMatchObject({
+    const withProtocol = { ...image, ports: [{ containerPort: 80, protocol: 'TCP' }] }
+    expect((await apply(`${PODS}/p`, pod(withProtocol), 'fieldManager=other')).status).toBe(200)
+    expect(ownersOf(await getStored(`${PODS}/p`))['other Apply']['f:spec']['f:containers']).toMatchObject({
       'k:{"name":"web"}': {
         'f:ports': { 'k:{"containerPort":80,"protocol":"TCP"}': { '.': {}, 'f:containerPort': {}, 'f:protocol': {} } },
         'f:env': { 'k:{"name":"A"}': { '.': {}, 'f:name': {}, 'f:value': {} } },
@@ -136,7 +136,7 @@ describe('apply', () => {
     })
   })
 
-  it('SYS-2 through /status sets and owns status alone', async () => {
+  it('SYS-2 to the status subresource sets and owns only the status', async () => {
     const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'c' } }
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
     await apply(`${CLAIMS}/c`, { ...claim, spec, status: { phase: 'Lost' } })
@@ -157,9 +157,9 @@ describe('apply', () => {
   it('SYS-2 assigns all fields to before-first-apply if there are no managedFields', async () => {
     await api.post(MAPS, configMap({ k: '1' }))
     await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
-    expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
     await api.put(`${MAPS}/a`, configMap({ k: '2' }))
-    expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    expect(await getStored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
     const { message } = (await apply(`${MAPS}/a`, configMap({ k: '3' }))).json
     expect(message).toBe('Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k')
   })
@@ -167,18 +167,42 @@ describe('apply', () => {
   it.each([
     ['without a manager', configMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
     ['with an unknown field', { ...configMap({}), x: 1 }, 'fieldManager=me', 400, '.x: field not declared in schema'],
-    ['with owners', configMap({}, { managedFields: [] }), 'fieldManager=me', 400, 'metadata.managedFields must be nil'],
+    [
+      'with managedFields',
+      configMap({}, { managedFields: [] }),
+      'fieldManager=me',
+      400,
+      'metadata.managedFields must be nil',
+    ],
     ['of another kind', { ...configMap({}), kind: 'Secret' }, 'fieldManager=me', 400, 'invalid object type'],
     ['without a kind', { metadata: { name: 'a' } }, 'fieldManager=me', 400, 'invalid object type'],
-    ['under another name', configMap({}, { name: 'b' }), 'fieldManager=me', 400, 'does not match the name on the URL'],
+    ['with another name', configMap({}, { name: 'b' }), 'fieldManager=me', 400, 'does not match the name on the URL'],
     ['without a name', configMap({}, { name: undefined }), 'fieldManager=me', 400, 'name must be provided'],
-    ['in another namespace', configMap({}, { namespace: 'x' }), 'fieldManager=me', 400, 'does not match the namespace'],
-    ['for an object gone by', configMap({}, { uid: 'u1' }), 'fieldManager=me', 409, 'no existing object was found'],
-    ['with a wrong type', { ...configMap({}), data: [] }, 'fieldManager=me', 400, 'data: expected an object'],
-    ['that is no object', '[]', 'fieldManager=me', 400, 'must be a ConfigMap object'],
-    ['that is no YAML', '{a: ', 'fieldManager=me', 400, 'could not be read'],
     [
-      'with an item twice',
+      'with another namespace',
+      configMap({}, { namespace: 'x' }),
+      'fieldManager=me',
+      400,
+      'does not match the namespace',
+    ],
+    [
+      'with the uid of a deleted object',
+      configMap({}, { uid: 'u1' }),
+      'fieldManager=me',
+      409,
+      'no existing object was found',
+    ],
+    [
+      'with a field of the wrong type',
+      { ...configMap({}), data: [] },
+      'fieldManager=me',
+      400,
+      'data: expected an object',
+    ],
+    ['that is not an object', '[]', 'fieldManager=me', 400, 'must be a ConfigMap object'],
+    ['that is not YAML', '{a: ', 'fieldManager=me', 400, 'could not be read'],
+    [
+      'with a duplicate item',
       configMap({}, { finalizers: ['a.b/c', 'a.b/c'] }),
       'fieldManager=me',
       400,
@@ -202,7 +226,7 @@ describe('apply', () => {
     expect(json).toMatchObject({ code: 422, details: { causes: [{ field: 'force', reason: 'FieldValueForbidden' }] } })
   })
 
-  it('SYS-2 lets kubectl take over fields of client-side apply, and updates the last-applied annotation', async () => {
+  it('SYS-2 by kubectl takes over the fields of client-side apply and updates the last-applied annotation', async () => {
     const config = configMap({ k: '1' })
     const annotations = { [LAST_APPLIED]: `${JSON.stringify(config)}\n` }
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
@@ -221,7 +245,7 @@ describe('managedFields', () => {
     await api.post(MAPS, configMap({ k: '1', l: '1' }), agent)
     await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
     await api.put(`${MAPS}/a?fieldManager=putter`, configMap({ k: '1', l: '2', m: '1' }))
-    expect(ownersOf(await stored(`${MAPS}/a`))).toEqual({
+    expect(ownersOf(await getStored(`${MAPS}/a`))).toEqual({
       'builder Update': { 'f:data': { '.': {}, 'f:k': {} } },
       'patcher Update': { 'f:data': { 'f:l': {} } },
       'putter Update': { 'f:data': { 'f:m': {} } },
@@ -243,22 +267,22 @@ describe('managedFields', () => {
     })
   })
 
-  it('SYS-2 do not contain the status of a node that registers with it', async () => {
+  it('SYS-2 do not contain the status that a node is created with', async () => {
     const conditions = [{ type: 'Ready', status: 'True' }]
     await api.post('/api/v1/nodes?fieldManager=kubelet', {
       metadata: { name: 'n', labels: { zone: 'a' } },
       status: { conditions },
     })
     const url = '/api/v1/nodes/n'
-    expect(Object.keys(ownersOf(await stored(url))['kubelet Update'])).toEqual(['f:metadata'])
+    expect(Object.keys(ownersOf(await getStored(url))['kubelet Update'])).toEqual(['f:metadata'])
     await api.patch(`${url}/status?fieldManager=kubelet`, { status: { phase: 'Running' } })
-    expect(ownersOf(await stored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
+    expect(ownersOf(await getStored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
   })
 
   it('SYS-2 can be changed by a JSON patch', async () => {
     await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
-    const before = await stored(`${MAPS}/a`)
-    const moved = before.metadata.managedFields.map((entry: Json) => ({
+    const previous = await getStored(`${MAPS}/a`)
+    const transferred = previous.metadata.managedFields.map((entry: Json) => ({
       ...entry,
       manager: 'kubectl',
       operation: 'Apply',
@@ -266,8 +290,8 @@ describe('managedFields', () => {
     const { status, json } = await api.patch(
       `${MAPS}/a?fieldManager=kubectl`,
       [
-        { op: 'replace', path: '/metadata/managedFields', value: moved },
-        { op: 'replace', path: '/metadata/resourceVersion', value: before.metadata.resourceVersion },
+        { op: 'replace', path: '/metadata/managedFields', value: transferred },
+        { op: 'replace', path: '/metadata/resourceVersion', value: previous.metadata.resourceVersion },
       ],
       'json',
     )
@@ -278,22 +302,25 @@ describe('managedFields', () => {
 
   it.each([
     ['no operation', { manager: 'x', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: {} }],
-    ['another operation', { manager: 'x', operation: 'Steal', apiVersion: 'v1', fieldsType: 'FieldsV1' }],
+    ['an unknown operation', { manager: 'x', operation: 'Steal', apiVersion: 'v1', fieldsType: 'FieldsV1' }],
     ['no version', { manager: 'x', operation: 'Update', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }],
-    ['another form', { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV2', fieldsV1: {} }],
     [
-      'no field set',
+      'an unknown fieldsType',
+      { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV2', fieldsV1: {} },
+    ],
+    [
+      'an invalid field set',
       { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { data: {} } },
     ],
   ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
     await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
-    const before = await stored(`${MAPS}/a`)
+    const previous = await getStored(`${MAPS}/a`)
     const { status } = await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [entry] }))
     expect(status).toBe(200)
-    expect(await stored(`${MAPS}/a`)).toEqual(before)
+    expect(await getStored(`${MAPS}/a`)).toEqual(previous)
   })
 
-  it('SYS-2 reject an entry with an invalid manager', async () => {
+  it('SYS-2 are rejected if an entry has an invalid manager', async () => {
     await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
     const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }
     const managedFields = [{ ...entry, manager: 'x'.repeat(129) }]
@@ -303,7 +330,7 @@ describe('managedFields', () => {
     })
   })
 
-  it('SYS-2 in the body are ignored by subresources', async () => {
+  it('SYS-2 in the body are ignored for subresources', async () => {
     const claim = {
       metadata: { name: 'c' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } } },
@@ -311,6 +338,6 @@ describe('managedFields', () => {
     const { json } = await api.post(`${CLAIMS}?fieldManager=me`, claim)
     const body = { ...json, metadata: { ...json.metadata, managedFields: [{}] } }
     await api.put(`${CLAIMS}/c/status`, body)
-    expect(ownersOf(await stored(`${CLAIMS}/c`))).toEqual(ownersOf(json))
+    expect(ownersOf(await getStored(`${CLAIMS}/c`))).toEqual(ownersOf(json))
   })
 })

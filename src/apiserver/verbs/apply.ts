@@ -1,5 +1,5 @@
-// Server-side apply: turns the configuration of a field manager into an update. This file reads the configuration, checks
-// it and drops the parts that its endpoint may not change; merging and field ownership are in ../../api/apply.
+// Server-side apply: decodes and validates the configuration of a field manager, drops the parts that its endpoint may not
+// change, and applies it as an update. ../../api/apply merges the configuration and tracks the ownership of fields.
 import {
   applyConfig,
   ConflictError,
@@ -21,18 +21,18 @@ import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
 import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
 import { type ParsedBody, parseJsonBody, parseYamlBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
-import { readable, trackedWrite } from '../objects/managed-fields.ts'
+import { splitEntries, trackedWrite } from '../objects/managed-fields.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
 import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 
 export interface ApplyOptions {
-  /** Take ownership of conflicting fields instead of failing. */
+  /** Whether to take ownership of conflicting fields instead of failing. */
   readonly force: boolean
   readonly fieldValidation: FieldValidation
 }
 
-/** YAML; JSON is valid YAML but much faster to parse as JSON. */
+/** Parses YAML. Tries JSON first if possible, because it is much faster to parse. */
 export async function parseApplyBody(bytes: Uint8Array): Promise<ParsedBody> {
   if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes)
   try {
@@ -46,126 +46,134 @@ const OPEN_BRACE = 0x7b
 
 export function applyVerb(target: WriteTarget, body: ParsedBody, { force, fieldValidation }: ApplyOptions): WriteVerb {
   const { resource } = target
-  const given = checkedObject(body.value, resource)
+  const sent = checkObject(body.value, resource)
   const duplicates = fieldValidation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   if (duplicates.length > 0 && fieldValidation === 'Strict') {
     throw badRequest(`error strict decoding patch: ${duplicates.join(', ')}`)
   }
-  const config = scoped(decodeConfig(given, target), target)
+  const config = limitToEndpoint(decodeConfig(sent, target), target)
   return {
     do: 'update',
     target,
     warnings: duplicates,
     update: {
-      next: (old, deps) => applied({ deps, target, force, given, config }, old),
+      next: (old, deps) => applyTo({ deps, target, force, given: sent, config }, old),
       applies: true,
       needsVersion: false,
     },
   }
 }
 
-function checkedObject(value: unknown, resource: Resource): JsonObject {
+function checkObject(value: unknown, resource: Resource): JsonObject {
   if (!isRecord(value)) throw badRequest(`error decoding patch: it must be a ${resource.kind.kind} object`)
   const { apiVersion, kind, metadata } = value
   if (apiVersion !== resource.apiVersion || kind !== resource.kind.kind) {
-    const got = `apiVersion ${JSON.stringify(apiVersion ?? '')}, kind ${JSON.stringify(kind ?? '')}`.slice(0, 200)
+    const actual = `apiVersion ${JSON.stringify(apiVersion ?? '')}, kind ${JSON.stringify(kind ?? '')}`.slice(0, 200)
     throw badRequest(
-      `invalid object type: an apply needs apiVersion "${resource.apiVersion}", kind "${resource.kind.kind}"; got ${got}`,
+      `invalid object type: an apply needs apiVersion "${resource.apiVersion}", kind "${resource.kind.kind}"; got ${actual}`,
     )
   }
   if (isRecord(metadata) && metadata.managedFields != null) throw badRequest('metadata.managedFields must be nil')
   return value as JsonObject
 }
 
-/** Without defaults: the manager owns only the fields it sent. */
-function decodeConfig(given: JsonObject, target: WriteTarget): AnyObject {
+/** Decodes the configuration without defaults, because the manager owns only the fields that it has sent. */
+function decodeConfig(sent: JsonObject, target: WriteTarget): AnyObject {
   const { kind } = target.resource
-  const refuse = (why: string): ApiError =>
+  const typedPatchError = (reason: string): ApiError =>
     badRequest(
-      `failed to create typed patch object (${target.namespace}/${target.name}; ${given.apiVersion}, Kind=${kind.kind}): ${why}`,
+      `failed to create typed patch object (${target.namespace}/${target.name}; ${sent.apiVersion}, Kind=${kind.kind}): ${reason}`,
     )
   try {
-    const { object, unknown } = decode<AnyObject>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
+    const { object, unknown } = decode<AnyObject>(kind.type, sent, ['apiVersion', 'kind'], { partial: true })
     const problems = [
       ...unknown.map((path) => `.${path}: field not declared in schema`),
       ...(unknown.length > 0 ? [] : findConfigProblems(objectShape(kind.type), object)),
     ]
-    if (problems.length > 0) throw refuse(problems.join(', '))
+    if (problems.length > 0) throw typedPatchError(problems.join(', '))
     kind.normalize?.(object)
     return { ...object, metadata: object.metadata ?? {} }
   } catch (error) {
-    if (error instanceof DecodeError) throw refuse(error.message)
+    if (error instanceof DecodeError) throw typedPatchError(error.message)
     throw error
   }
 }
 
-/** The part that the endpoint may change; the rest of the configuration is neither set nor owned. */
-function scoped(config: AnyObject, { resource: { kind }, subresource }: WriteTarget): AnyObject {
+/** Returns the part of the configuration that the endpoint may change. The other parts are neither set nor owned. */
+function limitToEndpoint(config: AnyObject, { resource: { kind }, subresource }: WriteTarget): AnyObject {
   if (subresource === 'status') {
     const { name, namespace, uid, resourceVersion } = config.metadata
     const metadata = kind.status?.acceptsMetadata
       ? config.metadata
-      : withoutAbsent({ name, namespace, uid, resourceVersion })
-    return withoutAbsent({ metadata, status: config.status })
+      : withoutUndefined({ name, namespace, uid, resourceVersion })
+    return withoutUndefined({ metadata, status: config.status })
   }
-  return kind.status ? withoutAbsent({ ...config, status: undefined }) : config
+  return kind.status ? withoutUndefined({ ...config, status: undefined }) : config
 }
 
-interface Applying {
+interface ApplyRequest {
   readonly deps: ObjectDeps
   readonly target: WriteTarget
   readonly force: boolean
   /** The configuration as sent. */
   readonly given: JsonObject
-  /** Decoded, and limited to what the endpoint may change. */
+  /** The decoded configuration, limited to the part that the endpoint may change. */
   readonly config: AnyObject
 }
 
-/** The object with the configuration applied and its managedFields updated; `old` is undefined for a create. */
-function applied(applying: Applying, old: AnyObject): AnyObject {
-  const { deps, target, given } = applying
+/** Applies the configuration to `old`, which is undefined for a create, and updates managedFields. */
+function applyTo(request: ApplyRequest, old: AnyObject): AnyObject {
+  const { deps, target, given: sent } = request
   const { managedFields = [], ...metadata } = old?.metadata ?? {}
   const live = old ? { ...old, metadata } : {}
-  const { mine, foreign } = readable(target, managedFields as readonly Entry[])
-  const entries = old && mine.length === 0 ? firstRecord(deps, target, live) : mine
-  const { object, entries: after }: { object: AnyObject; entries: readonly Entry[] } = merge(applying, live, entries)
-  const owners = [...after, ...foreign]
-  if (target.fieldManager === LAST_APPLIED_MANAGER) keepLastApplied(object, given)
+  const { served, foreign } = splitEntries(target, managedFields as readonly Entry[])
+  const entries = old && served.length === 0 ? createInitialEntries(deps, target, live) : served
+  const { object, entries: updatedEntries }: { object: AnyObject; entries: readonly Entry[] } = merge(
+    request,
+    live,
+    entries,
+  )
+  const owners = [...updatedEntries, ...foreign]
+  if (target.fieldManager === LAST_APPLIED_MANAGER) updateLastApplied(object, sent)
   return { ...object, metadata: { ...object.metadata, managedFields: owners } }
 }
 
-/** An object without managedFields gets the manager "before-first-apply", which owns all fields it has. */
-function firstRecord(deps: ObjectDeps, target: WriteTarget, live: AnyObject): readonly Entry[] {
-  const before: WriteTarget = { ...target, fieldManager: 'before-first-apply' }
-  return trackCreate(trackedWrite(deps, before), scoped(live, target))
+/** Assigns all fields of an object without managedFields to the manager "before-first-apply". */
+function createInitialEntries(deps: ObjectDeps, target: WriteTarget, live: AnyObject): readonly Entry[] {
+  const firstApplyTarget: WriteTarget = { ...target, fieldManager: 'before-first-apply' }
+  return trackCreate(trackedWrite(deps, firstApplyTarget), limitToEndpoint(live, target))
 }
 
-function merge({ deps, target, force, config }: Applying, live: AnyObject, entries: readonly Entry[]) {
+function merge({ deps, target, force, config }: ApplyRequest, live: AnyObject, entries: readonly Entry[]) {
   const { kind, apiVersion } = target.resource
-  const options = { ...trackedWrite(deps, target), complete: (object: AnyObject) => completed(target.resource, object) }
+  const options = {
+    ...trackedWrite(deps, target),
+    complete: (object: AnyObject) => completeObject(target.resource, object),
+  }
   try {
     return applyConfig({ ...options, force }, { live, config, entries })
   } catch (error) {
     if (!(error instanceof ConflictError)) throw error
-    const moving = target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, live, apiVersion)
-    const left = error.conflicts.filter(({ path }) => !moving || !hasPath(moving, path))
-    if (left.length > 0) throw applyConflict(left.map((one) => ({ ...one, field: describePath(one.path) })))
+    const lastApplied = target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, live, apiVersion)
+    const conflicts = error.conflicts.filter(({ path }) => !lastApplied || !hasPath(lastApplied, path))
+    if (conflicts.length > 0)
+      throw applyConflict(conflicts.map((conflict) => ({ ...conflict, field: describePath(conflict.path) })))
     return applyConfig({ ...options, force: true }, { live, config, entries })
   }
 }
 
-function completed({ kind }: Resource, object: AnyObject): AnyObject {
-  const whole: AnyObject = decode(kind.type, object).object
-  applyDefaults(kind.type, whole)
-  kind.defaults?.(whole)
-  return whole
+function completeObject({ kind }: Resource, object: AnyObject): AnyObject {
+  const complete: AnyObject = decode(kind.type, object).object
+  applyDefaults(kind.type, complete)
+  kind.defaults?.(complete)
+  return complete
 }
 
-/** Updates the last-applied annotation, which `kubectl apply` without --server-side compares with. */
-function keepLastApplied(object: AnyObject, given: JsonObject): void {
+/** Updates the last-applied annotation, which client-side `kubectl apply` uses. */
+function updateLastApplied(object: AnyObject, sent: JsonObject): void {
   const { annotations } = object.metadata
   if (!annotations?.[LAST_APPLIED]) return
-  annotations[LAST_APPLIED] = lastAppliedText(given)
+  annotations[LAST_APPLIED] = lastAppliedText(sent)
   const bytes = Object.entries<string>(annotations).reduce(
     (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
     0,
@@ -173,5 +181,5 @@ function keepLastApplied(object: AnyObject, given: JsonObject): void {
   if (bytes > ANNOTATIONS_BYTES_MAX) delete annotations[LAST_APPLIED]
 }
 
-const withoutAbsent = (object: Record<string, unknown>): Record<string, unknown> =>
+const withoutUndefined = (object: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))

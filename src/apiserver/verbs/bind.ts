@@ -1,4 +1,4 @@
-// POST pods/NAME/binding: assigns a pod to a node. A pod is assigned once.
+// POST pods/NAME/binding: assigns a pod to a node. The assignment cannot be changed.
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type Binding, binding } from '../../api/kinds/pod/pod-schema.ts'
 import { validateMeta } from '../../api/meta.ts'
@@ -37,24 +37,31 @@ export function planBinding(
   const entry = view.get(keyOf(target))
   if (!entry) throw notFound(target.resource, target.name)
   const old: AnyObject = deps.objects.decode(entry)
-  const refuse = (why: string) => conflict(target.resource, target.name, why)
+  const conflictError = (reason: string) => conflict(target.resource, target.name, reason)
   if (metadata?.uid && metadata.uid !== old.metadata.uid) {
-    throw refuse(`Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`)
+    throw conflictError(
+      `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`,
+    )
   }
-  if (old.metadata.deletionTimestamp) throw refuse(`pod ${target.name} is being deleted, cannot be assigned to a host`)
+  if (old.metadata.deletionTimestamp)
+    throw conflictError(`pod ${target.name} is being deleted, cannot be assigned to a host`)
   if (old.spec.nodeName)
-    throw refuse(`pod ${target.name} is already assigned to node ${JSON.stringify(old.spec.nodeName)}`)
-  if (old.spec.schedulingGates?.length > 0) throw refuse(`pod ${target.name} has non-empty .spec.schedulingGates`)
-  const next = clone(old)
-  next.spec.nodeName = node?.name
-  if (next.metadata.generation > 0) next.metadata.generation += 1
-  if (metadata?.annotations) next.metadata.annotations = { ...next.metadata.annotations, ...metadata.annotations }
-  next.status = { ...next.status, conditions: withPodScheduled(next.status?.conditions ?? [], deps.clock.nowMs()) }
+    throw conflictError(`pod ${target.name} is already assigned to node ${JSON.stringify(old.spec.nodeName)}`)
+  if (old.spec.schedulingGates?.length > 0)
+    throw conflictError(`pod ${target.name} has non-empty .spec.schedulingGates`)
+  const updated = clone(old)
+  updated.spec.nodeName = node?.name
+  if (updated.metadata.generation > 0) updated.metadata.generation += 1
+  if (metadata?.annotations) updated.metadata.annotations = { ...updated.metadata.annotations, ...metadata.annotations }
+  updated.status = {
+    ...updated.status,
+    conditions: withPodScheduled(updated.status?.conditions ?? [], deps.clock.nowMs()),
+  }
   const errors = new FieldErrors()
-  validateMeta(target.resource.kind, next.metadata, errors)
-  target.resource.kind.validate(next, errors, ruleContext(deps), old)
+  validateMeta(target.resource.kind, updated.metadata, errors)
+  target.resource.kind.validate(updated, errors, ruleContext(deps), old)
   if (errors.hasErrors) throw invalid(target.resource.kind, target.name, errors.list)
-  const value = encodeStored(next)
+  const value = encodeStored(updated)
   return {
     writes: [{ put: keyOf(target), value }],
     result: { value, revision: 0, created: false, deleted: false, warnings: NO_WARNINGS },

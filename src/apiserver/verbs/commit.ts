@@ -1,25 +1,25 @@
-// Several writes as one transaction: all of them or none. Each verb is planned in the given order, on the store as the
-// writes before it leave it. commit-handler.ts serves commits over HTTP; in-process/client.ts calls this directly.
+// Executes several writes as one transaction. The writes are planned in order, each on the result of the previous ones.
+// commit-handler.ts serves commits over HTTP; in-process/client.ts calls executeCommit directly.
 import { badRequest } from '../../api/status-error.ts'
 import { commitWriteFailed } from '../../client/client.ts'
 import { type Entry, entryOfPut, keyOfWrite, type TransactionView, type Write } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
 import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
-import { recordingQuotaRefusals } from '../refusal-events.ts'
+import { withQuotaEvents } from '../quota-events.ts'
 import { planWrite } from './execute.ts'
 
-/** A larger commit is rejected: it would delay all other writes for too long. */
+/** Maximum of writes in a commit. A larger commit would delay other writes for too long. */
 export const COMMIT_WRITES_MAX = 500
 
-/** The result of each write. The error of a write that fails names its index (`failedWrite`). */
+/** Returns the result of each write. The error of a failed write contains its index. */
 export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[]): Promise<WriteResult[]> {
   if (verbs.length > COMMIT_WRITES_MAX) {
     throw badRequest(`a commit takes at most ${COMMIT_WRITES_MAX} writes, and this one has ${verbs.length}: split it`)
   }
-  let steps: Step[] = []
+  let steps: PlannedStep[] = []
   let writes: readonly Write[] = []
-  const { revisions } = await recordingQuotaRefusals(
+  const { revisions } = await withQuotaEvents(
     deps,
     deps.store.transact((view) => {
       const overlay = new Overlay(view, deps.objects)
@@ -29,31 +29,33 @@ export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[
       return writes
     }),
   )
-  const lasts = new Map(writes.map((write, at) => [keyOfWrite(write), { write, revision: revisions[at] ?? 0 }]))
-  return steps.map(({ key, result }) => afterCommit(result, lasts.get(key)))
+  const finalWrites = new Map(
+    writes.map((write, index) => [keyOfWrite(write), { write, revision: revisions[index] ?? 0 }]),
+  )
+  return steps.map(({ key, result }) => withFinalWrite(result, finalWrites.get(key)))
 }
 
-interface Step {
+interface PlannedStep {
   readonly key: string
   readonly result: WriteResult
 }
 
-function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): Step {
+function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): PlannedStep {
   const { writes, result } = planWrite(deps, verb, overlay)
-  const [own] = writes
-  if (own) overlay.checkNotRecreated(own)
+  const [objectWrite] = writes
+  if (objectWrite) overlay.checkNotRecreated(objectWrite)
   for (const write of writes) overlay.apply(write)
-  return { key: own ? keyOfWrite(own) : keyOf(verb.target), result }
+  return { key: objectWrite ? keyOfWrite(objectWrite) : keyOf(verb.target), result }
 }
 
-/** The object after the whole commit: a later write may have changed it again, under the same revision. */
-function afterCommit(result: WriteResult, last: { write: Write; revision: number } | undefined): WriteResult {
-  if (!last) return result
-  const { write, revision } = last
+/** Returns the result with the state after the commit, because a later write may have changed the object again. */
+function withFinalWrite(result: WriteResult, finalWrite: { write: Write; revision: number } | undefined): WriteResult {
+  if (!finalWrite) return result
+  const { write, revision } = finalWrite
   return 'put' in write ? { ...result, value: write.value, revision } : { ...result, deleted: true, revision }
 }
 
-/** Maps each item; an ApiError of one names its index. */
+/** Maps each write. If `map` throws an ApiError, adds the index of the write to it. */
 export const mapWrites = <T, R>(writes: readonly T[], map: (write: T) => R): R[] =>
   writes.map((write, index) => {
     try {
@@ -63,7 +65,7 @@ export const mapWrites = <T, R>(writes: readonly T[], map: (write: T) => R): R[]
     }
   })
 
-/** The store after the writes planned so far. */
+/** A view of the store that includes the writes planned so far. */
 class Overlay implements TransactionView {
   readonly objects: StoredObjects
   readonly #view: TransactionView
@@ -73,7 +75,7 @@ class Overlay implements TransactionView {
 
   constructor(view: TransactionView, objects: StoredObjects) {
     this.#view = view
-    // Uncommitted entries have negative revisions. They must not enter the shared cache of decoded objects.
+    // Uncommitted entries have negative revisions and must not be added to the shared cache of decoded objects.
     this.objects = { decode: (entry) => (entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)) }
   }
 
@@ -82,21 +84,21 @@ class Overlay implements TransactionView {
   }
 
   list(prefix: string): readonly Entry[] {
-    const changed = [...this.#entries].filter(([key]) => key.startsWith(prefix))
-    if (changed.length === 0) return this.#view.list(prefix)
+    const changedEntries = [...this.#entries].filter(([key]) => key.startsWith(prefix))
+    if (changedEntries.length === 0) return this.#view.list(prefix)
     const entries = new Map(this.#view.list(prefix).map((entry) => [entry.key, entry]))
-    for (const [key, entry] of changed) {
+    for (const [key, entry] of changedEntries) {
       if (entry) entries.set(key, entry)
       else entries.delete(key)
     }
     return [...entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** Watchers would see an object that is deleted and created again in one revision as a modification. */
+  /** Rejects deleting and creating an object in one commit, which watchers would receive as a modification. */
   checkNotRecreated(write: Write): void {
     const key = keyOfWrite(write)
-    const earlier = this.#writes.get(key)
-    if (earlier && 'delete' in earlier && 'put' in write) {
+    const previous = this.#writes.get(key)
+    if (previous && 'delete' in previous && 'put' in write) {
       throw badRequest(`a commit cannot delete "${key}" and create it again: use two commits`)
     }
   }
@@ -110,7 +112,7 @@ class Overlay implements TransactionView {
     this.#writes.set(key, write)
   }
 
-  /** One write per key: its last. */
+  /** Returns the last write of each key. */
   writes(): Write[] {
     return [...this.#writes.values()]
   }

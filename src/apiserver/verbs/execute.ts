@@ -3,14 +3,14 @@
 import type { TransactionView } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import type { WritePlan, WriteResult, WriteVerb } from '../objects/write-verb.ts'
-import { recordingQuotaRefusals } from '../refusal-events.ts'
+import { withQuotaEvents } from '../quota-events.ts'
 import { planBinding } from './bind.ts'
 import { planCreate } from './create.ts'
 import { planDelete } from './delete.ts'
 import { planUpdate } from './update.ts'
 
 export const executeWrite = (deps: ObjectDeps, verb: WriteVerb): Promise<WriteResult> =>
-  recordingQuotaRefusals(deps, transactWrite(deps, verb))
+  withQuotaEvents(deps, transactWrite(deps, verb))
 
 async function transactWrite(deps: ObjectDeps, verb: WriteVerb): Promise<WriteResult> {
   let plan: WritePlan | undefined

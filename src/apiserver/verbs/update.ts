@@ -12,7 +12,7 @@ import type { Entry, TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import { decodeObjectBody, type RequestBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
-import { sameButForTimes, trackUpdated } from '../objects/managed-fields.ts'
+import { equalExceptTimes, trackUpdated } from '../objects/managed-fields.ts'
 import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf, viewOf } from '../objects/object-deps.ts'
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
@@ -150,7 +150,7 @@ function planChange(
 function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
   if (value.length !== entry.value.length) return false
   return (
-    sameBytes(value, entry.value) || sameButForTimes(decodeStored({ value, modRevision: 0 }), objects.decode(entry))
+    sameBytes(value, entry.value) || equalExceptTimes(decodeStored({ value, modRevision: 0 }), objects.decode(entry))
   )
 }
 

@@ -4,7 +4,7 @@ import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
 import type { StreamSink } from '../http/messages.ts'
-import type { Accepted } from '../http/negotiate.ts'
+import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
 import { collectionPrefix } from '../keys.ts'
@@ -35,7 +35,7 @@ export interface WatchRequest {
   readonly resource: Resource
   readonly namespace: string
   readonly options: ListOptions
-  readonly accepted: Accepted
+  readonly accepted: AcceptedForm
   readonly include: IncludeObject
 }
 

@@ -83,7 +83,10 @@ export async function createCluster(
       kinds: ALL_KINDS,
       gates: gates(),
       ...(expansionQuota ? { expansionQuota } : {}),
-      authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
+      authenticator: {
+        authenticate: () => ({ is: 'authenticated', user: SYSTEM_USER }),
+        authenticateToken: () => undefined,
+      },
       authorizer: { authorize: () => ({ allowed: true }) },
       version: versionInfo(),
     })

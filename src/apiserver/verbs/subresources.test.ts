@@ -11,38 +11,38 @@ beforeEach(async () => {
 afterEach(() => api.store.close())
 
 const bind = (target: object, metadata: object = { name: 'p' }) => api.post(`${PODS}/p/binding`, { metadata, target })
-const pod = async () => (await api.get(`${PODS}/p`)).json
+const getPod = async () => (await api.get(`${PODS}/p`)).json
 
 describe('pods/binding', () => {
-  it('assigns a pod to a node, once', async () => {
+  it('assigns a pod to a node and rejects a second assignment', async () => {
     const { status, json } = await bind({ kind: 'Node', name: 'n1' }, { name: 'p', annotations: { by: 'tester' } })
     expect(status).toBe(201)
     expect(json).toMatchObject({ kind: 'Status', status: 'Success' })
-    expect(await pod()).toMatchObject({
+    expect(await getPod()).toMatchObject({
       metadata: { annotations: { by: 'tester' } },
       spec: { nodeName: 'n1' },
       status: { conditions: [{ type: 'PodScheduled', status: 'True' }] },
     })
     expect((await bind({ name: 'n2' })).json).toMatchObject({ code: 409, reason: 'Conflict' })
-    expect((await pod()).spec.nodeName).toBe('n1')
+    expect((await getPod()).spec.nodeName).toBe('n1')
   })
 
-  it('returns 409 for another pod of the same name', async () => {
-    expect((await bind({ name: 'n1' }, { name: 'p', uid: 'gone' })).status).toBe(409)
+  it('returns 409 for a pod with another UID', async () => {
+    expect((await bind({ name: 'n1' }, { name: 'p', uid: 'other' })).status).toBe(409)
   })
 
-  it('assigns nothing in a dry run', async () => {
+  it('does not assign the pod in a dry run', async () => {
     expect(
       (await api.post(`${PODS}/p/binding?dryRun=All`, { metadata: { name: 'p' }, target: { name: 'n1' } })).status,
     ).toBe(201)
-    expect((await pod()).spec.nodeName).toBeUndefined()
+    expect((await getPod()).spec.nodeName).toBeUndefined()
   })
 
   it.each([
     ['another name', { name: 'n1' }, { name: 'q' }, 400],
     ['no node', {}, { name: 'p' }, 400],
-    ['something that is no node', { kind: 'Cloud', name: 'n1' }, { name: 'p' }, 400],
-  ])('SYS-10 with %s is rejected', async (_, target, metadata, code) => {
+    ['a target that is not a node', { kind: 'Cloud', name: 'n1' }, { name: 'p' }, 400],
+  ])('SYS-10 rejects a binding with %s', async (_, target, metadata, code) => {
     expect((await bind(target, metadata)).status).toBe(code)
   })
 
@@ -67,9 +67,9 @@ describe('pods/eviction', () => {
 describe('namespaces/finalize', () => {
   it('removes a terminating namespace when its finalizers are empty', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    const marked = (await api.delete('/api/v1/namespaces/shop')).json
-    expect(marked).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
-    const { status } = await api.put('/api/v1/namespaces/shop/finalize', { ...marked, spec: { finalizers: [] } })
+    const terminating = (await api.delete('/api/v1/namespaces/shop')).json
+    expect(terminating).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
+    const { status } = await api.put('/api/v1/namespaces/shop/finalize', { ...terminating, spec: { finalizers: [] } })
     expect(status).toBe(200)
     expect((await api.get('/api/v1/namespaces/shop')).status).toBe(404)
   })
