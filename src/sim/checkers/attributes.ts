@@ -4,7 +4,7 @@
 import type { ControllerModifyVolumeRequest } from '../../csi/gen/csi_pb.js'
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf, type View } from '../engine/view.ts'
-import { type CheckContext, heldAt, isBound } from './context.ts'
+import { type CheckContext, driverVolumeAt, isBound } from './context.ts'
 
 /** Annotation of a claim: the attributes before the change in progress. */
 export const UNDO = 'modifying.stowage.dev/undo'
@@ -22,19 +22,20 @@ export interface ClassParameters {
 }
 
 export function followClasses(view: View): ClassParameters {
-  const known = new Map<string, string>()
+  const parametersByClass = new Map<string, string>()
   const ambiguous = new Set<string>()
-  const learn = (name: string, { parameters = {} }: ObjectOf<'attributesClass'>): void => {
+  const record = (name: string, { parameters = {} }: ObjectOf<'attributesClass'>): void => {
     const text = JSON.stringify(parameters)
-    if (known.has(name) && known.get(name) !== text) ambiguous.add(name)
-    known.set(name, text)
+    if (parametersByClass.has(name) && parametersByClass.get(name) !== text) ambiguous.add(name)
+    parametersByClass.set(name, text)
   }
-  for (const [name, found] of view.attributesClasses) learn(name, found)
+  for (const [name, attributesClass] of view.attributesClasses) record(name, attributesClass)
   view.onCommit((changes) => {
-    for (const change of changes) if (change.of === 'attributesClass' && change.next) learn(change.key, change.next)
+    for (const change of changes) if (change.of === 'attributesClass' && change.next) record(change.key, change.next)
   })
   return {
-    of: (name) => (ambiguous.has(name) || !known.has(name) ? undefined : JSON.parse(known.get(name)!)),
+    of: (name) =>
+      ambiguous.has(name) || !parametersByClass.has(name) ? undefined : JSON.parse(parametersByClass.get(name)!),
   }
 }
 
@@ -72,11 +73,11 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       )
     }
     const asset = assetOf(volume)
-    const held = asset && heldAt(system, asset)
-    if (!held || exemptions.isLost(asset)) return
+    const driverVolume = asset && driverVolumeAt(system, asset)
+    if (!driverVolume || exemptions.isLost(asset)) return
     const reported = reportedAttributes(claim, isNewClass ? classes.of(current ?? '') : {})
     for (const [name, value] of Object.entries(reported)) {
-      const has = held.mutableParameters[name]
+      const has = driverVolume.mutableParameters[name]
       if (has !== value) report('wrong status', `claim ${key} reports ${name}=${value}, ${asset} has ${has}`)
     }
   }
@@ -94,11 +95,13 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
     const asset = assetName(driver, handle)
     const { mutableParameters } = request as ControllerModifyVolumeRequest
     const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
-    const held = heldAt(system, asset)
+    const driverVolume = driverVolumeAt(system, asset)
     // A deleted claim reports nothing; if the driver lost its state, the previous attributes are unknown.
-    if (!claim || !held || exemptions.isLost(asset) || exemptions.hadGatesOff) return
+    if (!claim || !driverVolume || exemptions.isLost(asset) || exemptions.hadGatesOff) return
     // A caller that missed the reply repeats the call for what the volume has already.
-    const changed = Object.entries(mutableParameters).filter(([name, value]) => held.mutableParameters[name] !== value)
+    const changed = Object.entries(mutableParameters).filter(
+      ([name, value]) => driverVolume.mutableParameters[name] !== value,
+    )
     if (changed.length === 0) return
     const key = keyOf(claim)
     const undo = undoOf(claim)
@@ -107,12 +110,12 @@ export function checkAttributes({ system, view, exemptions, report }: CheckConte
       AMOUNTS.some((name) => claim.status?.allocatedResourceStatuses?.[name]?.endsWith('InProgress')) ||
       undo !== undefined
     if (!isReported) {
-      const wanted = JSON.stringify(Object.fromEntries(changed))
-      report('no intent', `${process} requests ${wanted} of ${asset}, and claim ${key} does not report it`)
+      const requested = JSON.stringify(Object.fromEntries(changed))
+      report('no intent', `${process} requests ${requested} of ${asset}, and claim ${key} does not report it`)
     }
     for (const [name, value] of changed) {
       if (undo && Object.hasOwn(undo, name)) continue
-      const has = held.mutableParameters[name]
+      const has = driverVolume.mutableParameters[name]
       report('no intent', `${name} of ${asset} changes from ${has} to ${value}, and claim ${key} records no undo`)
     }
   }
@@ -138,12 +141,12 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
       const { old, next } = change
       const asset = assetOf(view.volumes.get((next ?? old)?.spec?.volumeName ?? ''))
       if (!asset) continue
-      if (old) abandon(asset, old, next)
-      if (next && isBound(next)) gain(asset, next, old && isBound(old) ? old : undefined)
+      if (old) recordAbandoned(asset, old, next)
+      if (next && isBound(next)) addReported(asset, next, old && isBound(old) ? old : undefined)
     }
   })
 
-  function abandon(asset: string, old: ObjectOf<'claim'>, next: ObjectOf<'claim'> | undefined): void {
+  function recordAbandoned(asset: string, old: ObjectOf<'claim'>, next: ObjectOf<'claim'> | undefined): void {
     const names = uncertain.get(asset) ?? new Set()
     uncertain.set(asset, names)
     for (const [name, before] of Object.entries(undoOf(old) ?? {})) {
@@ -152,17 +155,17 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
     }
   }
 
-  function gain(asset: string, claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
+  function addReported(asset: string, claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
     const parameters = classes.of(classInEffect(claim) ?? '') ?? {}
     const isNewClass = !old || classInEffect(claim) !== classInEffect(old)
-    const gained: Record<string, string> = isNewClass ? { ...parameters } : {}
+    const added: Record<string, string> = isNewClass ? { ...parameters } : {}
     for (const name of AMOUNTS) {
       if (old && amountReported(claim, name) === amountReported(old, name)) continue
       const amount = amountReported(claim, name) ?? parameters[name]
-      if (amount !== undefined) gained[name] = amount
+      if (amount !== undefined) added[name] = amount
     }
-    expected.set(asset, { ...expected.get(asset), ...gained })
-    for (const name of Object.keys(gained)) uncertain.get(asset)?.delete(name)
+    expected.set(asset, { ...expected.get(asset), ...added })
+    for (const name of Object.keys(added)) uncertain.get(asset)?.delete(name)
   }
 
   return { of: (asset) => ({ expected: expected.get(asset) ?? {}, uncertain: uncertain.get(asset) ?? new Set() }) }

@@ -1,6 +1,6 @@
 // Rule `cache`: a watched cache behind the faulty network notifies its subscribers of each object once, then of its changes
-// in order, then of its end; and at rest it holds exactly what the store holds. Runs the production cache in a
-// separate process, if the setup has one.
+// in order, then of its deletion; and at rest it holds exactly the objects of the store. Runs the production cache in a
+// separate process if the setup includes one.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -34,44 +34,47 @@ function differences(
   stored: ReadonlyMap<string, number>,
 ): Problem[] {
   const problem = (text: string): Problem => ({ rule: 'cache', text: `the cache of ${plural} ${text}` })
-  const left = new Map(stored)
-  const wrong = cached.flatMap((object) => {
+  const missing = new Map(stored)
+  const outdated = cached.flatMap((object) => {
     const key = keyOfObject(object)
-    const revision = left.get(key)
-    left.delete(key)
+    const revision = missing.get(key)
+    missing.delete(key)
     const { resourceVersion } = object.metadata
     return String(revision) === resourceVersion
       ? []
       : [problem(`holds ${key} at ${resourceVersion}, the store has ${revision ?? 'nothing'}`)]
   })
-  return [...wrong, ...[...left].map(([key, revision]) => problem(`lacks ${key}, which the store has at ${revision}`))]
+  return [
+    ...outdated,
+    ...[...missing].map(([key, revision]) => problem(`lacks ${key}, which the store has at ${revision}`)),
+  ]
 }
 
 /** A subscriber that reports notifications no cache may make. */
 export function createOrderCheck(plural: string, report: (text: string) => void) {
-  const known = new Map<string, { readonly uid: string | undefined; readonly version: number }>()
-  const factsOf = (object: Readonly<KubeObject>) => ({
+  const cachedObjects = new Map<string, { readonly uid: string | undefined; readonly version: number }>()
+  const identityOf = (object: Readonly<KubeObject>) => ({
     key: keyOfObject(object),
     uid: object.metadata.uid,
     version: Number(object.metadata.resourceVersion),
   })
   return {
     added(object: Readonly<KubeObject>): void {
-      const { key, uid, version } = factsOf(object)
-      if (known.has(key)) report(`the cache of ${plural} added ${key}, which it held already`)
-      known.set(key, { uid, version })
+      const { key, uid, version } = identityOf(object)
+      if (cachedObjects.has(key)) report(`the cache of ${plural} added ${key}, which it held already`)
+      cachedObjects.set(key, { uid, version })
     },
     updated(next: Readonly<KubeObject>): void {
-      const { key, uid, version } = factsOf(next)
-      const before = known.get(key)
-      if (!before || before.uid !== uid) report(`the cache of ${plural} updated ${key}, which it did not hold`)
-      else if (version <= before.version)
-        report(`the cache of ${plural} updated ${key} to ${version} after ${before.version}`)
-      known.set(key, { uid, version })
+      const { key, uid, version } = identityOf(next)
+      const previous = cachedObjects.get(key)
+      if (!previous || previous.uid !== uid) report(`the cache of ${plural} updated ${key}, which it did not hold`)
+      else if (version <= previous.version)
+        report(`the cache of ${plural} updated ${key} to ${version} after ${previous.version}`)
+      cachedObjects.set(key, { uid, version })
     },
     deleted(object: Readonly<KubeObject>): void {
-      const { key } = factsOf(object)
-      if (!known.delete(key)) report(`the cache of ${plural} deleted ${key}, which it did not hold`)
+      const { key } = identityOf(object)
+      if (!cachedObjects.delete(key)) report(`the cache of ${plural} deleted ${key}, which it did not hold`)
     },
   }
 }

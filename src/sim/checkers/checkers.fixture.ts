@@ -1,4 +1,4 @@
-// A system in which the test causes every event: commits, driver calls, mounts. Nothing runs in the background.
+// A fake system for tests of checkers: the test makes every commit, driver call and mount. Nothing runs in the background.
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'
@@ -57,9 +57,9 @@ export function createFixture() {
   const events = followEvents(view)
   let revision = 0
 
-  const stored = (word: KindWord, object: FixtureObject) => {
+  const encodeStored = (kind: KindWord, object: FixtureObject) => {
     const { namespace, name, ...metadata } = object.metadata
-    const key = storeKeyOf(word, namespace ? `${namespace}/${name}` : name)
+    const key = storeKeyOf(kind, namespace ? `${namespace}/${name}` : name)
     const value = {
       ...object,
       metadata: { name, ...(namespace ? { namespace } : {}), uid: `uid-${name}`, ...metadata },
@@ -82,16 +82,16 @@ export function createFixture() {
     calls,
     /** Stores the objects in one commit. */
     put: (...objects: readonly (readonly [KindWord, FixtureObject])[]) =>
-      view.take(objects.map(([word, object]) => stored(word, object))),
-    gone: (word: KindWord, key: string) =>
-      view.take([{ key: storeKeyOf(word, key), value: undefined, revision: ++revision }]),
-    held: (driver: DriverName, handle: string, gi = 1) => {
+      view.take(objects.map(([kind, object]) => encodeStored(kind, object))),
+    remove: (kind: KindWord, key: string) =>
+      view.take([{ key: storeKeyOf(kind, key), value: undefined, revision: ++revision }]),
+    addDriverVolume: (driver: DriverName, handle: string, gi = 1) => {
       premadeVolume(drivers.get(driver)!, handle, gi * GI)
       return drivers.get(driver)!.state().volumes[handle]!
     },
-    recordsEvent: (uid: string, reason: string, message = 'because') =>
+    recordEvent: (uid: string, reason: string, message = 'because') =>
       view.take([
-        stored('event', {
+        encodeStored('event', {
           metadata: { namespace: 'default', name: `${uid}.${reason}` },
           involvedObject: { uid },
           type: 'Warning',
@@ -113,13 +113,13 @@ export function createFixture() {
       }
       const open: DriverCall = { ...call, endedMs: undefined, outcome: undefined }
       calls.push(open)
-      for (const tell of listeners) tell(open, 'begins')
+      for (const listener of listeners) listener(open, 'begins')
       return (outcome = 'OK') => {
         Object.assign(open, { endedMs: simulation.nowMs, outcome })
-        for (const tell of listeners) tell(open, 'ends')
+        for (const listener of listeners) listener(open, 'ends')
       }
     },
-    serverStarts: (store: unknown) => follower?.(store),
+    startServer: (store: unknown) => follower?.(store),
     problems: (): string[] =>
       problemsOf({ system, view, exemptions, classes, expected, events }).map(
         ({ rule, text }: Problem) => `${rule}: ${text}`,
@@ -142,16 +142,16 @@ interface ClaimParts {
   readonly status?: object
 }
 
-export const aClaim = (name: string, { phase = 'Pending', volumeName, ...more }: ClaimParts = {}) => ({
-  metadata: { namespace: 'team-a', name, ...more.metadata },
+export const aClaim = (name: string, { phase = 'Pending', volumeName, ...parts }: ClaimParts = {}) => ({
+  metadata: { namespace: 'team-a', name, ...parts.metadata },
   spec: {
     accessModes: ['ReadWriteOnce'],
-    resources: { requests: { storage: more.storage ?? '1Gi' } },
-    storageClassName: more.className ?? 'net-now',
+    resources: { requests: { storage: parts.storage ?? '1Gi' } },
+    storageClassName: parts.className ?? 'net-now',
     ...(volumeName ? { volumeName } : {}),
-    ...more.spec,
+    ...parts.spec,
   },
-  status: { phase, ...(phase === 'Bound' ? { capacity: { storage: '1Gi' } } : {}), ...more.status },
+  status: { phase, ...(phase === 'Bound' ? { capacity: { storage: '1Gi' } } : {}), ...parts.status },
 })
 
 interface VolumeParts {
@@ -166,17 +166,17 @@ interface VolumeParts {
 
 export const aVolume = (
   name: string,
-  { phase = 'Available', claim, policy = 'Delete', ...more }: VolumeParts = {},
+  { phase = 'Available', claim, policy = 'Delete', ...parts }: VolumeParts = {},
 ) => ({
-  metadata: { name, ...more.metadata },
+  metadata: { name, ...parts.metadata },
   spec: {
     capacity: { storage: '1Gi' },
     accessModes: ['ReadWriteOnce'],
     storageClassName: 'static',
     persistentVolumeReclaimPolicy: policy,
-    csi: { driver: more.driver ?? 'net.sim', volumeHandle: more.handle ?? name },
+    csi: { driver: parts.driver ?? 'net.sim', volumeHandle: parts.handle ?? name },
     ...(claim ? { claimRef: { namespace: 'team-a', name: claim, uid: `uid-${claim}` } } : {}),
-    ...more.spec,
+    ...parts.spec,
   },
   status: { phase },
 })
@@ -187,14 +187,14 @@ export const aNode = (name: string, spec: object = {}) => ({
   status: { conditions: [{ type: 'Ready', status: 'True' }] },
 })
 
-export const aPod = (name: string, claims: readonly string[], more: { spec?: object; status?: object } = {}) => ({
+export const aPod = (name: string, claims: readonly string[], parts: { spec?: object; status?: object } = {}) => ({
   metadata: { namespace: 'team-a', name },
   spec: {
     containers: [{ name: 'main', volumeMounts: claims.map((claim) => ({ name: claim, mountPath: `/${claim}` })) }],
     volumes: claims.map((claim) => ({ name: claim, persistentVolumeClaim: { claimName: claim } })),
-    ...more.spec,
+    ...parts.spec,
   },
-  status: { ...more.status },
+  status: { ...parts.status },
 })
 
 export const aClass = (name: string, provisioner: DriverName, volumeBindingMode = 'Immediate') => ({

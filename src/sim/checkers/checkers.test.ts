@@ -1,4 +1,4 @@
-// Every checker against planted violations: a checker that never reports one proves nothing.
+// Tests every checker with planted violations, because a checker that never reports one proves nothing.
 import { readFile } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
@@ -29,16 +29,16 @@ import { checkSizes } from './sizes.ts'
 import { createCommitLog } from './watch-observer.ts'
 
 const INTENT = 'provisioning.stowage.dev/net.sim'
-const bound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
+const putBound = (fixture: ReturnType<typeof createFixture>, more: object = {}) =>
   fixture.put(
     ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
     ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })],
   )
 
 it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
-  const text = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
-  const rules = (await text('context.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
-  const table = (await text('../../../docs/explanation/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
+  const readText = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
+  const rules = (await readText('context.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
+  const table = (await readText('../../../docs/explanation/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
   const missing = [...rules].map(([, rule]) => `\`${rule}\``).filter((rule) => !table.includes(rule))
   expect(missing).toEqual([])
 })
@@ -62,8 +62,8 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 shrunk, wrong status: reports sizes that fall or that the driver does not have', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
-    const held = fixture.held('net.sim', 'pv', 2)
-    bound(fixture)
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)
+    putBound(fixture)
     fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', {
       capacityRange: { requiredBytes: 2n ** 31n },
     })()
@@ -71,9 +71,9 @@ describe('checkers of every commit and driver call', () => {
       `no intent: control-1 requests ${2n ** 31n} bytes of net.sim^pv, and claim team-a/a is charged ${GI}`,
     ])
     fixture.violations.length = 0
-    bound(fixture, { status: { capacity: { storage: '3Gi' } } })
-    bound(fixture, { status: { capacity: { storage: '2Gi' } } })
-    held.capacityBytes = GI
+    putBound(fixture, { status: { capacity: { storage: '3Gi' } } })
+    putBound(fixture, { status: { capacity: { storage: '2Gi' } } })
+    driverVolume.capacityBytes = GI
     fixture.call('control-1', 'net.sim', 'ControllerGetVolume', 'pv')()
     fixture.put(['volume', aVolume('pv', { claim: 'a', spec: { capacity: { storage: '500Mi' } } })])
     expect(fixture.violations.map((text) => text.replace(/\d{6,}/g, 'N'))).toEqual([
@@ -87,34 +87,34 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 shrunk: reports a request below the size of a volume, unless the driver denied that size', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
-    fixture.held('net.sim', 'pv', 7)
+    fixture.addDriverVolume('net.sim', 'pv', 7)
     fixture.put(['claim', aClaim('a', { volumeName: 'pv', storage: '7Gi' })], ['volume', aVolume('pv', { claim: 'a' })])
-    const ask = (gi: number, outcome: string) =>
+    const expand = (gi: number, outcome: string) =>
       fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', {
         capacityRange: { requiredBytes: BigInt(gi * GI) },
       })(outcome)
-    ask(7, 'DEADLINE_EXCEEDED')
-    ask(3, 'OK')
+    expand(7, 'DEADLINE_EXCEEDED')
+    expand(3, 'OK')
     expect(fixture.violations).toEqual([
       `shrunk: control-1 requests ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`,
     ])
     fixture.violations.length = 0
-    ask(7, 'OUT_OF_RANGE')
-    ask(3, 'OK')
+    expand(7, 'OUT_OF_RANGE')
+    expand(3, 'OK')
     expect(fixture.violations).toEqual([])
   })
 
   it('SYS-14 wrong status: reports a size that the file system does not have yet', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
-    fixture.held('net.sim', 'pv', 2).onNodes['id-n1'] = {
+    fixture.addDriverVolume('net.sim', 'pv', 2).onNodes['id-n1'] = {
       staged: { s: {} as never },
       published: {},
       fileSystemBytes: GI,
     }
-    bound(fixture)
+    putBound(fixture)
     expect(fixture.violations).toEqual([])
-    bound(fixture, { status: { capacity: { storage: '2Gi' } } })
+    putBound(fixture, { status: { capacity: { storage: '2Gi' } } })
     expect(fixture.violations).toEqual([
       `wrong status: claim team-a/a reports ${2 * GI}, the file system of net.sim^pv has ${GI}`,
     ])
@@ -126,7 +126,7 @@ describe('checkers of every commit and driver call', () => {
     fixture.put(['claim', aClaim('a', { metadata: { finalizers: [INTENT] } })])
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
     fixture.put(['claim', aClaim('a')])
-    fixture.call('control-2', 'net.sim', 'CreateVolume', 'pvc-uid-a') // it looked before
+    fixture.call('control-2', 'net.sim', 'CreateVolume', 'pvc-uid-a') // it read the claim before the intent was removed
     expect(fixture.violations).toEqual([])
     await fixture.simulation.runFor(60_000)
     fixture.call('control-1', 'net.sim', 'CreateVolume', 'pvc-uid-a')
@@ -140,22 +140,22 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without undo', () => {
     const fixture = createFixture()
     checkAttributes(fixture.context, fixture.classes)
-    fixture.held('net.sim', 'pv').mutableParameters = { iops: '500' }
-    const ask = (iops: string) =>
+    fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
+    const modify = (iops: string) =>
       fixture.call('control-1', 'net.sim', 'ControllerModifyVolume', 'pv', { mutableParameters: { iops } })
     fixture.put([
       'attributesClass',
       { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } },
     ])
-    bound(fixture)
-    ask('500')
-    bound(fixture, { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } })
-    ask('1000')
+    putBound(fixture)
+    modify('500')
+    putBound(fixture, { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } })
+    modify('1000')
     expect(fixture.violations).toEqual([])
-    bound(fixture)
-    ask('1000')
-    bound(fixture, { status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold' } })
-    bound(fixture, { status: { capacity: { storage: '1Gi', throughput: '20Mi' } } })
+    putBound(fixture)
+    modify('1000')
+    putBound(fixture, { status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: 'gold' } })
+    putBound(fixture, { status: { capacity: { storage: '1Gi', throughput: '20Mi' } } })
     expect(fixture.violations).toEqual([
       'no intent: control-1 requests {"iops":"1000"} of net.sim^pv, and claim team-a/a does not report it',
       'no intent: iops of net.sim^pv changes from 500 to 1000, and claim team-a/a records no undo',
@@ -212,8 +212,8 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 double attach, wrong mount: reports a second node, a mount without attachment and a detach under a mount', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
-    const held = fixture.held('net.sim', 'pv')
-    bound(fixture)
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    putBound(fixture)
     fixture.put(['node', aNode('n1')])
     const publish = (nodeId: string, mode = Mode.SINGLE_NODE_WRITER) =>
       fixture.call('control-1', 'net.sim', 'ControllerPublishVolume', 'pv', {
@@ -221,7 +221,7 @@ describe('checkers of every commit and driver call', () => {
         volumeCapability: { accessMode: { mode } },
       })
     const detach = () => fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: 'id-n1' })
-    held.attachments['id-n1'] = {} as never
+    driverVolume.attachments['id-n1'] = {} as never
     publish('id-n1')
     publish('id-n2', Mode.MULTI_NODE_MULTI_WRITER)
     fixture.call('agent-n1', 'net.sim', 'NodeStageVolume', 'pv')
@@ -244,10 +244,10 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 wrong mount: reports a detach from a deleted node until six minutes have passed', async () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
-    fixture.held('net.sim', 'pv')
+    fixture.addDriverVolume('net.sim', 'pv')
     fixture.put(['node', aNode('n1')], ['volume', aVolume('pv')])
     fixture.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
-    fixture.gone('node', 'n1')
+    fixture.remove('node', 'n1')
     const detach = () => fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: 'id-n1' })()
     await fixture.simulation.runFor(5 * 60_000)
     detach()
@@ -263,7 +263,7 @@ describe('checkers of every commit and driver call', () => {
     const fixture = createFixture()
     checkLeases(fixture.context)
     let revision = 0
-    const writes = (holderIdentity: string) => {
+    const writeLease = (holderIdentity: string) => {
       const lease = {
         metadata: { namespace: 'kube-system', name: 'x' },
         spec: { holderIdentity, leaseDurationSeconds: 60 },
@@ -271,16 +271,16 @@ describe('checkers of every commit and driver call', () => {
       const key = `${collectionPrefix(leaseKind)}kube-system/x`
       fixture.view.take([{ key, value: Buffer.from(JSON.stringify(lease)), revision: ++revision }])
     }
-    writes('a')
+    writeLease('a')
     await fixture.simulation.runFor(59_000)
-    writes('a')
+    writeLease('a')
     await fixture.simulation.runFor(60_000)
-    writes('b')
-    writes('')
-    writes('c')
+    writeLease('b')
+    writeLease('')
+    writeLease('c')
     expect(fixture.violations).toEqual([])
     await fixture.simulation.runFor(59_500)
-    writes('d')
+    writeLease('d')
     expect(fixture.violations).toEqual([
       'two leaders: d takes the lease kube-system/x 59.5 s after c renewed it for 60 s',
     ])
@@ -289,7 +289,7 @@ describe('checkers of every commit and driver call', () => {
   it('SYS-14 wrong mount: reports a ReadWriteOncePod volume mounted for two pods', () => {
     const fixture = createFixture()
     checkMounts(fixture.context)
-    fixture.held('basic.sim', 'pv')
+    fixture.addDriverVolume('basic.sim', 'pv')
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', driver: 'basic.sim' })],
       ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', spec: { accessModes: ['ReadWriteOncePod'] } })],
@@ -343,8 +343,8 @@ describe('checkers of every commit and driver call', () => {
     const writes = checkWrites(fixture.context, acknowledged as never)
     fixture.put(['claim', aClaim('a')], ['claim', aClaim('b')])
     writes.check()
-    const starts = async (revision: number, ...entries: { key: string; modRevision: number }[]) => {
-      fixture.serverStarts({ list: async () => ({ entries, revision }) })
+    const restartServer = async (revision: number, ...entries: { key: string; modRevision: number }[]) => {
+      fixture.startServer({ list: async () => ({ entries, revision }) })
       await Promise.resolve()
       await Promise.resolve()
     }
@@ -352,11 +352,11 @@ describe('checkers of every commit and driver call', () => {
       key: `core/persistentvolumeclaims/team-a/${name}`,
       modRevision: index + 1,
     }))
-    await starts(2, a!, b!)
-    await starts(3, a!) // a deletion that was under way
+    await restartServer(2, a!, b!)
+    await restartServer(3, a!) // a deletion that was in progress
     expect(fixture.violations).toEqual([])
-    await starts(2, a!)
-    await starts(1, a!, b!)
+    await restartServer(2, a!)
+    await restartServer(1, a!, b!)
     acknowledged.push({ ...acknowledged[0]!, resourceVersion: '9' })
     writes.check()
     expect(fixture.violations).toEqual([
@@ -377,15 +377,15 @@ describe('checkers of every commit and driver call', () => {
     log.listed([at('a', 1)], 1)
     commit('a', 2)
     commit('b', 3)
-    log.shown('modified', at('a', 2), 2)
-    log.shown('added', at('b', 3), 3)
+    log.delivered('modified', at('a', 2), 2)
+    log.delivered('added', at('b', 3), 3)
     log.reached(5)
     expect(violations).toEqual([])
-    log.shown('added', at('b', 3), 3)
+    log.delivered('added', at('b', 3), 3)
     commit('a', 6)
     commit('b', 7)
-    log.shown('modified', at('b', 7), 7)
-    log.shown('modified', at('b', 8), 8)
+    log.delivered('modified', at('b', 7), 7)
+    log.delivered('modified', at('b', 8), 8)
     log.listed([at('b', 7)], 9)
     expect(violations).toEqual([
       'c/b is shown at 3 after 5: twice, or out of order',
@@ -395,7 +395,7 @@ describe('checkers of every commit and driver call', () => {
     ])
     log.interrupted()
     commit('a', 12)
-    log.shown('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
+    log.delivered('modified', at('a', 11), 11) // committed, and the server crashed before any watcher saw it
     expect(violations).toHaveLength(4)
   })
 })
@@ -404,7 +404,7 @@ describe('checker of bindings', () => {
   function createBound() {
     const fixture = createFixture()
     checkBindings(fixture.view.store, (text) => fixture.context.report('double binding', text))
-    bound(fixture)
+    putBound(fixture)
     return fixture
   }
   const volumeOf = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
@@ -423,10 +423,10 @@ describe('checker of bindings', () => {
   })
 
   it('PROV-5 reports a volume that is taken from its bound claim, or deleted under it', () => {
-    const { put, gone, violations } = createBound()
+    const { put, remove, violations } = createBound()
     put(volumeOf('pv', 'b'))
     put(volumeOf('pv', 'a'))
-    gone('volume', 'pv')
+    remove('volume', 'pv')
     expect(violations).toEqual([
       'double binding: volume pv was taken from the claim team-a/a',
       'double binding: volume pv was deleted under the claim team-a/a',
@@ -466,10 +466,10 @@ describe('checker of deletions', () => {
     const { aroundClient } = checkDeletions(fixture.context)
     const client = aroundClient('control-1', { get: async () => ({}) } as never)
     fixture.put(['volume', aVolume('pv', { phase: 'Released' })])
-    const read = () => client.get(persistentVolumeKind, { name: 'pv' })
+    const readVolume = () => client.get(persistentVolumeKind, { name: 'pv' })
     const deleteVolume = () => fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
     await fixture.simulation.runFor(1_000)
-    await read()
+    await readVolume()
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
     await fixture.simulation.runFor(29_000)
     deleteVolume()
@@ -478,7 +478,7 @@ describe('checker of deletions', () => {
     deleteVolume() // the read is too old to count
     const violation = 'wrong deletion: control-1 deletes net.sim^pv, and volume pv is bound to the claim team-a/a'
     expect(fixture.violations).toEqual([violation])
-    await read()
+    await readVolume()
     deleteVolume()
     expect(fixture.violations).toEqual([violation, violation])
   })
@@ -523,7 +523,7 @@ describe('checker of charges', () => {
   it('REX-4 charge, size: reports at rest a charge without use and conditions of a completed expansion', () => {
     const fixture = createFixture()
     Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
-    fixture.held('net.sim', 'pv')
+    fixture.addDriverVolume('net.sim', 'pv')
     const conditions = [{ type: 'ControllerResizeError', status: 'True', message: 'too large' }]
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
@@ -539,27 +539,28 @@ describe('checker of charges', () => {
 describe('checker of attributes', () => {
   const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
   const odd = { metadata: { name: 'odd' }, driverName: 'net.sim', parameters: { colour: 'red' } }
-  const withClass = (current: string | undefined, more: object = {}) => ({
+  const withClass = (current: string | undefined, otherParts: object = {}) => ({
     status: { capacity: { storage: '1Gi' }, currentVolumeAttributesClassName: current },
-    ...more,
+    ...otherParts,
   })
   function createModified() {
     const fixture = createFixture()
-    const held = fixture.held('net.sim', 'pv')
-    held.mutableParameters = { iops: '1000' }
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    driverVolume.mutableParameters = { iops: '1000' }
     fixture.put(['attributesClass', gold], ['attributesClass', odd])
     fixture.put(
       ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { volumeAttributesClassName: 'gold' } })],
       ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...withClass('gold') })],
     )
-    const claim = (more: object) => fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })])
-    return { fixture, held, claim }
+    const putClaim = (more: object) =>
+      fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })])
+    return { fixture, held: driverVolume, claim: putClaim }
   }
 
   it('VAC-6 attributes: reports a driver attribute that no status explains', () => {
-    const { fixture, held } = createModified()
+    const { fixture, held: driverVolume } = createModified()
     expect(fixture.problems()).toEqual([])
-    held.mutableParameters = { iops: '1000', tier: 'left over' }
+    driverVolume.mutableParameters = { iops: '1000', tier: 'left over' }
     expect(fixture.problems()).toEqual([
       'attributes: claim team-a/a amounts to tier=undefined by its statuses, and net.sim^pv has left over',
     ])
@@ -578,7 +579,7 @@ describe('checker of attributes', () => {
 
   it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters', () => {
     const { fixture, claim } = createModified()
-    fixture.recordsEvent('uid-a', 'VolumeModifyFailed')
+    fixture.recordEvent('uid-a', 'VolumeModifyFailed')
     claim(withClass('gold', { spec: { volumeAttributesClassName: 'missing' } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Pending about missing, and is undefined'])
     claim(withClass('gold', { spec: { volumeAttributesClassName: 'odd' } }))
@@ -588,7 +589,7 @@ describe('checker of attributes', () => {
   it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
     const { fixture } = createModified()
     checkAttributes(fixture.context, fixture.classes)
-    fixture.recordsEvent(
+    fixture.recordEvent(
       'uid-a',
       'VolumeModifySuccessful',
       'external resizer modified volume a with vac silver successfully',
@@ -624,9 +625,9 @@ describe('cache follower', () => {
 describe('checkers of the state at rest', () => {
   it('SYS-14 accepts a bound and mounted claim of a running pod', () => {
     const fixture = createFixture()
-    const held = fixture.held('net.sim', 'pv')
-    held.attachments['id-n1'] = {} as never
-    bound(fixture)
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    driverVolume.attachments['id-n1'] = {} as never
+    putBound(fixture)
     fixture.put(
       ['node', aNode('n1')],
       ['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })],
@@ -645,16 +646,16 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 PROV-12 leak, missing: reports driver volumes without PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv-1')
-    fixture.held('net.sim', 'imported-1') // imported by a user, without a PersistentVolume so far
+    fixture.addDriverVolume('net.sim', 'pv-1')
+    fixture.addDriverVolume('net.sim', 'imported-1') // imported by a user, without a PersistentVolume so far
     fixture.put(['volume', aVolume('empty')])
     expect(fixture.problems()).toEqual([
       'leak: net.sim^pv-1 (pv-1) leaked: it has no PersistentVolume',
       'missing: volume empty refers to net.sim^empty, which does not exist',
     ])
-    fixture.held('net.sim', 'empty')
+    fixture.addDriverVolume('net.sim', 'empty')
     fixture.put(['volume', aVolume('pv-1', { policy: 'Retain' })])
-    fixture.gone('volume', 'pv-1') // deleted by a user
+    fixture.remove('volume', 'pv-1') // deleted by a user
     expect(fixture.problems()).toEqual([])
     fixture.system.drivers.get('net.sim')!.loseState()
     fixture.exemptions.update()
@@ -662,30 +663,30 @@ describe('checkers of the state at rest', () => {
   })
 
   it('SYS-14 missing: accepts a volume retained or released by a user after its deletion was requested', () => {
-    const missing = (now: object) => {
+    const missingProblems = (change: object) => {
       const fixture = createFixture()
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a' })])
       fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
-      fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a', ...now })])
+      fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a', ...change })])
       return fixture.problems().filter((text) => text.startsWith('missing'))
     }
-    const text = ['missing: volume pv refers to net.sim^pv, which does not exist']
-    expect(missing({})).toEqual(text)
-    expect(missing({ policy: 'Retain' })).toEqual([])
-    expect(missing({ policy: 'Retain', phase: 'Bound' })).toEqual(text)
-    expect(missing({ phase: 'Available', claim: undefined })).toEqual([])
+    const reported = ['missing: volume pv refers to net.sim^pv, which does not exist']
+    expect(missingProblems({})).toEqual(reported)
+    expect(missingProblems({ policy: 'Retain' })).toEqual([])
+    expect(missingProblems({ policy: 'Retain', phase: 'Bound' })).toEqual(reported)
+    expect(missingProblems({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
   it('SYS-14 PROV-15 leak: reports storage whose PersistentVolume had the deletion finalizer or was deleted by a process', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv')
+    fixture.addDriverVolume('net.sim', 'pv')
     const finalizers = ['external-provisioner.volume.kubernetes.io/finalizer']
     fixture.put(['volume', aVolume('pv', { metadata: { finalizers, deletionTimestamp: 'then' } })])
-    fixture.gone('volume', 'pv')
-    fixture.held('net.sim', 'other')
+    fixture.remove('volume', 'pv')
+    fixture.addDriverVolume('net.sim', 'other')
     fixture.put(['volume', aVolume('other', { policy: 'Retain' })])
     fixture.deletedByProcess.add('uid-other')
-    fixture.gone('volume', 'other')
+    fixture.remove('volume', 'other')
     expect(fixture.problems()).toEqual([
       'leak: net.sim^pv (pv) leaked: it has no PersistentVolume',
       'leak: net.sim^other (other) leaked: it has no PersistentVolume',
@@ -696,13 +697,13 @@ describe('checkers of the state at rest', () => {
     const fixture = createFixture()
     fixture.put(['class', aClass('net-now', 'net.sim')], ['claim', aClaim('a', { storage: '99Gi' })])
     expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending, and no event says why'])
-    fixture.recordsEvent('uid-a', 'ProvisioningFailed')
+    fixture.recordEvent('uid-a', 'ProvisioningFailed')
     expect(fixture.problems()).toEqual([])
     fixture.put(['claim', aClaim('a')])
     expect(fixture.problems()).toEqual([
       'needless wait: claim team-a/a could get a volume from net.sim: it says "Warning ProvisioningFailed: because"',
     ])
-    fixture.held('net.sim', 'pv')
+    fixture.addDriverVolume('net.sim', 'pv')
     fixture.put(['volume', aVolume('pv')], ['claim', aClaim('a', { className: 'static' })])
     expect(fixture.problems()).toEqual([
       'needless wait: claim team-a/a could bind to volume pv: it says "Warning ProvisioningFailed: because"',
@@ -711,7 +712,7 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 needless wait: reports a claim without class if there is a default class, unless its quota is full', () => {
     const fixture = createFixture()
-    fixture.recordsEvent('uid-a', 'ExceededQuota')
+    fixture.recordEvent('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
     const standard = aClass('net-now', 'net.sim')
     const { storageClassName: _, ...spec } = aClaim('a').spec
@@ -736,19 +737,19 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 size, no reason, needless wait: reports expansions that are wrong, unexplained or possible', () => {
     const fixture = createFixture()
-    const held = fixture.held('net.sim', 'pv', 2)
-    bound(fixture)
+    const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)
+    putBound(fixture)
     expect(fixture.problems()).toEqual([
       `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
     ])
-    held.capacityBytes = GI
-    bound(fixture, { storage: '99Gi' })
+    driverVolume.capacityBytes = GI
+    putBound(fixture, { storage: '99Gi' })
     expect(fixture.problems()).toEqual([
       `no reason: claim team-a/a requests ${99 * GI}, has ${GI} (undefined), and states no reason`,
     ])
-    fixture.recordsEvent('uid-a', 'VolumeResizeFailed')
+    fixture.recordEvent('uid-a', 'VolumeResizeFailed')
     expect(fixture.problems()).toEqual([])
-    bound(fixture, { storage: '2Gi' })
+    putBound(fixture, { storage: '2Gi' })
     expect(fixture.problems()).toEqual([
       `needless wait: claim team-a/a could have ${2 * GI}, has ${GI} (undefined), and says "Warning VolumeResizeFailed: because"`,
     ])
@@ -756,30 +757,35 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 size: reports a volume larger than recorded, unless an unanswered expansion of a deleted claim explains it', () => {
     const fixture = createFixture()
-    const growFor = (claim: string) => {
+    const expandFor = (claim: string) => {
       fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim })])
       return fixture.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv')
     }
-    fixture.held('net.sim', 'pv', 2)
+    fixture.addDriverVolume('net.sim', 'pv', 2)
     const differs = `size: claim team-a/a reports ${GI}, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`
-    growFor('before')('ABORTED')
-    bound(fixture)
+    expandFor('before')('ABORTED')
+    putBound(fixture)
     expect(fixture.problems()).toEqual([])
-    growFor('a')('ABORTED') // it must not drop its own
+    expandFor('a')('ABORTED') // the expansion of the claim itself must be completed
     expect(fixture.problems()).toEqual([differs])
-    growFor('before')('OK')
-    bound(fixture)
+    expandFor('before')('OK')
+    putBound(fixture)
     expect(fixture.problems()).toEqual([differs])
   })
 
   it('SYS-14 size: reports a half-expanded volume, unless its claim reports it and waits for a pod', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv', 2)
+    fixture.addDriverVolume('net.sim', 'pv', 2)
     const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
-    const halfGrown = { phase: 'Bound', claim: 'a', metadata: { annotations }, spec: { capacity: { storage: '2Gi' } } }
+    const halfExpanded = {
+      phase: 'Bound',
+      claim: 'a',
+      metadata: { annotations },
+      spec: { capacity: { storage: '2Gi' } },
+    }
     const differs = `size: claim team-a/a reports ${GI}, volume pv states ${2 * GI}, and net.sim^pv has ${2 * GI}`
-    bound(fixture)
-    fixture.put(['volume', aVolume('pv', halfGrown)])
+    putBound(fixture)
+    fixture.put(['volume', aVolume('pv', halfExpanded)])
     expect(fixture.problems().sort()).toEqual([differs, 'size: volume pv is still annotated as expanding'])
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
     const status = { capacity: { storage: '1Gi' }, conditions }
@@ -791,8 +797,8 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 size: reports a volume that does not state the size its node waits for', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv', 2)
-    const growing = (storage: string) =>
+    fixture.addDriverVolume('net.sim', 'pv', 2)
+    const putExpanding = (storage: string) =>
       fixture.put(
         ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { capacity: { storage } } })],
         [
@@ -810,9 +816,9 @@ describe('checkers of the state at rest', () => {
           }),
         ],
       )
-    growing('2Gi')
+    putExpanding('2Gi')
     expect(fixture.problems()).toEqual([])
-    growing('1Gi')
+    putExpanding('1Gi')
     expect(fixture.problems()).toEqual([
       `size: claim team-a/a waits for NodeExpandVolume, volume pv states ${GI}, and net.sim^pv has ${2 * GI}`,
     ])
@@ -820,69 +826,69 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 needless wait: accepts an expansion of a volume whose access modes CSI cannot express', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv')
-    fixture.recordsEvent('uid-a', 'VolumeResizeFailed')
-    bound(fixture, { storage: '2Gi' })
-    const offers = (...accessModes: string[]) =>
+    fixture.addDriverVolume('net.sim', 'pv')
+    fixture.recordEvent('uid-a', 'VolumeResizeFailed')
+    putBound(fixture, { storage: '2Gi' })
+    const putAccessModes = (...accessModes: string[]) =>
       fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { accessModes } })])
-    offers('ReadWriteOnce', 'ReadOnlyMany')
+    putAccessModes('ReadWriteOnce', 'ReadOnlyMany')
     expect(fixture.problems()).toEqual([])
-    offers('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany')
+    putAccessModes('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany')
     expect(fixture.problems()).toHaveLength(1)
   })
 
   it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver reported that the volume is in use', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv', 2)
-    fixture.recordsEvent('uid-a', 'FileSystemResizeRequired')
+    fixture.addDriverVolume('net.sim', 'pv', 2)
+    fixture.recordEvent('uid-a', 'FileSystemResizeRequired')
     fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })])
-    const said = (message: string) => {
+    const problemsAfter = (message: string) => {
       const conditions = [{ type: 'NodeResizeError', status: 'True', message }]
-      const growth = {
+      const expansion = {
         allocatedResources: { storage: '2Gi' },
         allocatedResourceStatuses: { storage: 'NodeResizeInProgress' },
       }
-      bound(fixture, { storage: '2Gi', status: { capacity: { storage: '1Gi' }, conditions, ...growth } })
+      putBound(fixture, { storage: '2Gi', status: { capacity: { storage: '1Gi' }, conditions, ...expansion } })
       return fixture.problems().filter((text) => text.startsWith('needless wait: claim team-a/a could have'))
     }
-    expect(said('rpc error: code = FailedPrecondition desc = in use')).toEqual([])
-    expect(said('rpc error: code = Internal desc = no')).toHaveLength(1)
+    expect(problemsAfter('rpc error: code = FailedPrecondition desc = in use')).toEqual([])
+    expect(problemsAfter('rpc error: code = Internal desc = no')).toHaveLength(1)
   })
 
   it('SYS-14 needless wait: reports an offline expansion once no pod uses the volume', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv')
-    fixture.recordsEvent(
+    fixture.addDriverVolume('net.sim', 'pv')
+    fixture.recordEvent(
       'uid-a',
       'VolumeResizeFailed',
       'the driver only supports offline expansion and volume is currently in-use',
     )
-    bound(fixture, { storage: '2Gi' })
-    const pod = (phase: string) =>
+    putBound(fixture, { storage: '2Gi' })
+    const putPod = (phase: string) =>
       fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase } })])
     const isHeld = () => !fixture.problems().some((text) => text.startsWith('needless wait: claim team-a/a could have'))
-    pod('Running')
+    putPod('Running')
     expect(isHeld()).toBe(true)
-    pod('Succeeded')
+    putPod('Succeeded')
     expect(isHeld()).toBe(false)
-    pod('Running')
-    fixture.recordsEvent('uid-a', 'VolumeResizeFailed', 'something else')
+    putPod('Running')
+    fixture.recordEvent('uid-a', 'VolumeResizeFailed', 'something else')
     expect(isHeld()).toBe(false)
   })
 
   it('SYS-14 attributes: reports differences between driver, volume and claim, and changes that are possible', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv').mutableParameters = { iops: '500' }
+    fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
     const gold = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
     fixture.put(['attributesClass', gold])
     const capacity = { storage: '1Gi' }
-    bound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
+    putBound(fixture, { status: { capacity, currentVolumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
       'attributes: claim team-a/a reports iops=1000, and net.sim^pv has 500',
       'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
       'attributes: claim team-a/a reports the class gold, and its volume has undefined',
     ])
-    bound(fixture, { spec: { volumeAttributesClassName: 'gold' } })
+    putBound(fixture, { spec: { volumeAttributesClassName: 'gold' } })
     expect(fixture.problems()).toEqual([
       'attributes: claim team-a/a amounts to iops=1000 by its statuses, and net.sim^pv has 500',
       'no reason: claim team-a/a requests gold, has undefined, and states no reason',
@@ -894,7 +900,7 @@ describe('checkers of the state at rest', () => {
     for (const driverControllers of ['in-process', 'sidecars'] as const) {
       const fixture = createFixture()
       Object.assign(fixture.system.setup, { driverControllers })
-      fixture.held('basic.sim', 'pv')
+      fixture.addDriverVolume('basic.sim', 'pv')
       const spec = { volumeAttributesClassName: 'gold' }
       fixture.put(
         ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', driver: 'basic.sim' })],
@@ -908,24 +914,24 @@ describe('checkers of the state at rest', () => {
   it('SYS-14 not deleted: reports a cloning finalizer on a deleted claim, not on an existing one', () => {
     const fixture = createFixture()
     const finalizers = ['provisioner.storage.kubernetes.io/cloning-protection']
-    fixture.held('net.sim', 'pv')
-    bound(fixture, { metadata: { finalizers } })
+    fixture.addDriverVolume('net.sim', 'pv')
+    putBound(fixture, { metadata: { finalizers } })
     expect(fixture.problems()).toEqual([])
-    bound(fixture, { metadata: { finalizers, deletionTimestamp: 'then' } })
+    putBound(fixture, { metadata: { finalizers, deletionTimestamp: 'then' } })
     expect(fixture.problems()).toEqual([`not deleted: claim team-a/a is stuck in deletion, held by ${finalizers}`])
   })
 
   it('SYS-14 not deleted, finalizers: reports objects that are stuck in deletion', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv')
-    const going = { deletionTimestamp: 'then' }
+    fixture.addDriverVolume('net.sim', 'pv')
+    const deletion = { deletionTimestamp: 'then' }
     const finalizers = ['kubernetes.io/pvc-protection', INTENT]
     fixture.put(
-      ['volume', aVolume('pv', { phase: 'Released', claim: 'x', metadata: going })],
-      ['claim', aClaim('a', { volumeName: 'pv', metadata: { ...going, finalizers } })],
-      ['pod', { ...aPod('p', []), metadata: { namespace: 'team-a', name: 'p', ...going } }],
-      ['attributesClass', { metadata: { name: 'gold', ...going }, driverName: 'net.sim' }],
-      ['namespace', { metadata: { name: 'team-b', ...going } }],
+      ['volume', aVolume('pv', { phase: 'Released', claim: 'x', metadata: deletion })],
+      ['claim', aClaim('a', { volumeName: 'pv', metadata: { ...deletion, finalizers } })],
+      ['pod', { ...aPod('p', []), metadata: { namespace: 'team-a', name: 'p', ...deletion } }],
+      ['attributesClass', { metadata: { name: 'gold', ...deletion }, driverName: 'net.sim' }],
+      ['namespace', { metadata: { name: 'team-b', ...deletion } }],
     )
     expect(fixture.problems()).toEqual([
       'not deleted: volume pv is Released with the policy Delete: ',
@@ -950,7 +956,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
     fixture.put(['pod', aPod('p', [], { spec: { nodeName: 'n1' } })])
     expect(fixture.problems()).toEqual(['no reason: pod team-a/p is on n1, does not run, and states no reason'])
-    fixture.recordsEvent('uid-p', 'FailedMount')
+    fixture.recordEvent('uid-p', 'FailedMount')
     expect(fixture.problems()).toEqual([
       'needless wait: pod team-a/p could run on n1, and says "Warning FailedMount: because"',
     ])
@@ -958,8 +964,8 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 attachments: reports unneeded and missing attachments, publications and mounts', () => {
     const fixture = createFixture()
-    bound(fixture)
-    fixture.held('net.sim', 'pv').attachments['id-n2'] = {} as never
+    putBound(fixture)
+    fixture.addDriverVolume('net.sim', 'pv').attachments['id-n2'] = {} as never
     fixture.mounts.get('n2')!.push({ path: '/node/pods/uid-gone/volumes/x/mount', volume: 'net.sim^pv' })
     fixture.mounts.get('n3')!.push({ path: '/node/plugins/x/globalmount', volume: 'net.sim^pv' })
     fixture.put(
@@ -977,7 +983,7 @@ describe('checkers of the state at rest', () => {
 
   it('SYS-14 attachments: accepts an unanswered publish of a volume being deleted while a finalizer records it', () => {
     const fixture = createFixture()
-    fixture.held('net.sim', 'pv').attachments['id-n2'] = {} as never
+    fixture.addDriverVolume('net.sim', 'pv').attachments['id-n2'] = {} as never
     const attachment = (finalizers: string[]) => ({
       metadata: { name: 'va', finalizers },
       spec: { attacher: 'net.sim', nodeName: 'n2', source: { persistentVolumeName: 'pv' } },
@@ -985,12 +991,12 @@ describe('checkers of the state at rest', () => {
     })
     const published = 'attachments: net.sim^pv is published on [n2], attachments say []'
     const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
-    const going = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
-    const held = attachment(['external-attacher/net-sim'])
+    const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
+    const driverVolume = attachment(['external-attacher/net-sim'])
     fixture.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
-    fixture.put(['volume', volume({})], ['attachment', held])
+    fixture.put(['volume', volume({})], ['attachment', driverVolume])
     expect(fixture.problems()).toContain(published)
-    fixture.put(['volume', volume(going)], ['attachment', held])
+    fixture.put(['volume', volume(deletion)], ['attachment', driverVolume])
     expect(fixture.problems()).not.toContain(published)
     fixture.put(['attachment', attachment([])])
     expect(fixture.problems()).toContain(published)
@@ -1032,17 +1038,17 @@ describe('checkers of the end of a run', () => {
     const retries = followRetries()
     const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
     const client = retries.aroundClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
-    const tries = async (times: number) => {
-      for (let left = times; left > 0; left--) {
+    const writeRepeatedly = async (times: number) => {
+      for (let remaining = times; remaining > 0; remaining--) {
         await client.create(persistentVolumeKind, { metadata: { name: 'pv' } } as never).catch(() => {})
         await client.patch(persistentVolumeKind, { name: 'pv' }, {} as never).catch(() => {})
       }
     }
-    await tries(9)
+    await writeRepeatedly(9)
     retries.start()
-    await tries(3)
+    await writeRepeatedly(3)
     expect(retries.problems()).toEqual([])
-    await tries(1)
+    await writeRepeatedly(1)
     expect(retries.problems().map(({ rule, text }) => `${rule}: ${text}`)).toEqual([
       'endless retry: control-1: create persistentvolumes pv was refused 4 times at rest: no',
     ])
@@ -1053,21 +1059,21 @@ describe('checkers of the end of a run', () => {
     const registry = new Registry()
     fixture.registries.push({ process: 'control-1', incarnation: 1, registry })
     const metrics = createCsiMetrics(registry)
-    const count = (code: 'OK' | 'NOT_FOUND') =>
+    const countCall = (code: 'OK' | 'NOT_FOUND') =>
       metrics.called({ driverName: 'net.sim', method: '/csi.v1.Controller/DeleteVolume', code, seconds: 1 })
-    const text = async () => (await metricProblems(fixture.system)).map((problem) => problem.text)
+    const problemTexts = async () => (await metricProblems(fixture.system)).map((problem) => problem.text)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv') // the caller never received the response
-    count('OK')
-    expect(await text()).toEqual([])
-    count('NOT_FOUND')
+    countCall('OK')
+    expect(await problemTexts()).toEqual([])
+    countCall('NOT_FOUND')
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
     const registers = [registry]
     new Counter({ name: 'stowage_quota_differences_total', help: 'x', registers }).inc()
     new Counter({ name: 'controller_modify_volume_total', help: 'x', registers }).inc()
     new Counter({ name: 'controller_persistentvolumeclaim_provision_total', help: 'x', registers }).inc()
     new Gauge({ name: 'workqueue_depth', help: 'x', registers }).set(-1)
-    expect(await text()).toEqual([
+    expect(await problemTexts()).toEqual([
       'control-1 (incarnation 1) counted DeleteVolume OK 1 times, and received it 2 times',
       'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, and received it 0 times',
       'control-1 (incarnation 1) reports controller_persistentvolumeclaim_provision_total 1, and CreateVolume succeeded 0 times',
@@ -1080,10 +1086,10 @@ describe('checkers of the end of a run', () => {
   it('SYS-14 metrics: reports gauges that differ from the store', async () => {
     const fixture = createFixture()
     const registry = new Registry()
-    const text = async () => (await gaugeProblems(fixture.system, fixture.view)).map((problem) => problem.text)
-    expect(await text()).toEqual([])
+    const problemTexts = async () => (await gaugeProblems(fixture.system, fixture.view)).map((problem) => problem.text)
+    expect(await problemTexts()).toEqual([])
     fixture.put(['volume', aVolume('pv', { phase: 'Bound' })])
-    expect(await text()).toEqual(['no process counts the 1 volumes and 0 claims'])
+    expect(await problemTexts()).toEqual(['no process counts the 1 volumes and 0 claims'])
     fixture.registries.push(
       { process: 'control-1', incarnation: 1, registry: new Registry() },
       { process: 'control-1', incarnation: 2, registry },
@@ -1093,11 +1099,11 @@ describe('checkers of the end of a run', () => {
       claims: { list: () => [] },
       volumes: { list: () => volumes as never },
     })
-    expect(await text()).toEqual([
+    expect(await problemTexts()).toEqual([
       'control-1 reports pv_collector_bound_pv_count 0, and there are 1',
       'control-1 reports pv_collector_unbound_pv_count 1, and there are 0',
     ])
     volumes[0]!.status.phase = 'Bound'
-    expect(await text()).toEqual([])
+    expect(await problemTexts()).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-// What every checker gets: the system, the contents of the store, the exemptions, and a function to report violations.
+// The context of every checker: the system, the contents of the store, the exemptions, and a function to report violations.
 // Also the list of all rules, and predicates on objects that several checkers use.
 import type { Client } from '../../client/index.ts'
 import type { FakeVolume } from '../../csi/fake/index.ts'
@@ -19,7 +19,7 @@ export interface Problem {
   readonly text: string
 }
 
-/** Short stable names: shrinking keeps the rule of a violation, and docs/explanation/simulation.md explains each. */
+/** Stable names: shrinking keeps violations of the same rule, and docs/explanation/simulation.md explains each. */
 export type Rule =
   | 'double binding'
   | 'wrong deletion'
@@ -60,22 +60,22 @@ export interface Asset {
   readonly handle: string
 }
 
-export const partsOf = (asset: string): Asset => {
+export const parseAsset = (asset: string): Asset => {
   const at = asset.indexOf('^')
   return { driver: asset.slice(0, at) as DriverName, handle: asset.slice(at + 1) }
 }
 
 /** The volume of a driver under an asset name (`driver^handle`). */
-export function heldAt(system: System, asset: string): FakeVolume | undefined {
-  const { driver, handle } = partsOf(asset)
+export function driverVolumeAt(system: System, asset: string): FakeVolume | undefined {
+  const { driver, handle } = parseAsset(asset)
   return system.drivers.get(driver)?.state().volumes[handle]
 }
 
 /** All volumes of the drivers. */
-export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly held: FakeVolume }> {
+export function* assetsIn(system: System): Generator<{ readonly asset: string; readonly driverVolume: FakeVolume }> {
   for (const driver of DRIVERS) {
-    for (const held of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {
-      yield { asset: `${driver}^${held.id}`, held }
+    for (const driverVolume of Object.values(system.drivers.get(driver)?.state().volumes ?? {})) {
+      yield { asset: `${driver}^${driverVolume.id}`, driverVolume }
     }
   }
 }

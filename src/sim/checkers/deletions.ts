@@ -16,8 +16,8 @@ const FRESH_MS = 30_000
 
 export function checkDeletions({ system, view, report }: CheckContext): ClientObserver {
   const { simulation } = system.cluster
-  /** Volumes that must not be deleted: why, and since when without interruption. */
-  const protectedSince = new Map<string, { readonly why: string; readonly sinceMs: number }>()
+  /** Volumes that must not be deleted, with the reason and the time since when this has been so. */
+  const protectedSince = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
   /** Last reads of volumes by the present incarnation of each process. */
   const reads = new Map<string, Map<string, Read>>()
 
@@ -32,21 +32,24 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     if (phase !== 'begins' || method !== 'DeleteVolume') return
     for (const { metadata } of view.volumesOf(driver, volume)) {
       const { name = '' } = metadata
-      const known = protectedSince.get(name)
-      if (known && known.sinceMs < knownUntilMs(reads.get(process)?.get(name))) {
-        report('wrong deletion', `${process} deletes ${assetName(driver, volume)}, and volume ${name} ${known.why}`)
+      const protection = protectedSince.get(name)
+      if (protection && protection.sinceMs < knownUntilMs(reads.get(process)?.get(name))) {
+        report(
+          'wrong deletion',
+          `${process} deletes ${assetName(driver, volume)}, and volume ${name} ${protection.reason}`,
+        )
       }
     }
   })
 
   function update(name: string): void {
     const volume = view.volumes.get(name)
-    const why = volume && whyProtected(volume, view)
-    if (why === undefined) protectedSince.delete(name)
-    else protectedSince.set(name, { why, sinceMs: protectedSince.get(name)?.sinceMs ?? simulation.nowMs })
+    const reason = volume && protectionReason(volume, view)
+    if (reason === undefined) protectedSince.delete(name)
+    else protectedSince.set(name, { reason, sinceMs: protectedSince.get(name)?.sinceMs ?? simulation.nowMs })
   }
 
-  /** The moment up to which a reader has seen the state. A stale read counts as if made FRESH_MS ago. */
+  /** Returns the time of the newest state that the caller has read. A stale read counts as if made FRESH_MS ago. */
   function knownUntilMs(read: Read | undefined): number {
     if (!read) return simulation.nowMs
     const isFresh = simulation.nowMs - read.answeredMs < FRESH_MS
@@ -55,22 +58,23 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
 
   return {
     aroundClient(process, client) {
-      const own = new Map<string, Read>()
-      reads.set(process, own)
+      const ownReads = new Map<string, Read>()
+      reads.set(process, ownReads)
       return {
         ...client,
         get: async (kind, ref, options) => {
           const requestedMs = simulation.nowMs
-          const found = await client.get(kind, ref, options)
-          if (kind === (persistentVolumeKind as Kind)) own.set(ref.name, { requestedMs, answeredMs: simulation.nowMs })
-          return found
+          const object = await client.get(kind, ref, options)
+          if (kind === (persistentVolumeKind as Kind))
+            ownReads.set(ref.name, { requestedMs, answeredMs: simulation.nowMs })
+          return object
         },
       }
     },
   }
 }
 
-function whyProtected({ metadata: { name = '' }, spec }: ObjectOf<'volume'>, view: View): string | undefined {
+function protectionReason({ metadata: { name = '' }, spec }: ObjectOf<'volume'>, view: View): string | undefined {
   if (spec?.persistentVolumeReclaimPolicy !== 'Delete') return `has the policy ${spec?.persistentVolumeReclaimPolicy}`
   for (const claim of view.claims.values()) {
     if (isBound(claim) && claim.spec?.volumeName === name) return `is bound to the claim ${keyOfObject(claim)}`

@@ -36,10 +36,10 @@ export function createExemptions(
   isRequestedByProcess: (volume: ObjectOf<'volume'>) => boolean,
 ): Exemptions {
   const states = new Map<DriverName, FakeState>()
-  const lost = new Set<string>()
+  const lostAssets = new Set<string>()
   /** Assets that have had a PersistentVolume, and those of them that users abandoned. */
-  const known = new Set<string>()
-  const givenUp = new Set<string>()
+  const knownAssets = new Set<string>()
+  const abandoned = new Set<string>()
   /** Uids of volumes that were being deleted without a finalizer for the deletion of their storage. */
   const unprotected = new Set<string>()
   /** Assets whose deletion was requested, with the uid of their claim. */
@@ -56,11 +56,11 @@ export function createExemptions(
       const asset = assetOf(next ?? old)
       if (!asset) continue
       if (next) {
-        known.add(asset)
-        givenUp.delete(asset)
+        knownAssets.add(asset)
+        abandoned.delete(asset)
         if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) unprotected.add(next.metadata.uid ?? '')
       } else if (old && !isRequestedByProcess(old)) {
-        if (unprotected.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) givenUp.add(asset)
+        if (unprotected.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) abandoned.add(asset)
       }
     }
   })
@@ -81,10 +81,10 @@ export function createExemptions(
     for (const name of DRIVERS) {
       const driver = system.drivers.get(name)
       if (!driver) continue
-      const [before, now] = [states.get(name), driver.state()]
-      if (before === now) continue
-      for (const id of Object.keys(before?.volumes ?? {})) lost.add(`${name}^${id}`)
-      states.set(name, now)
+      const [previous, current] = [states.get(name), driver.state()]
+      if (previous === current) continue
+      for (const id of Object.keys(previous?.volumes ?? {})) lostAssets.add(`${name}^${id}`)
+      states.set(name, current)
     }
     hadGatesOff ||= FEATURE_GATES.some((gate) => !system.gates.enabled(gate))
   }
@@ -105,8 +105,8 @@ export function createExemptions(
       )
     },
     mayHaveGrownBefore: (asset, claimUid) => unanswered.has(asset) && unanswered.get(asset) !== claimUid,
-    isLost: (asset) => lost.has(asset),
-    isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${IMPORTED}`) && !known.has(asset)),
+    isLost: (asset) => lostAssets.has(asset),
+    isGivenUp: (asset) => abandoned.has(asset) || (asset.includes(`^${IMPORTED}`) && !knownAssets.has(asset)),
   }
 }
 

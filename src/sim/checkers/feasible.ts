@@ -1,5 +1,5 @@
-// What the drivers could do at present: create a volume for a claim, apply attributes, and how much is free where. Independent
-// of the production code that makes the same decisions.
+// Determines what the drivers can do in their present state: create a volume for a claim, apply attributes, and how much is
+// free in each pool. Independent of the production code that makes the same decisions.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { FakePool, FakeSettings, FakeState } from '../../csi/fake/index.ts'
 import type { System } from '../engine/system.ts'
@@ -19,7 +19,7 @@ export function freeBytes(system: System, driver: DriverName, pool: FakePool): n
   return free
 }
 
-/** The pools reachable from a node; without a node, all. */
+/** Returns the pools reachable from a node; without a node, all pools. */
 export const poolsAt = (system: System, driver: DriverName, node?: string): readonly FakePool[] =>
   settingsIn(system, driver).pools.filter(({ segments }) => !node || !segments || segments[PLACE] === node)
 
@@ -30,21 +30,26 @@ export const driverOf = (storageClass: ObjectOf<'class'> | undefined): DriverNam
   DRIVERS.find((name) => name === storageClass?.provisioner)
 
 /** Whether a driver can apply the requested attributes: it owns the class and knows every key. */
-export function canHaveAttributes(claim: ObjectOf<'claim'>, driver: DriverName, { system, view }: Where): boolean {
+export function canHaveAttributes(
+  claim: ObjectOf<'claim'>,
+  driver: DriverName,
+  { system, view }: SystemState,
+): boolean {
   const { mutableKeys, controller } = settingsIn(system, driver)
   const { volumeAttributesClassName: className, resources } = claim.spec ?? {}
-  const own = AMOUNTS.filter((name) => resources?.requests?.[name] !== undefined)
-  if (!className && own.length === 0) return true
-  if (!controller.includes('MODIFY_VOLUME') || own.some((name) => !mutableKeys.includes(name))) return false
+  const ownAmounts = AMOUNTS.filter((name) => resources?.requests?.[name] !== undefined)
+  if (!className && ownAmounts.length === 0) return true
+  if (!controller.includes('MODIFY_VOLUME') || ownAmounts.some((name) => !mutableKeys.includes(name))) return false
   if (!className) return true
-  const found = view.attributesClasses.get(className)
-  if (!found || found.metadata.deletionTimestamp || found.driverName !== driver) return false
-  const keys = Object.keys(found.parameters ?? {})
+  const attributesClass = view.attributesClasses.get(className)
+  if (!attributesClass || attributesClass.metadata.deletionTimestamp || attributesClass.driverName !== driver)
+    return false
+  const keys = Object.keys(attributesClass.parameters ?? {})
   // Class and claim may set the same amount only if they agree; treated as not applicable here.
-  return keys.every((key) => mutableKeys.includes(key) && !own.includes(key))
+  return keys.every((key) => mutableKeys.includes(key) && !ownAmounts.includes(key))
 }
 
-export interface Where {
+export interface SystemState {
   readonly system: System
   readonly view: View
 }
@@ -53,14 +58,14 @@ export interface Where {
 export function canCreate(
   claim: ObjectOf<'claim'>,
   storageClass: ObjectOf<'class'>,
-  where: Where,
+  state: SystemState,
   node?: string,
 ): boolean {
   const driver = driverOf(storageClass)
   if (!driver || claim.spec?.selector || claim.spec?.volumeName) return false
   if (claim.spec?.dataSource || claim.spec?.dataSourceRef) return false
-  const { maximumBytes } = settingsIn(where.system, driver)
+  const { maximumBytes } = settingsIn(state.system, driver)
   const bytes = requestOf(claim)
-  if (bytes > maximumBytes || !canHaveAttributes(claim, driver, where)) return false
-  return poolsAt(where.system, driver, node).some((pool) => freeBytes(where.system, driver, pool) >= bytes)
+  if (bytes > maximumBytes || !canHaveAttributes(claim, driver, state)) return false
+  return poolsAt(state.system, driver, node).some((pool) => freeBytes(state.system, driver, pool) >= bytes)
 }

@@ -50,7 +50,7 @@ const REPORTED_MAX = 10
 
 export function createCheckers(options: CheckersOptions): Checkers {
   const { system, view, users, hasObserver = true } = options
-  const reported = new Map<Rule, number>()
+  const reportedCounts = new Map<Rule, number>()
   const deletionRequests = createDeletionRequests()
   const exemptions = createExemptions(system, view, deletionRequests.includes)
   const context: CheckContext = {
@@ -58,9 +58,9 @@ export function createCheckers(options: CheckersOptions): Checkers {
     view,
     exemptions,
     report(rule, text) {
-      const times = (reported.get(rule) ?? 0) + 1
-      reported.set(rule, times)
-      if (times <= REPORTED_MAX) options.report(rule, text)
+      const count = (reportedCounts.get(rule) ?? 0) + 1
+      reportedCounts.set(rule, count)
+      if (count <= REPORTED_MAX) options.report(rule, text)
     },
   }
   const deletions = checkDeletions(context)
@@ -91,13 +91,13 @@ export function createCheckers(options: CheckersOptions): Checkers {
     watchRetries: () => retries.start(),
     async atEnd() {
       writes.check()
-      const found: readonly Problem[] = [
+      const problems: readonly Problem[] = [
         ...retries.problems(),
         ...(await metricProblems(system)),
         ...(await gaugeProblems(system, view)),
         ...(await reservationProblems(system, view)),
       ]
-      for (const { rule, text } of found) context.report(rule, text)
+      for (const { rule, text } of problems) context.report(rule, text)
     },
   }
 }

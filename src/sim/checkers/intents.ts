@@ -20,10 +20,10 @@ export function checkIntents({ system, view, report }: CheckContext): void {
     for (const change of changes) {
       if (change.of !== 'claim') continue
       const { uid = '' } = (change.next ?? change.old)!.metadata
-      const isHeld = change.next?.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX)) ?? false
-      const known = intents.get(uid)
+      const isHeld = change.next?.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX)) ?? false
+      const intent = intents.get(uid)
       if (isHeld) intents.set(uid, { heldUntilMs: Number.POSITIVE_INFINITY })
-      else if (known?.heldUntilMs === Number.POSITIVE_INFINITY) known.heldUntilMs = simulation.nowMs
+      else if (intent?.heldUntilMs === Number.POSITIVE_INFINITY) intent.heldUntilMs = simulation.nowMs
     }
   })
   system.onCall((call, phase) => {

@@ -25,12 +25,12 @@ export function checkLeases({ system, view, report }: CheckContext): void {
   })
 
   function check(name: string, { holderIdentity: holder = '', leaseDurationSeconds = 0 }: Lease['spec'] = {}): void {
-    const known = holdings.get(name)
-    if (known?.holder && holder && holder !== known.holder) {
-      const sinceMs = simulation.nowMs - known.renewedMs
-      if (sinceMs < known.leaseMs) {
-        const since = `${(sinceMs / 1_000).toFixed(1)} s after ${known.holder} renewed it for ${known.leaseMs / 1_000} s`
-        report('two leaders', `${holder} takes the lease ${name} ${since}`)
+    const previous = holdings.get(name)
+    if (previous?.holder && holder && holder !== previous.holder) {
+      const sinceMs = simulation.nowMs - previous.renewedMs
+      if (sinceMs < previous.leaseMs) {
+        const timing = `${(sinceMs / 1_000).toFixed(1)} s after ${previous.holder} renewed it for ${previous.leaseMs / 1_000} s`
+        report('two leaders', `${holder} takes the lease ${name} ${timing}`)
       }
     }
     holdings.set(name, { holder, renewedMs: simulation.nowMs, leaseMs: leaseDurationSeconds * 1_000 })

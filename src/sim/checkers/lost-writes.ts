@@ -10,12 +10,12 @@ export interface LostWrites {
   check(): void
 }
 
-interface Seen {
+interface ObservedState {
   readonly newest: number
   readonly present: ReadonlyMap<string, number>
 }
 
-const WORDS: Readonly<Record<string, KindWord>> = {
+const KIND_KEYS: Readonly<Record<string, KindWord>> = {
   claim: 'claim',
   pod: 'pod',
   volume: 'volume',
@@ -35,8 +35,8 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
   let checked = 0
 
   cluster.follow((store) => {
-    const before = { newest, present: new Map(present) } // the view sees the new state next
-    void store.list({ prefix: '' }).then(({ entries, revision }) => compare(before, entries, revision))
+    const previous = { newest, present: new Map(present) } // the view sees the new state next
+    void store.list({ prefix: '' }).then(({ entries, revision }) => compare(previous, entries, revision))
   })
   view.onWrites((writes) => {
     for (const { key, value, revision } of writes) {
@@ -46,19 +46,19 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
     }
   })
 
-  function compare(before: Seen, entries: readonly Entry[], revision: number): void {
-    if (revision < before.newest) {
-      report('lost write', `the server restarted at revision ${revision}, and ${before.newest} was seen`)
+  function compare(previous: ObservedState, entries: readonly Entry[], revision: number): void {
+    if (revision < previous.newest) {
+      report('lost write', `the server restarted at revision ${revision}, and ${previous.newest} was seen`)
     }
-    const found = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
+    const stored = new Map(entries.map(({ key, modRevision }) => [key, modRevision]))
     // Writes in progress at the crash may have been stored unseen; each has its own revision.
-    let unseen = revision - before.newest
-    for (const modRevision of found.values()) if (modRevision > before.newest) unseen--
-    for (const [key, known] of before.present) {
-      const at = found.get(key)
-      if (at !== undefined && at < known)
-        report('lost write', `${key} is at revision ${at} after the restart, and ${known} was seen`)
-      if (at === undefined && unseen-- <= 0) report('lost write', `${key} is missing after the restart`)
+    let unseen = revision - previous.newest
+    for (const modRevision of stored.values()) if (modRevision > previous.newest) unseen--
+    for (const [key, seenRevision] of previous.present) {
+      const storedRevision = stored.get(key)
+      if (storedRevision !== undefined && storedRevision < seenRevision)
+        report('lost write', `${key} is at revision ${storedRevision} after the restart, and ${seenRevision} was seen`)
+      if (storedRevision === undefined && unseen-- <= 0) report('lost write', `${key} is missing after the restart`)
     }
     check()
   }
@@ -66,11 +66,14 @@ export function checkWrites({ system, view, report }: CheckContext, acknowledged
   function check(): void {
     for (; checked < acknowledged.length; checked++) {
       const { kind, key, resourceVersion } = acknowledged[checked]!
-      const word = WORDS[kind]
-      if (!word || !resourceVersion) continue
-      const seen = view.revisionOf(storeKeyOf(word, key))?.revision ?? 0
-      if (seen < Number(resourceVersion)) {
-        report('lost write', `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${seen} was ever seen`)
+      const kindKey = KIND_KEYS[kind]
+      if (!kindKey || !resourceVersion) continue
+      const newestSeen = view.revisionOf(storeKeyOf(kindKey, key))?.revision ?? 0
+      if (newestSeen < Number(resourceVersion)) {
+        report(
+          'lost write',
+          `${kind} ${key} was acknowledged at ${resourceVersion}, and only ${newestSeen} was ever seen`,
+        )
       }
     }
   }

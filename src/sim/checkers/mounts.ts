@@ -4,7 +4,7 @@ import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode a
 import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
-import { type CheckContext, heldAt } from './context.ts'
+import { type CheckContext, driverVolumeAt } from './context.ts'
 import { nodeOfCall } from './overlaps.ts'
 
 const MANY_NODES: ReadonlySet<Mode> = new Set([
@@ -20,7 +20,7 @@ const NODE_LOST_MS = 6 * 60_000
 export function checkMounts({ system, view, exemptions, report }: CheckContext): void {
   const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
-  const forced = new Set<string>()
+  const forceDetached = new Set<string>()
   /** When each node stopped being ready or was deleted. */
   const notReadySinceMs = new Map<string, number>()
 
@@ -36,10 +36,10 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
       const { source, nodeName } = attachment.spec
       const asset = assetOf(view.volumes.get(source.persistentVolumeName ?? ''))
       if (!asset) continue
-      const place = `${asset} ${nodeName}`
-      const isGoing = !change.next || change.next.metadata.deletionTimestamp !== undefined
-      if (!isGoing) forced.delete(place)
-      else if (isLost(nodeName)) forced.add(place)
+      const attachmentKey = `${asset} ${nodeName}`
+      const isDeleted = !change.next || change.next.metadata.deletionTimestamp !== undefined
+      if (!isDeleted) forceDetached.delete(attachmentKey)
+      else if (isLost(nodeName)) forceDetached.add(attachmentKey)
     }
   })
   system.onCall((call, phase) => {
@@ -60,11 +60,11 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
     if (MANY_NODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
     const asset = assetName(driver, volume)
-    const others = Object.keys(heldAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
-    if (others.length === 0) return
+    const otherNodes = Object.keys(driverVolumeAt(system, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
+    if (otherNodes.length === 0) return
     report(
       'double attach',
-      `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${others.map(nodeOfId)}`,
+      `${process} publishes ${asset} to ${nodeOfId(nodeId)}, and it is published to ${otherNodes.map(nodeOfId)}`,
     )
   }
 
@@ -72,7 +72,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
     const node = system.nodes.get(name)
-    if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(name)) return
+    if (!node?.isOn || forceDetached.has(`${asset} ${name}`) || isLost(name)) return
     const mount = node.mounts().find(({ volume }) => volume === asset)
     if (mount) report('wrong mount', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
   }
@@ -80,9 +80,9 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext):
   function checkMount(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
-    const held = heldAt(system, asset)
-    if (!held || exemptions.isLost(asset) || forced.has(`${asset} ${name}`)) return
-    if (!held.attachments[nodeIdOf(name)]) {
+    const driverVolume = driverVolumeAt(system, asset)
+    if (!driverVolume || exemptions.isLost(asset) || forceDetached.has(`${asset} ${name}`)) return
+    if (!driverVolume.attachments[nodeIdOf(name)]) {
       report('wrong mount', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
     }
   }
@@ -113,7 +113,8 @@ export const attaches = (system: System, driver: DriverName): boolean =>
   system.drivers.get(driver)?.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') ?? false
 
 const isReady = ({ status }: ObjectOf<'node'>): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
+  status?.conditions?.some(({ type, status: conditionStatus }) => type === 'Ready' && conditionStatus === 'True') ??
+  false
 
 /** `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
 export const uidOf = (path: string): string | undefined =>

@@ -17,33 +17,33 @@ const NODE = ['NodeStageVolume', 'NodeUnstageVolume', 'NodePublishVolume', 'Node
 
 export function checkOverlaps({ system, report }: CheckContext): void {
   /** Calls in progress, by the volume they concern. */
-  const open = new Map<string, Set<DriverCall>>()
+  const openCalls = new Map<string, Set<DriverCall>>()
   /** The name that each volume was created with. */
   const names = new Map<string, string>()
 
   system.onCall((call, phase) => {
-    const place = placeOf(call)
-    if (!place) return
-    const calls = open.get(place) ?? new Set()
-    open.set(place, calls)
+    const lockKey = lockKeyOf(call)
+    if (!lockKey) return
+    const calls = openCalls.get(lockKey) ?? new Set()
+    openCalls.set(lockKey, calls)
     if (phase === 'ends') {
       calls.delete(call)
-      if (calls.size === 0) open.delete(place)
+      if (calls.size === 0) openCalls.delete(lockKey)
       return
     }
-    for (const other of calls) {
-      if (!isAwaited(system, other)) calls.delete(other)
-      else if (!mayRunBeside(system, call, other)) {
-        report('overlap', `${textOf(call)} begins during ${textOf(other)}`)
+    for (const otherCall of calls) {
+      if (!isAwaited(system, otherCall)) calls.delete(otherCall)
+      else if (!mayRunBeside(system, call, otherCall)) {
+        report('overlap', `${textOf(call)} begins during ${textOf(otherCall)}`)
       }
     }
     calls.add(call)
   })
 
-  function placeOf({ driver, method, volume, process }: DriverCall): string | undefined {
+  function lockKeyOf({ driver, method, volume, process }: DriverCall): string | undefined {
     if (!volume) return undefined
-    const held = system.drivers.get(driver)?.state().volumes[volume]
-    if (held) names.set(`${driver}^${volume}`, held.name)
+    const driverVolume = system.drivers.get(driver)?.state().volumes[volume]
+    if (driverVolume) names.set(`${driver}^${volume}`, driverVolume.name)
     const name = names.get(`${driver}^${volume}`) ?? volume
     if (CONTROLLER.includes(method)) return `${driver} ${name}`
     return NODE.includes(method) ? `${driver} ${name} on ${process}` : undefined
@@ -60,10 +60,10 @@ function isAwaited(system: System, { process, incarnation }: DriverCall): boolea
  * do not coordinate: a claim may be deleted while its volume expands, and drivers answer ABORTED. Each sidecar still
  * runs one operation per volume at a time.
  */
-function mayRunBeside(system: System, call: DriverCall, other: DriverCall): boolean {
-  if (call.process === other.process) return false
-  if (system.processes.get(other.process)?.isFrozen) return true
-  return roleOf(call) !== roleOf(other)
+function mayRunBeside(system: System, call: DriverCall, otherCall: DriverCall): boolean {
+  if (call.process === otherCall.process) return false
+  if (system.processes.get(otherCall.process)?.isFrozen) return true
+  return roleOf(call) !== roleOf(otherCall)
 }
 
 /** `resizer-net.sim-2` has the role `resizer-net.sim`. */

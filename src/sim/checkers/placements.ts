@@ -4,19 +4,19 @@ import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { ObjectOf } from '../engine/view.ts'
 import { type CheckContext, claimsOf } from './context.ts'
 
-/** The scheduler may not know of changes this recent: a silent watch is replaced after a minute and a half. */
-const KNOWN_MS = 120_000
+/** The scheduler may not have received changes this recent: a silent watch is replaced after a minute and a half. */
+const PROPAGATION_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
   /** When each claim was deleted, by key; and since when each node has not existed or been cordoned. */
   const deletedMs = new Map<string, number>()
-  const closedMs = new Map<string, { readonly why: string; readonly sinceMs: number }>()
+  const closedNodes = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
       if (change.of === 'claim' && !change.next) deletedMs.set(change.key, simulation.nowMs)
-      if (change.of === 'node') close(change.key, change.next)
+      if (change.of === 'node') updateClosedNode(change.key, change.next)
     }
     for (const change of changes) {
       if (change.of !== 'pod' || !change.next || !change.old) continue // created with a node name
@@ -24,29 +24,29 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     }
   })
 
-  function close(name: string, node: ObjectOf<'node'> | undefined): void {
-    const why = node === undefined ? 'does not exist' : node.spec?.unschedulable ? 'is cordoned' : undefined
-    const known = closedMs.get(name)
-    if (why === undefined) closedMs.delete(name)
-    else if (known?.why !== why) closedMs.set(name, { why, sinceMs: simulation.nowMs })
+  function updateClosedNode(name: string, node: ObjectOf<'node'> | undefined): void {
+    const reason = node === undefined ? 'does not exist' : node.spec?.unschedulable ? 'is cordoned' : undefined
+    const previous = closedNodes.get(name)
+    if (reason === undefined) closedNodes.delete(name)
+    else if (previous?.reason !== reason) closedNodes.set(name, { reason, sinceMs: simulation.nowMs })
   }
 
-  const isKnown = (sinceMs: number): boolean => simulation.nowMs - sinceMs > KNOWN_MS
+  const hasPropagated = (sinceMs: number): boolean => simulation.nowMs - sinceMs > PROPAGATION_MS
 
   function check(pod: ObjectOf<'pod'>, nodeName: string): void {
     const text = `pod ${keyOfObject(pod)} was bound to ${nodeName}`
-    const closed = closedMs.get(nodeName)
+    const closed = closedNodes.get(nodeName)
     const tolerates = pod.spec?.tolerations?.some(({ key }) => !key || key === 'node.kubernetes.io/unschedulable')
-    if (closed && isKnown(closed.sinceMs) && !(closed.why === 'is cordoned' && tolerates)) {
-      report('wrong placement', `${text}, which ${closed.why}`)
+    if (closed && hasPropagated(closed.sinceMs) && !(closed.reason === 'is cordoned' && tolerates)) {
+      report('wrong placement', `${text}, which ${closed.reason}`)
     }
     const node = view.nodes.get(nodeName)
     for (const { key, claim } of claimsOf(pod, view)) {
-      if (!isKnown(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // deleted and recreated under the pod
+      if (!hasPropagated(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // deleted and recreated under the pod
       const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
       if (!claim) report('wrong placement', `${text}, and its claim ${key} does not exist`)
       else if (!claim.spec?.volumeName) report('wrong placement', `${text}, and its claim ${key} has no volume`)
-      // A claim whose volume was deleted is Lost, which the scheduler may not know yet.
+      // A claim whose volume was deleted is Lost; the scheduler may not have received that yet.
       else if (volume && node && !isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) {
         report('wrong placement', `${text}, which cannot reach volume ${volume.metadata.name} of ${key}`)
       }

@@ -1,24 +1,28 @@
-// The checker of quotas, shown the violations it is there for.
+// Tests the quota checker with commits that keep the sums right and commits that do not.
 import { describe, expect, it } from 'vitest'
 import { createQuotaSums } from './quota-sums.ts'
 
-function aTeam() {
+function createQuotaFixture() {
   const violations: string[] = []
   const checker = createQuotaSums('team', (text) => void violations.push(text))
   const claim = (name: string, storage: string, status: object = {}) => ({
     key: `core/persistentvolumeclaims/team/${name}`,
     object: { metadata: { name, uid: name }, spec: { resources: { requests: { storage } } }, status },
   })
-  const quota = (hard: object, used?: object, more: object = {}) => ({
+  const quota = (hard: object, used?: object, otherSpec: object = {}) => ({
     key: 'core/resourcequotas/team/q',
-    object: { metadata: { name: 'q', uid: 'q' }, spec: { hard, ...more }, ...(used ? { status: { hard, used } } : {}) },
+    object: {
+      metadata: { name: 'q', uid: 'q' },
+      spec: { hard, ...otherSpec },
+      ...(used ? { status: { hard, used } } : {}),
+    },
   })
   return { violations, checker, claim, quota }
 }
 
 describe('quota sums', () => {
   it('SYS-14 accept a charge in the same commit as its write, and a quota that is not counted yet', () => {
-    const { violations, checker, claim, quota } = aTeam()
+    const { violations, checker, claim, quota } = createQuotaFixture()
     checker.take([claim('a', '2Gi')])
     checker.take([quota({ 'requests.storage': '5Gi' })])
     checker.take([claim('b', '3Gi'), quota({ 'requests.storage': '5Gi' }, { 'requests.storage': '5Gi' })])
@@ -32,7 +36,7 @@ describe('quota sums', () => {
   })
 
   it('SYS-14 report a write without a charge, and a charge without a write', () => {
-    const { violations, checker, claim, quota } = aTeam()
+    const { violations, checker, claim, quota } = createQuotaFixture()
     checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
     checker.take([claim('a', '1Gi')])
     checker.take([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '2' })])
@@ -43,25 +47,29 @@ describe('quota sums', () => {
   })
 
   it('SYS-14 report a charge above the limit, unless a status caused it', () => {
-    const { violations, checker, claim, quota } = aTeam()
+    const { violations, checker, claim, quota } = createQuotaFixture()
     const hard = { 'requests.storage': '3Gi' }
     checker.take([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
-    const given = { allocatedResources: { storage: '4Gi' } }
-    checker.take([claim('a', '2Gi', given), quota(hard, { 'requests.storage': '4Gi' })])
+    const allocated = { allocatedResources: { storage: '4Gi' } }
+    checker.take([claim('a', '2Gi', allocated), quota(hard, { 'requests.storage': '4Gi' })])
     expect(violations).toEqual([])
     checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
     expect(violations).toEqual(['quota q: a charge raised requests.storage from 4Gi to 5368709120, above 4294967296'])
-    checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created with a status
+    checker.take([claim('c', '1Gi', allocated), quota(hard, { 'requests.storage': '9Gi' })]) // created with a status
     expect(violations).toHaveLength(1)
   })
 
   it('SYS-14 count the largest single claim, and classes that a claim requests or has', () => {
-    const { checker, claim } = aTeam()
-    const wanting = (name: string, iops: string, volumeAttributesClassName: string, current?: string) => {
+    const { checker, claim } = createQuotaFixture()
+    const claimWithIo = (name: string, iops: string, volumeAttributesClassName: string, current?: string) => {
       const { key, object } = claim(name, '1Gi', { currentVolumeAttributesClassName: current })
       return { key, object: { ...object, spec: { volumeAttributesClassName, resources: { requests: { iops } } } } }
     }
-    checker.take([wanting('a', '300', 'gold'), wanting('b', '200', 'silver', 'gold'), wanting('c', '500', 'silver')])
+    checker.take([
+      claimWithIo('a', '300', 'gold'),
+      claimWithIo('b', '200', 'silver', 'gold'),
+      claimWithIo('c', '500', 'silver'),
+    ])
     const hard = { 'requests.iops': '1', 'limits.iops': '1', persistentvolumeclaims: '1' }
     const selector = (operator: string, values?: string[]) => ({
       hard,

@@ -5,19 +5,19 @@
 // biome-ignore lint/suspicious/noExplicitAny: the checker reads arbitrary fields of stored objects
 export type StoredJson = any
 
-/** One object of a commit; undefined: it was deleted. */
-export interface Stored {
+/** One object of a commit; `object` is undefined if it was deleted. */
+export interface ObjectChange {
   readonly key: string
   readonly object: StoredJson
 }
 
 export interface QuotaSums {
   /** Takes the changes of one commit. */
-  take(changes: readonly Stored[]): void
+  take(changes: readonly ObjectChange[]): void
   readonly quotas: ReadonlyMap<string, StoredJson>
   readonly claims: ReadonlyMap<string, StoredJson>
   /** The amounts that a quota with this spec counts, by key, at present or with one more claim. */
-  addUp(spec: StoredJson, another?: StoredJson): Map<string, bigint>
+  addUp(spec: StoredJson, extraClaim?: StoredJson): Map<string, bigint>
   /** Whether a quota with this spec would accept one more claim. */
   hasRoomFor(spec: StoredJson, claim: StoredJson): boolean
 }
@@ -39,13 +39,13 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
   ]
 
   /** Returns whether the object belongs to the namespace. */
-  function count(key: string, isThere: boolean): boolean {
-    const [group = '', plural = '', of, name] = key.split('/')
-    if (of !== namespace || name === undefined || plural === 'events') return false
+  function trackObject(key: string, exists: boolean): boolean {
+    const [group = '', plural = '', namespaceOfKey, name] = key.split('/')
+    if (namespaceOfKey !== namespace || name === undefined || plural === 'events') return false
     const counted = group === 'core' ? plural : `${plural}.${group}`
     const names = objects.get(counted) ?? new Set()
     objects.set(counted, names)
-    if (isThere) names.add(name)
+    if (exists) names.add(name)
     else names.delete(name)
     return true
   }
@@ -55,17 +55,17 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
    * `withNewStatus`: claims whose status was written. Status writes are never refused, so they may exceed a limit.
    */
   function check(name: string, states: readonly StoredJson[], withNewStatus: readonly StoredJson[]): void {
-    const [before] = states
+    const [previous] = states
     const quota = states.at(-1)
     const counted = addUp(quota.spec)
     const exempt = sumOf(quota.spec, { claims: withNewStatus, pods: [], countOf: () => 0 })
-    const isSameQuota = before && states.every((state) => scopeOf(state) === scopeOf(before))
-    for (const [key, text] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
-      const used = amountOf(text, unitsOf(key))
+    const isSameQuota = previous && states.every((state) => scopeOf(state) === scopeOf(previous))
+    for (const [key, usedText] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
+      const used = amountOf(usedText, unitsOf(key))
       if (used !== counted.get(key)) {
         report(`quota ${name} reports ${key}=${used}, the objects add up to ${counted.get(key)}`)
       }
-      const usedBefore = before?.status?.used?.[key]
+      const usedBefore = previous?.status?.used?.[key]
       if (!isSameQuota || usedBefore === undefined) continue // counted for the first time: existing objects may exceed the limit
       const bounds = states.map(({ spec }) => amountOf(spec.hard[key], unitsOf(key)))
       const limit = largest([amountOf(usedBefore, unitsOf(key)), ...bounds])
@@ -75,12 +75,12 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     }
   }
 
-  const addUp = (spec: StoredJson, another?: StoredJson) =>
+  const addUp = (spec: StoredJson, extraClaim?: StoredJson) =>
     sumOf(spec, {
-      claims: [...claims.values(), ...(another ? [another] : [])],
+      claims: [...claims.values(), ...(extraClaim ? [extraClaim] : [])],
       pods: [...pods.values()],
       countOf: (resource) =>
-        (objects.get(resource)?.size ?? 0) + (another && resource === 'persistentvolumeclaims' ? 1 : 0),
+        (objects.get(resource)?.size ?? 0) + (extraClaim && resource === 'persistentvolumeclaims' ? 1 : 0),
     })
 
   return {
@@ -96,30 +96,30 @@ export function createQuotaSums(namespace: string, report: (text: string) => voi
     take(changes) {
       const statesOf = new Map<string, StoredJson[]>([...quotas].map(([name, quota]) => [name, [quota]]))
       const newStatus = new Set<string>()
-      let isOurs = false
+      let concernsNamespace = false
       for (const { key, object } of changes) {
-        if (count(key, object !== undefined)) isOurs = true
-        const place = collections.find(({ prefix }) => key.startsWith(prefix))
-        if (!place) continue
-        const name = key.slice(place.prefix.length)
-        if (place.objects === claims && object && hasNewStatus(object, claims.get(name))) newStatus.add(name)
-        if (object === undefined) place.objects.delete(name)
-        else place.objects.set(name, object)
-        if (place.objects !== quotas) continue
+        if (trackObject(key, object !== undefined)) concernsNamespace = true
+        const collection = collections.find(({ prefix }) => key.startsWith(prefix))
+        if (!collection) continue
+        const name = key.slice(collection.prefix.length)
+        if (collection.objects === claims && object && hasNewStatus(object, claims.get(name))) newStatus.add(name)
+        if (object === undefined) collection.objects.delete(name)
+        else collection.objects.set(name, object)
+        if (collection.objects !== quotas) continue
         const states = statesOf.get(name) ?? [undefined]
         if (object === undefined) statesOf.set(name, [undefined])
         else statesOf.set(name, [...states, object])
       }
-      if (!isOurs) return
+      if (!concernsNamespace) return
       const claimsWithNewStatus = [...newStatus].map((name) => claims.get(name)).filter((claim) => claim !== undefined)
       for (const name of quotas.keys()) check(name, statesOf.get(name) ?? [], claimsWithNewStatus)
     },
   }
 }
 
-/** For a new claim: a status with anything that a quota counts. */
-function hasNewStatus({ metadata, status = {} }: StoredJson, before: StoredJson): boolean {
-  if (before?.metadata.uid === metadata.uid) return JSON.stringify(before.status ?? {}) !== JSON.stringify(status)
+/** Returns whether the status of a claim was written; for a new claim, whether it has anything that a quota counts. */
+function hasNewStatus({ metadata, status = {} }: StoredJson, previous: StoredJson): boolean {
+  if (previous?.metadata.uid === metadata.uid) return JSON.stringify(previous.status ?? {}) !== JSON.stringify(status)
   return status.allocatedResources !== undefined || status.currentVolumeAttributesClassName !== undefined
 }
 
@@ -138,10 +138,12 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
   const isAboutClaims = requirements.every(({ scopeName }) => scopeName === CLASS_SCOPE)
   const isAboutPods = requirements.every(({ scopeName }) => scopeName !== CLASS_SCOPE)
   const claims = contents.claims.filter(
-    (claim) => isAboutClaims && requirements.every((one) => isCounted(one, classesOf(claim))),
+    (claim) => isAboutClaims && requirements.every((requirement) => isCounted(requirement, classesOf(claim))),
   )
-  const pods = contents.pods.filter((pod) => isAboutPods && requirements.every((one) => isPodCounted(one, pod)))
-  const amounts = (name: string, of = claims) => of.map((claim) => heldOf(claim, name))
+  const pods = contents.pods.filter(
+    (pod) => isAboutPods && requirements.every((requirement) => isPodCounted(requirement, pod)),
+  )
+  const amounts = (name: string, counted = claims) => counted.map((claim) => chargedAmount(claim, name))
   const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n)
   const used = new Map<string, bigint>()
   for (const key of Object.keys(spec.hard ?? {})) used.set(key, amountFor(key))
@@ -162,8 +164,8 @@ function sumOf(spec: StoredJson, contents: Contents): Map<string, bigint> {
     if (counted) return BigInt(countOf(counted[1] ?? key))
     const running = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
     if (key === 'pods') return BigInt(running.length)
-    const [, part = 'requests', name = ''] = /^(?:(requests|limits)\.)?(.+)$/.exec(key) ?? []
-    return sum(running.map((pod) => askedBy(pod, part, name, unitsOf(key))))
+    const [, section = 'requests', name = ''] = /^(?:(requests|limits)\.)?(.+)$/.exec(key) ?? []
+    return sum(running.map((pod) => requestedBy(pod, section, name, unitsOf(key))))
   }
 
   function countOf(resource: string): number {
@@ -182,7 +184,10 @@ function requirementsOf({
 }: StoredJson): { scopeName: string; operator: string; values?: StoredJson }[] {
   return [
     ...scopes.map((scopeName: string) => ({ scopeName, operator: 'Exists' })),
-    ...(scopeSelector?.matchExpressions ?? []).map((one: StoredJson) => ({ scopeName: CLASS_SCOPE, ...one })),
+    ...(scopeSelector?.matchExpressions ?? []).map((expression: StoredJson) => ({
+      scopeName: CLASS_SCOPE,
+      ...expression,
+    })),
   ]
 }
 
@@ -235,24 +240,24 @@ function isPodCounted(
   }
 }
 
-/** The sum over the containers, or the largest init container if that is more. */
-function askedBy({ spec }: StoredJson, part: string, name: string, units: bigint): bigint {
-  const of = ({ resources }: StoredJson) => amountOf(resources?.[part]?.[name], units)
-  const together = spec.containers.map(of).reduce((total: bigint, one: bigint) => total + one, 0n)
-  return largest([together, ...(spec.initContainers ?? []).map(of)])
+/** Returns the sum over the containers, or the amount of the largest init container if that is more. */
+function requestedBy({ spec }: StoredJson, section: string, name: string, units: bigint): bigint {
+  const amountIn = ({ resources }: StoredJson) => amountOf(resources?.[section]?.[name], units)
+  const containersTotal = spec.containers.map(amountIn).reduce((total: bigint, amount: bigint) => total + amount, 0n)
+  return largest([containersTotal, ...(spec.initContainers ?? []).map(amountIn)])
 }
 
 /** A lowered amount counts until the volume has less. */
-function heldOf({ spec, status }: StoredJson, name: string): bigint {
+function chargedAmount({ spec, status }: StoredJson, name: string): bigint {
   const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
-  const held = largest(lists.map((list) => amountOf(list?.[name])))
-  return name !== 'storage' && held > 0n ? largest([held, amountOf(status?.capacity?.[name])]) : held
+  const charged = largest(lists.map((list) => amountOf(list?.[name])))
+  return name !== 'storage' && charged > 0n ? largest([charged, amountOf(status?.capacity?.[name])]) : charged
 }
 
 function largest(amounts: readonly bigint[]): bigint {
-  let found = 0n
-  for (const amount of amounts) if (amount > found) found = amount
-  return found
+  let maximum = 0n
+  for (const amount of amounts) if (amount > maximum) maximum = amount
+  return maximum
 }
 
 const FACTORS: Readonly<Record<string, bigint>> = {
@@ -270,7 +275,7 @@ const FACTORS: Readonly<Record<string, bigint>> = {
 /** CPU is counted in thousandths, everything else in integers. */
 const unitsOf = (key: string): bigint => (/(^|\.)cpu$/.test(key) ? 1_000n : 1n)
 
-/** In thousandths, or rounded up to an integer. */
+/** Returns an amount in thousandths, or rounded up to an integer. */
 function amountOf(text: string | undefined, units = 1n): bigint {
   if (text === undefined) return 0n
   const [, digits, suffix] = /^(\d+)(m|k|M|G|Ki|Mi|Gi|Ti|)$/.exec(text) ?? []

@@ -7,17 +7,17 @@ export interface RecordedEvents {
 }
 
 export function followEvents(view: View): RecordedEvents {
-  const recorded = new Map<string, Set<string>>()
+  const textsByUid = new Map<string, Set<string>>()
   view.onCommit((changes) => {
     for (const change of changes) {
       if (change.of !== 'event' || !change.next) continue
       const { involvedObject, type, reason, message } = change.next
       const uid = involvedObject?.uid ?? ''
-      const texts = recorded.get(uid) ?? new Set()
+      const texts = textsByUid.get(uid) ?? new Set()
       const text = `${type} ${reason}: ${message}`
       texts.delete(text)
-      recorded.set(uid, texts.add(text))
+      textsByUid.set(uid, texts.add(text))
     }
   })
-  return { about: (uid) => [...(recorded.get(uid ?? '') ?? [])] }
+  return { about: (uid) => [...(textsByUid.get(uid ?? '') ?? [])] }
 }

@@ -18,16 +18,16 @@ const TRIES_MAX = 3
 
 export function followRetries(): Retries {
   /** How often each write was refused, with the last message. */
-  const refused = new Map<string, { times: number; message: string }>()
+  const refusals = new Map<string, { times: number; message: string }>()
   let isCounting = false
 
-  async function counted<T>(what: () => string, write: Promise<T>): Promise<T> {
+  async function countRefusals<T>(describe: () => string, write: Promise<T>): Promise<T> {
     try {
       return await write
     } catch (error) {
       if (isCounting && error instanceof ApiError && PERMANENT.includes(error.code)) {
-        const key = what()
-        refused.set(key, { times: (refused.get(key)?.times ?? 0) + 1, message: error.message })
+        const key = describe()
+        refusals.set(key, { times: (refusals.get(key)?.times ?? 0) + 1, message: error.message })
       }
       throw error
     }
@@ -38,8 +38,8 @@ export function followRetries(): Retries {
       isCounting = true
     },
     problems: () =>
-      [...refused].flatMap(([what, { times, message }]): Problem[] => {
-        const text = `${what} was refused ${times} times at rest: ${message}`
+      [...refusals].flatMap(([write, { times, message }]): Problem[] => {
+        const text = `${write} was refused ${times} times at rest: ${message}`
         return times > TRIES_MAX ? [{ rule: 'endless retry', text }] : []
       }),
     aroundClient: (process, client): Client => {
@@ -49,16 +49,18 @@ export function followRetries(): Retries {
       }
       return {
         ...client,
-        create: (kind, object, ...rest) =>
-          counted(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...rest)),
-        update: (kind, object, ...rest) =>
-          counted(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...rest)),
-        patch: (kind, ref, ...rest) => counted(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...rest)),
-        delete: (kind, ref, ...rest) => counted(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...rest)),
-        commit: (writes, ...rest) =>
-          counted(
+        create: (kind, object, ...options) =>
+          countRefusals(() => nameOf('create', kind, object.metadata), client.create(kind, object, ...options)),
+        update: (kind, object, ...options) =>
+          countRefusals(() => nameOf('update', kind, object.metadata), client.update(kind, object, ...options)),
+        patch: (kind, ref, ...options) =>
+          countRefusals(() => nameOf('patch', kind, ref), client.patch(kind, ref, ...options)),
+        delete: (kind, ref, ...options) =>
+          countRefusals(() => nameOf('delete', kind, ref), client.delete(kind, ref, ...options)),
+        commit: (writes, ...options) =>
+          countRefusals(
             () => writes.map((write) => nameOf(write.do, write.kind, refOf(write))).join(),
-            client.commit(writes, ...rest),
+            client.commit(writes, ...options),
           ),
       }
     },

@@ -6,7 +6,7 @@ import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type CsiCode, isUncertainCode } from '../../csi/index.ts'
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
-import { type CheckContext, heldAt, isBound, partsOf } from './context.ts'
+import { type CheckContext, driverVolumeAt, isBound, parseAsset } from './context.ts'
 
 const EXPAND = 'ControllerExpandVolume'
 
@@ -25,33 +25,33 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   })
   system.onCall((call, phase) => {
     if (phase === 'begins' && call.method === EXPAND) checkCall(call)
-    if (phase === 'ends' && call.volume) checkHeld(assetName(call.driver, call.volume))
+    if (phase === 'ends' && call.volume) checkDriverVolume(assetName(call.driver, call.volume))
   })
 
   function checkCharge(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
-    const charged = markOf(claim)
+    const charged = recordedCharge(claim)
     if (charged === undefined || exemptions.hadGatesOff) return
     const key = keyOf(claim)
     if (charged < requestOf(claim))
       report('charge', `claim ${key} requests ${requestOf(claim)}, and only ${charged} is charged`)
-    const before = old && markOf(old)
-    if (before === undefined || charged >= before) return
+    const previous = old && recordedCharge(old)
+    if (previous === undefined || charged >= previous) return
     const mayFall = system.setup.expansionQuota === 'actual' && isSettled(claim)
-    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${before} to ${charged}`)
+    if (!mayFall) report('charge', `the charge of claim ${key} fell from ${previous} to ${charged}`)
   }
 
   function checkClaim(claim: ObjectOf<'claim'>, old: ObjectOf<'claim'> | undefined): void {
     if (!isBound(claim)) return
     const isSame = old !== undefined && isBound(old) && old.spec?.volumeName === claim.spec?.volumeName
-    const [reported, before] = [capacityOf(claim), isSame ? capacityOf(old) : 0n]
+    const [reported, previous] = [capacityOf(claim), isSame ? capacityOf(old) : 0n]
     const key = keyOf(claim)
-    if (reported < before) report('shrunk', `the capacity of claim ${key} fell from ${before} to ${reported}`)
-    if (reported <= before) return
+    if (reported < previous) report('shrunk', `the capacity of claim ${key} fell from ${previous} to ${reported}`)
+    if (reported <= previous) return
     const asset = assetOf(view.volumes.get(claim.spec?.volumeName ?? ''))
-    const held = asset && heldAt(system, asset)
-    if (!held || exemptions.isLost(asset)) return
-    if (reported > held.capacityBytes) {
-      report('wrong status', `claim ${key} reports ${reported}, ${asset} has ${held.capacityBytes}`)
+    const driverVolume = asset && driverVolumeAt(system, asset)
+    if (!driverVolume || exemptions.isLost(asset)) return
+    if (reported > driverVolume.capacityBytes) {
+      report('wrong status', `claim ${key} reports ${reported}, ${asset} has ${driverVolume.capacityBytes}`)
     }
     // Only after an expansion: the file system of a volume that the claim just got is as large as a node made it.
     const fileSystem = isSame && claim.spec?.volumeMode !== 'Block' ? fileSystemOf(asset) : undefined
@@ -60,37 +60,39 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
     }
   }
 
-  /** The largest on any node: each node records its own size of a shared volume. Undefined: not mounted anywhere. */
+  /** Returns the largest size of the file system on any node, or undefined if the volume is mounted on none. */
   function fileSystemOf(asset: string): number | undefined {
-    if (!system.drivers.get(partsOf(asset).driver)?.settings.expandsOnNode) return undefined
-    const sizes = Object.values(heldAt(system, asset)?.onNodes ?? {}).map(({ fileSystemBytes }) => fileSystemBytes)
+    if (!system.drivers.get(parseAsset(asset).driver)?.settings.expandsOnNode) return undefined
+    const sizes = Object.values(driverVolumeAt(system, asset)?.onNodes ?? {}).map(
+      ({ fileSystemBytes }) => fileSystemBytes,
+    )
     return sizes.length > 0 ? Math.max(...sizes) : undefined
   }
 
   function checkVolume(volume: ObjectOf<'volume'>, old: ObjectOf<'volume'> | undefined): void {
-    const [stated, before] = [sizeOf(volume), old ? sizeOf(old) : 0n]
+    const [stated, previous] = [sizeOf(volume), old ? sizeOf(old) : 0n]
     const { name } = volume.metadata
-    if (stated < before) report('shrunk', `the capacity of volume ${name} fell from ${before} to ${stated}`)
+    if (stated < previous) report('shrunk', `the capacity of volume ${name} fell from ${previous} to ${stated}`)
     const asset = assetOf(volume)
-    const held = asset && heldAt(system, asset)
-    if (stated <= before || !held || exemptions.isLost(asset)) return
-    if (stated > held.capacityBytes) {
-      report('wrong status', `volume ${name} states ${stated}, ${asset} has ${held.capacityBytes}`)
+    const driverVolume = asset && driverVolumeAt(system, asset)
+    if (stated <= previous || !driverVolume || exemptions.isLost(asset)) return
+    if (stated > driverVolume.capacityBytes) {
+      report('wrong status', `volume ${name} states ${stated}, ${asset} has ${driverVolume.capacityBytes}`)
     }
   }
 
-  function checkHeld(asset: string): void {
-    const held = heldAt(system, asset)
-    if (!held) {
+  function checkDriverVolume(asset: string): void {
+    const driverVolume = driverVolumeAt(system, asset)
+    if (!driverVolume) {
       largest.delete(asset)
       return
     }
-    const before = largest.get(asset) ?? 0
+    const previous = largest.get(asset) ?? 0
     // After the driver lost its state, another volume may get the same id.
-    if (held.capacityBytes < before && !exemptions.isLost(asset)) {
-      report('shrunk', `${asset} had ${before} bytes and has ${held.capacityBytes}`)
+    if (driverVolume.capacityBytes < previous && !exemptions.isLost(asset)) {
+      report('shrunk', `${asset} had ${previous} bytes and has ${driverVolume.capacityBytes}`)
     }
-    largest.set(asset, held.capacityBytes)
+    largest.set(asset, driverVolume.capacityBytes)
   }
 
   /** Whether the driver answered with a final error that the volume cannot have this size, although it has. */
@@ -109,14 +111,14 @@ export function checkSizes({ system, view, exemptions, report }: CheckContext): 
   function checkCall({ driver, volume: handle, request, process }: DriverCall): void {
     const asset = assetName(driver, handle)
     const required = requiredBytes(request)
-    const held = heldAt(system, asset)
+    const driverVolume = driverVolumeAt(system, asset)
     if (
-      held &&
-      required < held.capacityBytes &&
+      driverVolume &&
+      required < driverVolume.capacityBytes &&
       !exemptions.isLost(asset) &&
-      !isDenied(driver, handle, held.capacityBytes)
+      !isDenied(driver, handle, driverVolume.capacityBytes)
     ) {
-      report('shrunk', `${process} requests ${required} bytes of ${asset}, which has ${held.capacityBytes}`)
+      report('shrunk', `${process} requests ${required} bytes of ${asset}, which has ${driverVolume.capacityBytes}`)
     }
     const volume = view.volumesOf(driver, handle)[0]
     const claim = view.claimOfUid(volume?.spec?.claimRef?.uid ?? '')
@@ -140,10 +142,10 @@ const capacityOf = ({ status }: ObjectOf<'claim'>): bigint => bytes(status?.capa
 const requestOf = ({ spec }: ObjectOf<'claim'>): bigint => bytes(spec?.resources?.requests?.storage)
 const sizeOf = ({ spec }: ObjectOf<'volume'>): bigint => bytes(spec?.capacity?.storage)
 
-const markOf = ({ spec }: ObjectOf<'claim'>): bigint | undefined =>
+const recordedCharge = ({ spec }: ObjectOf<'claim'>): bigint | undefined =>
   spec?.allocatedResources?.storage === undefined ? undefined : bytes(spec.allocatedResources.storage)
 
-/** No expansion is in progress or due. */
+/** Returns whether no expansion is in progress or due. */
 const isSettled = (claim: ObjectOf<'claim'>): boolean =>
   claim.status?.allocatedResourceStatuses?.storage === undefined &&
   requestOf(claim) <= capacityOf(claim) &&
@@ -152,9 +154,9 @@ const isSettled = (claim: ObjectOf<'claim'>): boolean =>
 /** The size that a quota charges for a claim. */
 export function chargeOf({ spec, status }: ObjectOf<'claim'>): bigint {
   const lists = [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources]
-  let most = 0n
-  for (const list of lists) if (bytes(list?.storage) > most) most = bytes(list?.storage)
-  return most
+  let largestSize = 0n
+  for (const list of lists) if (bytes(list?.storage) > largestSize) largestSize = bytes(list?.storage)
+  return largestSize
 }
 
 const keyOf = ({ metadata }: ObjectOf<'claim'>): string => `${metadata.namespace}/${metadata.name}`

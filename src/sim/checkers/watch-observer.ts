@@ -11,7 +11,7 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import { ApiError } from '../../api/status-error.ts'
 import { collectionPrefix } from '../../apiserver/index.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
-import type { Stored } from '../engine/follow-store.ts'
+import type { StoreWrite } from '../engine/follow-store.ts'
 import type { Env } from '../environment/process.ts'
 import type { CheckContext } from './context.ts'
 
@@ -35,7 +35,7 @@ export function addObserver({ system, view, report }: CheckContext): void {
   })
   let isFirst = true
   system.cluster.follow(() => {
-    // Of writes in progress at a crash, only the last state of each object is seen.
+    // Of writes in progress at a crash, watchers receive only the last state of each object.
     if (!isFirst) for (const log of logs) log.interrupted()
     isFirst = false
   })
@@ -43,7 +43,7 @@ export function addObserver({ system, view, report }: CheckContext): void {
     setMaxListeners(0, env.signal)
     for (const [index, kind] of WATCHED.entries()) {
       const log = logs[index]!
-      log.startsOver()
+      log.restarted()
       void follow(env, client, kind, log)
     }
   })
@@ -74,7 +74,7 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
         const at: string =
           event.type === 'bookmark' ? event.resourceVersion : (event.object.metadata.resourceVersion ?? '0')
         if (event.type === 'bookmark') log.reached(Number(at))
-        else log.shown(event.type, event.object, Number(at))
+        else log.delivered(event.type, event.object, Number(at))
         version = at
       }
     } catch (error) {
@@ -86,39 +86,39 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
 }
 
 export interface CommitLog {
-  committed(writes: readonly Stored[]): void
-  /** The store may have committed writes that the checker did not see. */
+  committed(writes: readonly StoreWrite[]): void
+  /** The store may have committed writes that the checker did not receive. */
   interrupted(): void
-  startsOver(): void
+  restarted(): void
   listed(items: readonly Readonly<KubeObject>[], revision: number): void
-  shown(type: 'added' | 'modified' | 'deleted', object: Readonly<KubeObject>, revision: number): void
-  /** A bookmark: everything up to this revision was shown. */
+  delivered(type: 'added' | 'modified' | 'deleted', object: Readonly<KubeObject>, revision: number): void
+  /** A bookmark: everything up to this revision was delivered. */
   reached(revision: number): void
 }
 
 interface Commit {
   readonly revision: number
   readonly key: string
-  readonly isGone: boolean
+  readonly isDeleted: boolean
 }
 
-/** Compares the commits of one collection with what a watcher was shown. */
+/** Compares the commits of one collection with the events that a watcher received. */
 export function createCommitLog(prefix: string, report: (text: string) => void): CommitLog {
-  /** Commits not shown yet, oldest first. */
+  /** Commits that were not delivered yet, oldest first. */
   let pending: Commit[] = []
   /** The last commit of each key. */
   const newest = new Map<string, Commit>()
   let cursor = 0
-  let seen = 0
-  /** Between these revisions there may be commits that the checker did not see. */
+  let lastCommitted = 0
+  /** Between these revisions there may be commits that the checker did not receive. */
   let gap: { readonly after: number; until: number } | undefined
   let isListed = false
 
   const isUnknown = (revision: number): boolean => gap !== undefined && revision > gap.after && revision <= gap.until
 
-  function pass(revision: number): Commit[] {
-    const passed = pending.filter((one) => one.revision <= revision)
-    pending = pending.filter((one) => one.revision > revision)
+  function takeUpTo(revision: number): Commit[] {
+    const passed = pending.filter((commit) => commit.revision <= revision)
+    pending = pending.filter((commit) => commit.revision > revision)
     cursor = Math.max(cursor, revision)
     return passed
   }
@@ -126,18 +126,19 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
   return {
     committed(writes) {
       for (const { key, value, revision } of writes) {
-        if (gap && gap.until === Number.POSITIVE_INFINITY) gap.until = Math.max(...writes.map((one) => one.revision))
-        seen = Math.max(seen, revision)
+        if (gap && gap.until === Number.POSITIVE_INFINITY)
+          gap.until = Math.max(...writes.map((write) => write.revision))
+        lastCommitted = Math.max(lastCommitted, revision)
         if (!key.startsWith(prefix)) continue
-        const commit = { revision, key: key.slice(prefix.length), isGone: value === undefined }
+        const commit = { revision, key: key.slice(prefix.length), isDeleted: value === undefined }
         newest.set(commit.key, commit)
         if (revision > cursor) pending.push(commit)
       }
     },
     interrupted() {
-      gap = { after: gap ? gap.after : seen, until: Number.POSITIVE_INFINITY }
+      gap = { after: gap ? gap.after : lastCommitted, until: Number.POSITIVE_INFINITY }
     },
-    startsOver() {
+    restarted() {
       isListed = false
       pending = []
     },
@@ -145,45 +146,47 @@ export function createCommitLog(prefix: string, report: (text: string) => void):
       if (isListed && revision < cursor && !isUnknown(cursor)) {
         report(`a list of ${prefix} shows revision ${revision}, and ${cursor} was shown before`)
       }
-      pass(revision)
+      takeUpTo(revision)
       isListed = true
       cursor = revision
-      pending = pending.filter((one) => one.revision > revision)
+      pending = pending.filter((commit) => commit.revision > revision)
       for (const item of items) {
         const key = keyOfObject(item)
-        const known = newest.get(key)
+        const lastCommit = newest.get(key)
         const at = Number(item.metadata.resourceVersion)
-        if (isUnknown(revision) || (known && known.revision > revision)) continue
-        if (known?.isGone !== false || known.revision !== at) {
-          report(`a list of ${prefix} at ${revision} has ${key} at ${at}, and it was committed at ${known?.revision}`)
+        if (isUnknown(revision) || (lastCommit && lastCommit.revision > revision)) continue
+        if (lastCommit?.isDeleted !== false || lastCommit.revision !== at) {
+          report(
+            `a list of ${prefix} at ${revision} has ${key} at ${at}, and it was committed at ${lastCommit?.revision}`,
+          )
         }
       }
       const listed = new Set(items.map((item) => keyOfObject(item)))
-      for (const { key, isGone, revision: at } of newest.values()) {
-        if (!isGone && at <= revision && !isUnknown(revision) && !listed.has(key)) {
+      for (const { key, isDeleted, revision: at } of newest.values()) {
+        if (!isDeleted && at <= revision && !isUnknown(revision) && !listed.has(key)) {
           report(`a list of ${prefix} at ${revision} leaves out ${key} of ${at}`)
         }
       }
     },
-    shown(type, object, revision) {
+    delivered(type, object, revision) {
       const key = keyOfObject(object)
       if (revision <= cursor) {
         report(`${prefix}${key} is shown at ${revision} after ${cursor}: twice, or out of order`)
         return
       }
-      const passed = pass(revision)
+      const passed = takeUpTo(revision)
       if (isUnknown(revision)) return
-      const own = passed.at(-1)
-      if (own?.revision !== revision || own.key !== key || own.isGone !== (type === 'deleted')) {
+      const delivered = passed.at(-1)
+      if (delivered?.revision !== revision || delivered.key !== key || delivered.isDeleted !== (type === 'deleted')) {
         report(`${prefix}${key} is shown as ${type} at ${revision}, and was not committed so`)
       }
-      for (const { key: left, revision: at } of passed) {
-        if (at !== revision) report(`${prefix}${left} of revision ${at} was left out before ${revision}`)
+      for (const { key: omittedKey, revision: at } of passed) {
+        if (at !== revision) report(`${prefix}${omittedKey} of revision ${at} was left out before ${revision}`)
       }
     },
     reached(revision) {
       if (revision < cursor) report(`a bookmark of ${prefix} says ${revision} after ${cursor}`)
-      for (const { key, revision: at } of pass(revision)) {
+      for (const { key, revision: at } of takeUpTo(revision)) {
         if (!isUnknown(at)) report(`${prefix}${key} of revision ${at} was left out before the bookmark ${revision}`)
       }
     },

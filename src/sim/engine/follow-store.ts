@@ -4,7 +4,7 @@ import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 
 /** The value of one key from this revision on. */
-export interface Stored {
+export interface StoreWrite {
   readonly key: string
   /** Undefined: deleted. */
   readonly value: Uint8Array | undefined
@@ -15,10 +15,10 @@ export interface Stored {
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,
-  take: (states: readonly Stored[]) => void,
+  take: (states: readonly StoreWrite[]) => void,
 ): void {
   const known = new Set<string>()
-  const tell = (states: readonly Stored[]) => {
+  const tell = (states: readonly StoreWrite[]) => {
     for (const { key, value } of states) {
       if (value === undefined) known.delete(key)
       else known.add(key)

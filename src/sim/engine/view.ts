@@ -32,7 +32,7 @@ import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
 import type { Cluster } from '../environment/cluster.ts'
-import { followStore, type Stored } from './follow-store.ts'
+import { followStore, type StoreWrite } from './follow-store.ts'
 
 /** The kinds in the view, by the word that checkers use. */
 interface Kinds {
@@ -123,7 +123,7 @@ export interface View {
   /** Called after each commit, or several that became visible together. */
   onCommit(check: (changes: readonly Change[]) => void): void
   /** Called before `onCommit` with every write of any kind. */
-  onWrites(check: (writes: readonly Stored[]) => void): void
+  onWrites(check: (writes: readonly StoreWrite[]) => void): void
 }
 
 const LEASES = 'coordination.k8s.io/'
@@ -136,7 +136,7 @@ export function createView(cluster: Cluster): View {
 }
 
 /** A view without a store: `take` feeds it. */
-export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly Stored[]): void } {
+export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly StoreWrite[]): void } {
   const collections = Object.fromEntries(Object.keys(KINDS).map((word) => [word, new Map()])) as {
     [W in KindWord]: Map<string, ObjectOf<W>>
   }
@@ -150,10 +150,10 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
   const counts = new Map<string, number>()
   const revisions = new Map<string, { revision: number; isGone: boolean }>()
   const checks: ((changes: readonly Change[]) => void)[] = []
-  const writeChecks: ((writes: readonly Stored[]) => void)[] = []
+  const writeChecks: ((writes: readonly StoreWrite[]) => void)[] = []
   let changedMs = nowMs()
 
-  function take(states: readonly Stored[]): void {
+  function take(states: readonly StoreWrite[]): void {
     const news = states.filter(({ key, revision, value }) => {
       const known = revisions.get(key)
       return !(known?.revision === revision && known.isGone === (value === undefined))
@@ -168,7 +168,7 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     if (whole.length > 0) for (const check of checks) check(whole)
   }
 
-  function changesOf({ key, value, revision }: Stored): Change[] {
+  function changesOf({ key, value, revision }: StoreWrite): Change[] {
     const wasThere = revisions.get(key)?.isGone === false
     revisions.set(key, { revision, isGone: value === undefined })
     if (wasThere !== (value !== undefined)) count(key, value === undefined ? -1 : 1)

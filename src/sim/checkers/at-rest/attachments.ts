@@ -12,40 +12,40 @@ import {
   isDeleting,
   isOwnedBy,
   type Problem,
-  partsOf,
+  parseAsset,
 } from '../context.ts'
 import { attaches, uidOf } from '../mounts.ts'
-import type { AtRest } from './index.ts'
+import type { AtRestContext } from './index.ts'
 
 const MANY = ['ReadWriteMany', 'ReadOnlyMany']
 
-export const attachmentProblems = (rest: AtRest): Problem[] => [
-  ...neededProblems(rest),
-  ...driverProblems(rest),
-  ...mountProblems(rest),
+export const attachmentProblems = (context: AtRestContext): Problem[] => [
+  ...neededProblems(context),
+  ...driverProblems(context),
+  ...mountProblems(context),
 ]
 
-const attached = (text: string): Problem => ({ rule: 'attachments', text })
+const attachmentProblem = (text: string): Problem => ({ rule: 'attachments', text })
 
-function neededProblems({ system, view, exemptions }: AtRest): Problem[] {
-  const needed = new Map<string, Set<string>>()
+function neededProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+  const neededNodes = new Map<string, Set<string>>()
   for (const pod of view.pods.values()) {
     const { nodeName } = pod.spec ?? {}
     if (!nodeName || hasEnded(pod) || !view.nodes.has(nodeName)) continue
     for (const { claim, isEphemeral } of claimsOf(pod, view)) {
       if (!claim || !isBound(claim) || (isEphemeral && !isOwnedBy(pod, claim))) continue
       const name = claim.spec?.volumeName ?? ''
-      needed.set(name, (needed.get(name) ?? new Set()).add(nodeName))
+      neededNodes.set(name, (neededNodes.get(name) ?? new Set()).add(nodeName))
     }
   }
-  const there = new Map<string, string[]>()
+  const attachedNodes = new Map<string, string[]>()
   const problems: Problem[] = []
   for (const [key, { spec, status }] of view.attachments) {
     const name = spec.source.persistentVolumeName ?? ''
-    there.set(name, [...(there.get(name) ?? []), spec.nodeName])
+    attachedNodes.set(name, [...(attachedNodes.get(name) ?? []), spec.nodeName])
     const volume = view.volumes.get(name)
     const asset = assetOf(volume)
-    if (!volume) problems.push(attached(`attachment ${key} refers to volume ${name}, which does not exist`))
+    if (!volume) problems.push(attachmentProblem(`attachment ${key} refers to volume ${name}, which does not exist`))
     // A volume being deleted is no longer attached, even if a pod waits for it.
     else if (
       !status?.attached &&
@@ -53,27 +53,30 @@ function neededProblems({ system, view, exemptions }: AtRest): Problem[] {
       !isContradictory(volume) &&
       !(asset && exemptions.isLost(asset))
     ) {
-      problems.push(attached(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`))
+      problems.push(
+        attachmentProblem(`volume ${name} is not attached to ${spec.nodeName} yet: ${status?.attachError?.message}`),
+      )
     }
   }
   for (const [name, volume] of view.volumes) {
     const asset = assetOf(volume)
-    if (!asset || !system.drivers.has(partsOf(asset).driver) || !attaches(system, partsOf(asset).driver)) continue
-    const wanted = [...(needed.get(name) ?? [])].sort()
-    const nodes = (there.get(name) ?? []).sort()
+    if (!asset || !system.drivers.has(parseAsset(asset).driver) || !attaches(system, parseAsset(asset).driver)) continue
+    const expected = [...(neededNodes.get(name) ?? [])].sort()
+    const nodes = (attachedNodes.get(name) ?? []).sort()
     const isShared = volume.spec?.accessModes?.some((mode) => MANY.includes(mode)) ?? false
     const isRight =
-      isShared || wanted.length === 0
-        ? nodes.join() === wanted.join()
-        : nodes.length === 1 && wanted.includes(nodes[0]!)
-    if (!isRight) problems.push(attached(`volume ${name} is needed on [${wanted}], and attached to [${nodes}]`))
+      isShared || expected.length === 0
+        ? nodes.join() === expected.join()
+        : nodes.length === 1 && expected.includes(nodes[0]!)
+    if (!isRight)
+      problems.push(attachmentProblem(`volume ${name} is needed on [${expected}], and attached to [${nodes}]`))
   }
   return problems
 }
 
-function driverProblems({ system, view }: AtRest): Problem[] {
-  return [...assetsIn(system)].flatMap(({ asset, held }) => {
-    const { driver, handle } = partsOf(asset)
+function driverProblems({ system, view }: AtRestContext): Problem[] {
+  return [...assetsIn(system)].flatMap(({ asset, driverVolume }) => {
+    const { driver, handle } = parseAsset(asset)
     if (!attaches(system, driver)) return []
     const volumes = view.volumesOf(driver, handle)
     const names = volumes.map(({ metadata }) => metadata.name)
@@ -87,19 +90,21 @@ function driverProblems({ system, view }: AtRest): Problem[] {
           !status?.attached &&
           (metadata.finalizers?.length ?? 0) > 0,
       )
-    const said = [...view.attachments.values()]
+    const reportedNodes = [...view.attachments.values()]
       .filter(({ spec, status }) => names.includes(spec.source.persistentVolumeName) && status?.attached)
       .map(({ spec }) => spec.nodeName)
       .sort()
-    const has = Object.keys(held.attachments)
+    const publishedNodes = Object.keys(driverVolume.attachments)
       .map(nodeOfId)
       .filter((node) => !mayBePublished(node))
       .sort()
-    return has.join() === said.join() ? [] : [attached(`${asset} is published on [${has}], attachments say [${said}]`)]
+    return publishedNodes.join() === reportedNodes.join()
+      ? []
+      : [attachmentProblem(`${asset} is published on [${publishedNodes}], attachments say [${reportedNodes}]`)]
   })
 }
 
-function mountProblems({ system, view, exemptions }: AtRest): Problem[] {
+function mountProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   const pods = new Map([...view.pods.values()].map((pod) => [pod.metadata.uid ?? '', pod]))
   for (const name of NODES) {
@@ -111,22 +116,24 @@ function mountProblems({ system, view, exemptions }: AtRest): Problem[] {
       const uid = uidOf(path)
       const pod = uid === undefined ? undefined : pods.get(uid)
       if (uid !== undefined && (!pod || pod.spec?.nodeName !== name || hasEnded(pod))) {
-        problems.push(attached(`${path} is mounted on ${name} for a pod that does not run there`))
+        problems.push(attachmentProblem(`${path} is mounted on ${name} for a pod that does not run there`))
       }
       if (uid !== undefined && volume) used.add(volume)
     }
     for (const { path, volume } of mounts) {
       if (uidOf(path) === undefined && volume && !used.has(volume)) {
-        problems.push(attached(`${volume} is staged on ${name} at ${path}, and no pod there uses it`))
+        problems.push(attachmentProblem(`${volume} is staged on ${name} at ${path}, and no pod there uses it`))
       }
     }
     for (const pod of pods.values()) {
       if (pod.spec?.nodeName !== name || pod.status?.phase !== 'Running') continue
       for (const asset of assetsOf(pod)) {
-        const isThere = mounts.some(({ path, volume }) => volume === asset && uidOf(path) === pod.metadata.uid)
-        if (!isThere && !exemptions.isLost(asset)) {
+        const isMounted = mounts.some(({ path, volume }) => volume === asset && uidOf(path) === pod.metadata.uid)
+        if (!isMounted && !exemptions.isLost(asset)) {
           problems.push(
-            attached(`pod ${keyOfObject(pod)} runs on ${name} (${nodeIdOf(name)}), where ${asset} is not mounted`),
+            attachmentProblem(
+              `pod ${keyOfObject(pod)} runs on ${name} (${nodeIdOf(name)}), where ${asset} is not mounted`,
+            ),
           )
         }
       }
@@ -136,14 +143,14 @@ function mountProblems({ system, view, exemptions }: AtRest): Problem[] {
 
   /** Only volumes that a container mounts. */
   function assetsOf(pod: ObjectOf<'pod'>): string[] {
-    const named = new Set(
+    const mountedNames = new Set(
       pod.spec?.containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) =>
-        [...volumeMounts, ...volumeDevices].map((one) => one.name),
+        [...volumeMounts, ...volumeDevices].map((mount) => mount.name),
       ),
     )
     return claimsOf(pod, view).flatMap(({ claim, volume }) => {
-      const asset = named.has(volume) ? assetOf(view.volumes.get(claim?.spec?.volumeName ?? '')) : undefined
-      return asset && system.drivers.has(partsOf(asset).driver) ? [asset] : []
+      const asset = mountedNames.has(volume) ? assetOf(view.volumes.get(claim?.spec?.volumeName ?? '')) : undefined
+      return asset && system.drivers.has(parseAsset(asset).driver) ? [asset] : []
     })
   }
 }

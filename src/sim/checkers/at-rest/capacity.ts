@@ -6,25 +6,25 @@ import { PLACE } from '../../plan/catalog.ts'
 import { IMPORTED } from '../../workload/volume-actions.ts'
 import type { Problem } from '../context.ts'
 import { freeBytes, poolsAt } from '../feasible.ts'
-import type { AtRest } from './index.ts'
+import type { AtRestContext } from './index.ts'
 
 /** The only driver with topology; capacity of the others does not depend on the node. */
 const DRIVER = 'local.sim'
 
-export function capacityProblems({ system, view, exemptions }: AtRest): Problem[] {
+export function capacityProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   if (!system.drivers.has(DRIVER) || exemptions.hadGatesOff) return []
-  const said = new Map<string, bigint[]>()
+  const published = new Map<string, bigint[]>()
   for (const { storageClassName = '', nodeTopology, capacity } of view.capacities.values()) {
     const node = nodeTopology?.matchLabels?.[PLACE]
     if (node === undefined) continue // of another driver
     const place = `${storageClassName} on ${node}`
-    said.set(place, [...(said.get(place) ?? []), quantityToBytes(capacity ?? '0')])
+    published.set(place, [...(published.get(place) ?? []), quantityToBytes(capacity ?? '0')])
   }
   const problems: string[] = []
   for (const [name, { settings }] of system.drivers)
     for (const pool of settings.pools) {
       // Imported volumes reserve no capacity.
-      const isCreated = ({ id, pool: of }: FakeVolume) => of === pool.name && !id.startsWith(IMPORTED)
+      const isCreated = ({ id, pool: poolName }: FakeVolume) => poolName === pool.name && !id.startsWith(IMPORTED)
       const created = Object.values(system.drivers.get(name)!.state().volumes).filter(isCreated)
       const used = created.reduce((sum, { capacityBytes, copies }) => sum + capacityBytes * copies, 0)
       if (used > pool.capacityBytes)
@@ -36,14 +36,17 @@ export function capacityProblems({ system, view, exemptions }: AtRest): Problem[
       if (!spec.drivers.some(({ name }) => name === DRIVER) || !view.nodes.has(node)) continue
       const place = `${className} on ${node}`
       const free = poolsAt(system, DRIVER, node).reduce((sum, pool) => sum + freeBytes(system, DRIVER, pool), 0)
-      const truth = BigInt(Math.max(0, free))
-      const [bytes, ...more] = said.get(place) ?? (truth === 0n ? [0n] : [])
-      said.delete(place)
-      if (bytes !== truth || more.length > 0) {
-        problems.push(`capacity objects of ${place} state ${[bytes, ...more].join(', ')}, and ${truth} is free`)
+      const expected = BigInt(Math.max(0, free))
+      const [bytes, ...duplicates] = published.get(place) ?? (expected === 0n ? [0n] : [])
+      published.delete(place)
+      if (bytes !== expected || duplicates.length > 0) {
+        problems.push(
+          `capacity objects of ${place} state ${[bytes, ...duplicates].join(', ')}, and ${expected} is free`,
+        )
       }
     }
   }
-  for (const place of said.keys()) problems.push(`there is a capacity object of ${place}, which has no driver or node`)
+  for (const place of published.keys())
+    problems.push(`there is a capacity object of ${place}, which has no driver or node`)
   return problems.map((text) => ({ rule: 'capacity', text }))
 }

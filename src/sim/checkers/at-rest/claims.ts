@@ -9,41 +9,49 @@ import type { System } from '../../engine/system.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
 import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf } from '../attributes.ts'
-import { claimsOf, hasEnded, heldAt, isContradictory, isDeleting, type Problem, partsOf } from '../context.ts'
+import {
+  claimsOf,
+  driverVolumeAt,
+  hasEnded,
+  isContradictory,
+  isDeleting,
+  type Problem,
+  parseAsset,
+} from '../context.ts'
 import { canCreate, canHaveAttributes, driverOf, freeBytes, requestOf, settingsIn } from '../feasible.ts'
 import { chargeOf } from '../sizes.ts'
-import type { AtRest } from './index.ts'
+import type { AtRestContext } from './index.ts'
 
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class'
 const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 const RESIZE_CONDITIONS = ['ControllerResizeError', 'NodeResizeError', 'FileSystemResizePending']
 const AMOUNTS = ['iops', 'throughput'] as const
 
-type Found = (rule: Problem['rule'], text: string) => void
+type Report = (rule: Problem['rule'], text: string) => void
 
-export function claimProblems(claim: ObjectOf<'claim'>, rest: AtRest): Problem[] {
+export function claimProblems(claim: ObjectOf<'claim'>, context: AtRestContext): Problem[] {
   const problems: Problem[] = []
-  const found: Found = (rule, text) => void problems.push({ rule, text: `claim ${keyOf(claim)} ${text}` })
-  checkEnd(claim, rest, found)
+  const report: Report = (rule, text) => void problems.push({ rule, text: `claim ${keyOf(claim)} ${text}` })
+  checkFinalizers(claim, context, report)
   switch (claim.status?.phase) {
     case 'Bound':
-      checkBound(claim, rest, found)
+      checkBound(claim, context, report)
       break
     case 'Lost':
-      if (rest.events.about(claim.metadata.uid).length === 0) found('no reason', 'is Lost, and no event says so')
-      if (ownVolume(claim, rest)) found('needless wait', 'is Lost, and has its volume')
+      if (context.events.about(claim.metadata.uid).length === 0) report('no reason', 'is Lost, and no event says so')
+      if (ownVolume(claim, context)) report('needless wait', 'is Lost, and has its volume')
       break
     default:
-      if (!isDeleting(claim)) checkPending(claim, rest, found)
+      if (!isDeleting(claim)) checkPending(claim, context, report)
   }
   return problems
 }
 
 /** Checks the finalizers and the owner of a claim. */
-function checkEnd(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void {
-  const { view, events } = rest
+function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
+  const { view, events } = context
   const { finalizers = [], uid, namespace, name, ownerReferences = [] } = claim.metadata
-  const users = usersOf(claim, rest)
+  const users = usersOf(claim, context)
   const isCopied = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.namespace === namespace && spec?.dataSource?.name === name && !spec?.volumeName,
   )
@@ -53,62 +61,62 @@ function checkEnd(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void {
   }
   for (const finalizer of finalizers) {
     const isIntent = finalizer.startsWith(INTENT_PREFIX)
-    if (isIntent && claim.spec?.volumeName) found('finalizers', `has a volume, and keeps ${finalizer}`)
+    if (isIntent && claim.spec?.volumeName) report('finalizers', `has a volume, and keeps ${finalizer}`)
     // The cloning protection stays on a source claim for the next clone; only a deleted claim loses it.
     if (!isDeleting(claim)) continue
     if (isIntent && events.about(uid).length === 0)
-      found('no reason', 'is being deleted, and no event says what it waits for')
-    if (isHeldBy[finalizer] === false) found('not deleted', `is stuck in deletion, held by ${finalizer}`)
+      report('no reason', 'is being deleted, and no event says what it waits for')
+    if (isHeldBy[finalizer] === false) report('not deleted', `is stuck in deletion, held by ${finalizer}`)
   }
-  if (isDeleting(claim) && finalizers.length === 0) found('not deleted', 'is stuck in deletion without a finalizer')
+  if (isDeleting(claim) && finalizers.length === 0) report('not deleted', 'is stuck in deletion without a finalizer')
   const owner = ownerReferences.find(({ kind }) => kind === 'Pod')
   if (owner && !isDeleting(claim) && ![...view.pods.values()].some(({ metadata }) => metadata.uid === owner.uid)) {
-    found('not deleted', `is owned by pod ${owner.name}, which no longer exists`)
+    report('not deleted', `is owned by pod ${owner.name}, which no longer exists`)
   }
 }
 
-const usersOf = (claim: ObjectOf<'claim'>, { view }: AtRest): ObjectOf<'pod'>[] =>
+const usersOf = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter((pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
-const ownVolume = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRest): ObjectOf<'volume'> | undefined => {
+const ownVolume = ({ metadata, spec }: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'volume'> | undefined => {
   const volume = view.volumes.get(spec?.volumeName ?? '')
   return volume?.spec?.claimRef?.uid === metadata.uid ? volume : undefined
 }
 
-function checkPending(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void {
-  const { view, events, system } = rest
+function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
+  const { view, events, system } = context
   const said = events.about(claim.metadata.uid)
-  if (said.length === 0) found('no reason', 'is Pending, and no event says why')
-  const isNamespaceGoing = view.namespaces.get(claim.metadata.namespace ?? '')?.metadata.deletionTimestamp
-  if (isNamespaceGoing || rest.exemptions.hadGatesOff) return
+  if (said.length === 0) report('no reason', 'is Pending, and no event says why')
+  const isNamespaceDeleting = view.namespaces.get(claim.metadata.namespace ?? '')?.metadata.deletionTimestamp
+  if (isNamespaceDeleting || context.exemptions.hadGatesOff) return
   const className = claimClassName(claim)
   const storageClass = view.classes.get(className ?? '')
   const isDefault = ({ metadata }: ObjectOf<'class'>) => metadata.annotations?.[DEFAULT_CLASS] === 'true'
-  const because = `it says "${said.at(-1) ?? 'nothing'}"`
+  const explanation = `it says "${said.at(-1) ?? 'nothing'}"`
   const defaults =
     className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
   // The newest default class is assigned, unless a quota of that class cannot admit the claim.
-  if (defaults.length > 0 && !defaults.some(({ metadata }) => isBarred(claim, metadata.name ?? '', rest))) {
-    found('needless wait', `has no class, although there is a default class: ${because}`)
+  if (defaults.length > 0 && !defaults.some(({ metadata }) => isBarred(claim, metadata.name ?? '', context))) {
+    report('needless wait', `has no class, although there is a default class: ${explanation}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
   if (isWaiting) return // the pod states what it waits for
-  const volume = [...view.volumes.values()].find((one) => fits(one, claim))
-  if (volume) found('needless wait', `could bind to volume ${volume.metadata.name}: ${because}`)
+  const volume = [...view.volumes.values()].find((volume) => fits(volume, claim))
+  if (volume) report('needless wait', `could bind to volume ${volume.metadata.name}: ${explanation}`)
   else if (storageClass && canCreate(claim, storageClass, { system, view }, node)) {
-    found('needless wait', `could get a volume from ${driverOf(storageClass)}: ${because}`)
+    report('needless wait', `could get a volume from ${driverOf(storageClass)}: ${explanation}`)
   }
 }
 
 /** Whether a quota of its namespace limits the claims of a class and cannot admit this one. */
-function isBarred(claim: ObjectOf<'claim'>, className: string, { view }: AtRest): boolean {
+function isBarred(claim: ObjectOf<'claim'>, className: string, { view }: AtRestContext): boolean {
   const amounts = { 'requests.storage': BigInt(requestOf(claim)), persistentvolumeclaims: 1n }
   return [...view.quotas.values()].some(
     ({ metadata, spec, status }) =>
       metadata.namespace === claim.metadata.namespace &&
-      Object.entries(amounts).some(([what, amount]) => {
-        const key = `${className}.storageclass.storage.k8s.io/${what}`
+      Object.entries(amounts).some(([resource, amount]) => {
+        const key = `${className}.storageclass.storage.k8s.io/${resource}`
         const hard = spec?.hard?.[key]
         return hard !== undefined && quantityToBytes(status?.used?.[key] ?? '0') + amount > quantityToBytes(hard)
       }),
@@ -134,83 +142,86 @@ function fits({ metadata, spec, status }: ObjectOf<'volume'>, claim: ObjectOf<'c
   )
 }
 
-function checkBound(claim: ObjectOf<'claim'>, rest: AtRest, found: Found): void {
-  const volume = ownVolume(claim, rest)
+function checkBound(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
+  const volume = ownVolume(claim, context)
   if (!volume) {
-    found('needless wait', `is Bound, and volume ${claim.spec?.volumeName} belongs to another`)
+    report('needless wait', `is Bound, and volume ${claim.spec?.volumeName} belongs to another`)
     return
   }
-  if (volume.status?.phase !== 'Bound') found('needless wait', `is Bound, and its volume is ${volume.status?.phase}`)
+  if (volume.status?.phase !== 'Bound') report('needless wait', `is Bound, and its volume is ${volume.status?.phase}`)
   const asset = assetOf(volume)
-  const { driver } = partsOf(asset ?? '')
+  const { driver } = parseAsset(asset ?? '')
   // A volume that its driver lost cannot be changed; volumes of other drivers cannot be inspected.
-  if (!asset || !DRIVERS.includes(driver) || rest.exemptions.isLost(asset)) return
-  checkSize(claim, volume, asset, rest, found)
-  checkAttributes(claim, volume, asset, rest, found)
+  if (!asset || !DRIVERS.includes(driver) || context.exemptions.isLost(asset)) return
+  checkSize(claim, volume, asset, context, report)
+  checkAttributes(claim, volume, asset, context, report)
 }
 
 function checkSize(
   claim: ObjectOf<'claim'>,
   volume: ObjectOf<'volume'>,
   asset: string,
-  rest: AtRest,
-  found: Found,
+  context: AtRestContext,
+  report: Report,
 ): void {
-  const { system, events } = rest
-  const held = heldAt(system, asset)
+  const { system, events } = context
+  const driverVolume = driverVolumeAt(system, asset)
   const has = Number(quantityToBytes(claim.status?.capacity?.storage ?? '0'))
-  const objectHas = Number(quantityToBytes(volume.spec?.capacity?.storage ?? '0'))
+  const volumeBytes = Number(quantityToBytes(volume.spec?.capacity?.storage ?? '0'))
   const wanted = requestOf(claim)
   const state = claim.status?.allocatedResourceStatuses?.storage
-  if (!held) return
+  if (!driverVolume) return
   // NodeExpandVolume waits for a running pod that may write.
   const hasWriter = (): boolean =>
-    usersOf(claim, rest).some(({ status, spec }) => {
+    usersOf(claim, context).some(({ status, spec }) => {
       const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly)
       return status?.phase === 'Running' && !isReadOnly
     })
   // A retained volume whose previous claim was deleted between the controller's and the node's part of an expansion.
   const isPending = claim.status?.conditions?.some(({ type }) => type === 'FileSystemResizePending')
-  const isLeftToNode = state === undefined && isPending === true && objectHas === held.capacityBytes
+  const isLeftToNode = state === undefined && isPending === true && volumeBytes === driverVolume.capacityBytes
   const isWaitingForPod = isLeftToNode && (isDeleting(claim) || !hasWriter())
-  const mayBeLarger = rest.exemptions.mayHaveGrownBefore(asset, claim.metadata.uid ?? '')
-  const isAsHeld = has === held.capacityBytes || (mayBeLarger && has < held.capacityBytes)
-  if (state === undefined && !isWaitingForPod && (has !== objectHas || !isAsHeld)) {
-    found(
+  const mayBeLarger = context.exemptions.mayHaveGrownBefore(asset, claim.metadata.uid ?? '')
+  const isAsHeld = has === driverVolume.capacityBytes || (mayBeLarger && has < driverVolume.capacityBytes)
+  if (state === undefined && !isWaitingForPod && (has !== volumeBytes || !isAsHeld)) {
+    report(
       'size',
-      `reports ${has}, volume ${volume.metadata.name} states ${objectHas}, and ${asset} has ${held.capacityBytes}`,
+      `reports ${has}, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
     )
   }
   // The controller's part is complete, so the volume states the new size; the node's part may take longer.
-  if (state?.startsWith('NodeResize') && objectHas !== held.capacityBytes) {
-    found(
+  if (state?.startsWith('NodeResize') && volumeBytes !== driverVolume.capacityBytes) {
+    report(
       'size',
-      `waits for NodeExpandVolume, volume ${volume.metadata.name} states ${objectHas}, and ${asset} has ${held.capacityBytes}`,
+      `waits for NodeExpandVolume, volume ${volume.metadata.name} states ${volumeBytes}, and ${asset} has ${driverVolume.capacityBytes}`,
     )
   }
   const conditions = claim.status?.conditions?.filter(({ type }) => RESIZE_CONDITIONS.includes(type)) ?? []
-  const isSettled = state === undefined && !isLeftToNode && wanted <= has && !rest.exemptions.hadGatesOff
+  const isSettled = state === undefined && !isLeftToNode && wanted <= has && !context.exemptions.hadGatesOff
   if (isSettled && conditions.length > 0) {
-    found('size', `has the size it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
+    report('size', `has the size it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
   }
   const charged = Number(chargeOf(claim))
   if (isSettled && system.setup.expansionQuota === 'actual' && charged > Math.max(has, wanted)) {
-    found('charge', `is charged ${charged}, requests ${wanted} and has ${has}`)
+    report('charge', `is charged ${charged}, requests ${wanted} and has ${has}`)
   }
   if (wanted <= has || isDeleting(claim)) return
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
-  const { driver } = partsOf(asset)
+  const { driver } = parseAsset(asset)
   if (conditions.length === 0 && messages.length === 0 && hasResizer(system, driver as DriverName)) {
-    found('no reason', `requests ${wanted}, has ${has} (${state}), and states no reason`)
+    report('no reason', `requests ${wanted}, has ${has} (${state}), and states no reason`)
   }
   const { maximumBytes, controller, pools } = settingsIn(system, driver)
-  const pool = pools.find(({ name }) => name === held.pool)
+  const pool = pools.find(({ name }) => name === driverVolume.pool)
   // A size without a final response is requested until the driver refuses it; a lower request counts only after that.
-  const tried = state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
-  const asked = Math.max(wanted, tried)
-  const hasRoom = pool !== undefined && freeBytes(system, driver, pool) >= (asked - held.capacityBytes) * held.copies
-  const isFeasible = asked <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
-  if (!isFeasible || isContradictory(volume) || rest.exemptions.hadGatesOff) return
+  const pendingBytes =
+    state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
+  const attemptedBytes = Math.max(wanted, pendingBytes)
+  const hasRoom =
+    pool !== undefined &&
+    freeBytes(system, driver, pool) >= (attemptedBytes - driverVolume.capacityBytes) * driverVolume.copies
+  const isFeasible = attemptedBytes <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
+  if (!isFeasible || isContradictory(volume) || context.exemptions.hadGatesOff) return
   const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
   // After FailedPrecondition the node agent retries only when the volume is mounted again.
   const isHeldByMount = conditions.some(
@@ -218,35 +229,35 @@ function checkSize(
   )
   if (isNodesTurn && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
   const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
-  if (isHeldByUse(claim, reason, rest)) return
-  found('needless wait', `could have ${wanted}, has ${has} (${state}), and says "${reason}"`)
+  if (isHeldByUse(claim, reason, context)) return
+  report('needless wait', `could have ${wanted}, has ${has} (${state}), and says "${reason}"`)
 }
 
 /** A driver that refused to change a volume in use is called again when no pod uses the volume. */
-const isHeldByUse = (claim: ObjectOf<'claim'>, said: string | undefined, rest: AtRest): boolean =>
-  /currently in-use|not in use, and pods use/.test(said ?? '') && usersOf(claim, rest).length > 0
+const isHeldByUse = (claim: ObjectOf<'claim'>, said: string | undefined, context: AtRestContext): boolean =>
+  /currently in-use|not in use, and pods use/.test(said ?? '') && usersOf(claim, context).length > 0
 
 function checkAttributes(
   claim: ObjectOf<'claim'>,
   volume: ObjectOf<'volume'>,
   asset: string,
-  rest: AtRest,
-  found: Found,
+  context: AtRestContext,
+  found: Report,
 ): void {
-  const { system, view, classes, events, exemptions } = rest
-  const held = heldAt(system, asset)
-  if (!held) return
-  const { driver } = partsOf(asset)
+  const { system, view, classes, events, exemptions } = context
+  const driverVolume = driverVolumeAt(system, asset)
+  if (!driverVolume) return
+  const { driver } = parseAsset(asset)
   const { status } = claim
   const current = classInEffect(claim)
   const progress = AMOUNTS.map((name) => status?.allocatedResourceStatuses?.[name]).filter(Boolean)
-  const isUnderWay = status?.modifyVolumeStatus !== undefined || progress.length > 0
-  if (!isUnderWay && undoOf(claim) === undefined) {
+  const isInProgress = status?.modifyVolumeStatus !== undefined || progress.length > 0
+  if (!isInProgress && undoOf(claim) === undefined) {
     for (const [name, value] of Object.entries(reportedAttributes(claim, classes.of(current ?? '')))) {
-      const has = held.mutableParameters[name]
+      const has = driverVolume.mutableParameters[name]
       if (has !== value) found('attributes', `reports ${name}=${value}, and ${asset} has ${has}`)
     }
-    checkExpected(asset, held.mutableParameters, rest, found)
+    checkExpected(asset, driverVolume.mutableParameters, context, found)
     const ofVolume = volume.spec?.volumeAttributesClassName || undefined
     if (ofVolume !== current) found('attributes', `reports the class ${current}, and its volume has ${ofVolume}`)
     for (const name of AMOUNTS) {
@@ -255,9 +266,9 @@ function checkAttributes(
     }
   }
   if (isDeleting(claim) || exemptions.hadGatesOff) return
-  const noted: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
-  for (const [name, value] of Object.entries(isUnderWay ? {} : noted)) {
-    const has = held.mutableParameters[name]
+  const recorded: Attributes = JSON.parse(volume.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
+  for (const [name, value] of Object.entries(isInProgress ? {} : recorded)) {
+    const has = driverVolume.mutableParameters[name]
     if (has !== value) found('attributes', `has a volume that records ${name}=${value}, and ${asset} has ${has}`)
   }
   const wanted = claim.spec?.volumeAttributesClassName || current
@@ -267,7 +278,7 @@ function checkAttributes(
     return own !== undefined && compareQuantities(own, status?.capacity?.[name] ?? '0') !== 0
   }
   if (wanted === current && !AMOUNTS.some(isDue)) {
-    if (isUnderWay)
+    if (isInProgress)
       found('attributes', `has what it requests, and is still ${status?.modifyVolumeStatus?.status} ${progress}`)
     else if (conditions.length > 0)
       found('attributes', `has what it requests, and still has ${conditions.map(({ type }) => type).join(', ')}`)
@@ -275,33 +286,36 @@ function checkAttributes(
     return
   }
   const messages = events.about(claim.metadata.uid).filter((text) => /VolumeModify|VolumeChange/.test(text))
-  if (conditions.length + messages.length === 0 && !isUnderWay && hasResizer(system, driver as DriverName)) {
+  if (conditions.length + messages.length === 0 && !isInProgress && hasResizer(system, driver as DriverName)) {
     found('no reason', `requests ${wanted}, has ${current}, and states no reason`)
   }
   const state = status?.modifyVolumeStatus?.status
-  const expectedState = wanted === current ? undefined : stateWithoutClass(wanted ?? '', driver as DriverName, rest)
+  const expectedState = wanted === current ? undefined : stateWithoutClass(wanted ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
     found('attributes', `should be ${expectedState} about ${wanted}, and is ${state}`)
   }
   if (canHaveAttributes(claim, driver as DriverName, { system, view })) {
     const reason = [...conditions.map(({ message }) => message), ...messages].at(-1)
-    if (isHeldByUse(claim, reason, rest)) return
+    if (isHeldByUse(claim, reason, context)) return
     found('needless wait', `could have ${wanted}, has ${current}, and says "${reason}"`)
   }
 }
 
 /** Attributes that no status explains: the driver must have exactly what all statuses together determine. */
-function checkExpected(asset: string, has: Attributes, { expected, exemptions }: AtRest, found: Found): void {
+function checkExpected(asset: string, has: Attributes, { expected, exemptions }: AtRestContext, found: Report): void {
   if (exemptions.hadGatesOff) return
-  const known = expected.of(asset)
-  for (const name of new Set([...Object.keys(has), ...Object.keys(known.expected)])) {
-    if (known.uncertain.has(name) || has[name] === known.expected[name]) continue
-    found('attributes', `amounts to ${name}=${known.expected[name]} by its statuses, and ${asset} has ${has[name]}`)
+  const determined = expected.of(asset)
+  for (const name of new Set([...Object.keys(has), ...Object.keys(determined.expected)])) {
+    if (determined.uncertain.has(name) || has[name] === determined.expected[name]) continue
+    found(
+      'attributes',
+      `amounts to ${name}=${determined.expected[name]} by its statuses, and ${asset} has ${has[name]}`,
+    )
   }
 }
 
 /** The state of a change to a class that cannot be applied: missing or of another driver, or with unknown parameters. */
-function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRest): string | undefined {
+function stateWithoutClass(className: string, driver: DriverName, { view, system }: AtRestContext): string | undefined {
   const found = view.attributesClasses.get(className)
   if (!found || found.driverName !== driver) return 'Pending'
   const { mutableKeys } = settingsIn(system, driver)

@@ -8,28 +8,28 @@ import { claimProblems } from './claims.ts'
 import { podProblems } from './pods.ts'
 import { storageProblems, volumeProblems } from './volumes.ts'
 
-export interface AtRest extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
+export interface AtRestContext extends Pick<CheckContext, 'system' | 'view' | 'exemptions'> {
   readonly classes: ClassParameters
   readonly expected: ExpectedAttributes
   readonly events: RecordedEvents
 }
 
-export const problemsOf = (rest: AtRest): Problem[] => [
-  ...storageProblems(rest),
-  ...[...rest.view.volumes.values()].flatMap((volume) => volumeProblems(volume, rest)),
-  ...[...rest.view.claims.values()].flatMap((claim) => claimProblems(claim, rest)),
-  ...[...rest.view.pods.values()].flatMap((pod) => podProblems(pod, rest)),
-  ...attachmentProblems(rest),
-  ...capacityProblems(rest),
-  ...quotaProblems(rest),
-  ...otherProblems(rest),
+export const problemsOf = (context: AtRestContext): Problem[] => [
+  ...storageProblems(context),
+  ...[...context.view.volumes.values()].flatMap((volume) => volumeProblems(volume, context)),
+  ...[...context.view.claims.values()].flatMap((claim) => claimProblems(claim, context)),
+  ...[...context.view.pods.values()].flatMap((pod) => podProblems(pod, context)),
+  ...attachmentProblems(context),
+  ...capacityProblems(context),
+  ...quotaProblems(context),
+  ...otherProblems(context),
 ]
 
 /**
  * Every quota has been counted; whether the figures are right is checked at every commit. Without atomic commits the quota
  * controller leaves counting to the server, which counts a quota with the next write that needs it.
  */
-const quotaProblems = ({ system, view }: AtRest): Problem[] =>
+const quotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
     const uncounted = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
     if (uncounted.length === 0) return []
@@ -38,14 +38,14 @@ const quotaProblems = ({ system, view }: AtRest): Problem[] =>
   })
 
 /** Namespaces and attributes classes whose deletion does not complete. */
-function otherProblems({ view }: AtRest): Problem[] {
+function otherProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {
     if (!metadata.deletionTimestamp) continue
-    const left = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
-    if (left.length === 0)
+    const remaining = [...view.claims.keys(), ...view.pods.keys()].filter((key) => key.startsWith(`${name}/`))
+    if (remaining.length === 0)
       problems.push({ rule: 'not deleted', text: `namespace ${name} is being deleted, and is empty` })
-    else if (!status?.conditions?.some(({ status: is }) => is === 'True')) {
+    else if (!status?.conditions?.some(({ status: conditionStatus }) => conditionStatus === 'True')) {
       problems.push({
         rule: 'no reason',
         text: `namespace ${name} is being deleted, and does not report what is left in it`,

@@ -12,71 +12,72 @@ import {
   isDeleting,
   isOwnedBy,
   type Problem,
-  partsOf,
+  parseAsset,
 } from '../context.ts'
 import { canCreate, driverOf, freeBytes, poolsAt, requestOf } from '../feasible.ts'
-import type { AtRest } from './index.ts'
+import type { AtRestContext } from './index.ts'
 
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
 /** More CPUs than any node of the simulation offers a pod. */
 const CPUS_MAX = 4
 
-export function podProblems(pod: ObjectOf<'pod'>, rest: AtRest): Problem[] {
+export function podProblems(pod: ObjectOf<'pod'>, context: AtRestContext): Problem[] {
   const key = keyOfObject(pod)
-  const problem = (rule: Problem['rule'], text: string): Problem[] => [{ rule, text: `pod ${key} ${text}` }]
+  const createProblem = (rule: Problem['rule'], text: string): Problem[] => [{ rule, text: `pod ${key} ${text}` }]
   if (isDeleting(pod)) {
     const { finalizers = [] } = pod.metadata
-    return problem(
+    return createProblem(
       'not deleted',
       `is stuck in deletion on ${pod.spec?.nodeName}, held by ${finalizers.join() || 'no finalizer'}`,
     )
   }
   if (hasEnded(pod)) return []
-  if (!pod.spec?.nodeName) return waitingProblems(pod, rest, problem)
+  if (!pod.spec?.nodeName) return waitingProblems(pod, context, createProblem)
   if (pod.status?.phase === 'Running') return []
-  const said = reasonsOf(pod, rest)
-  if (said.length === 0) return problem('no reason', `is on ${pod.spec.nodeName}, does not run, and states no reason`)
-  return canRun(pod, rest)
-    ? problem('needless wait', `could run on ${pod.spec.nodeName}, and says "${said.at(-1)}"`)
+  const reasons = reasonsOf(pod, context)
+  if (reasons.length === 0)
+    return createProblem('no reason', `is on ${pod.spec.nodeName}, does not run, and states no reason`)
+  return canRun(pod, context)
+    ? createProblem('needless wait', `could run on ${pod.spec.nodeName}, and says "${reasons.at(-1)}"`)
     : []
 }
 
-function reasonsOf(pod: ObjectOf<'pod'>, { events }: AtRest): string[] {
+function reasonsOf(pod: ObjectOf<'pod'>, { events }: AtRestContext): string[] {
   const waiting = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => state?.waiting?.message ?? [])
   return [...events.about(pod.metadata.uid).filter((text) => text.startsWith('Warning')), ...waiting]
 }
 
-type ToProblem = (rule: Problem['rule'], text: string) => Problem[]
+type CreateProblem = (rule: Problem['rule'], text: string) => Problem[]
 
-function waitingProblems(pod: ObjectOf<'pod'>, rest: AtRest, problem: ToProblem): Problem[] {
+function waitingProblems(pod: ObjectOf<'pod'>, context: AtRestContext, createProblem: CreateProblem): Problem[] {
   // No scheduler of the simulation handles it.
   if (!SCHEDULERS.includes(pod.spec?.schedulerName ?? SCHEDULERS[0]!)) return []
   const condition = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition?.status !== 'False' || !condition.message)
-    return problem('no reason', 'has no node, and states no reason')
-  const node = nodeFor(pod, rest)
-  return node ? problem('needless wait', `could be placed on ${node}, and says "${condition.message}"`) : []
+    return createProblem('no reason', 'has no node, and states no reason')
+  const node = nodeFor(pod, context)
+  return node ? createProblem('needless wait', `could be placed on ${node}, and says "${condition.message}"`) : []
 }
 
 /** A node that fits, by the capacity that drivers really have. */
-function nodeFor(pod: ObjectOf<'pod'>, rest: AtRest): string | undefined {
-  const claims = claimsOf(pod, rest.view)
-  if (cpusOf(pod) > CPUS_MAX || rest.exemptions.hadGatesOff) return undefined
+function nodeFor(pod: ObjectOf<'pod'>, context: AtRestContext): string | undefined {
+  const claims = claimsOf(pod, context.view)
+  if (cpusOf(pod) > CPUS_MAX || context.exemptions.hadGatesOff) return undefined
   if (claims.some(({ claim, isEphemeral }) => !claim || isDeleting(claim) || (isEphemeral && !isOwnedBy(pod, claim))))
     return undefined
-  if (claims.some(({ claim }) => isTaken(claim!, pod, rest))) return undefined
-  return [...rest.view.nodes.values()].find((node) => isGood(node, pod, rest))?.metadata.name
+  if (claims.some(({ claim }) => isUsedByAnotherPod(claim!, pod, context))) return undefined
+  return [...context.view.nodes.values()].find((node) => canHost(node, pod, context))?.metadata.name
 }
 
-function isGood(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, rest: AtRest): boolean {
-  const { system, view } = rest
+function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
+  const { system, view } = context
   const { name = '', labels = {} } = node.metadata
   if (node.spec?.unschedulable || node.spec?.taints?.some(({ effect }) => effect !== 'PreferNoSchedule')) return false
   if (Object.entries(pod.spec?.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false
   // Pods with a node name may use more than the node has.
-  const there = [...view.pods.values()].filter((other) => other.spec?.nodeName === name && !hasEnded(other))
-  if ([pod, ...there].reduce((total, one) => total + cpusOf(one), 0) > CPUS_MAX) return false
-  const needed = new Map<DriverName, number>()
+  const podsOnNode = [...view.pods.values()].filter((other) => other.spec?.nodeName === name && !hasEnded(other))
+  if ([pod, ...podsOnNode].reduce((total, podOnNode) => total + cpusOf(podOnNode), 0) > CPUS_MAX) return false
+  const requiredBytes = new Map<DriverName, number>()
   return claimsOf(pod, view).every(({ claim }) => {
     const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
     if (claim?.spec?.volumeName) {
@@ -87,25 +88,25 @@ function isGood(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, rest: AtRest): boo
     if (!claim || !storageClass || !driver || storageClass.volumeBindingMode !== 'WaitForFirstConsumer') return false
     if (!canCreate(claim, storageClass, { system, view }, name)) return false
     // All claims of the pod must fit into one pool together.
-    needed.set(driver, (needed.get(driver) ?? 0) + requestOf(claim))
-    return poolsAt(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= needed.get(driver)!)
+    requiredBytes.set(driver, (requiredBytes.get(driver) ?? 0) + requestOf(claim))
+    return poolsAt(system, driver, name).some((pool) => freeBytes(system, driver, pool) >= requiredBytes.get(driver)!)
   })
 }
 
 /** Whether another pod uses a ReadWriteOncePod claim. */
-function isTaken(claim: ObjectOf<'claim'>, pod: ObjectOf<'pod'>, { view }: AtRest): boolean {
+function isUsedByAnotherPod(claim: ObjectOf<'claim'>, pod: ObjectOf<'pod'>, { view }: AtRestContext): boolean {
   if (!claim.spec?.accessModes?.includes('ReadWriteOncePod')) return false
   return usersOf(claim, view).some((other) => other !== pod && other.spec?.nodeName)
 }
 
-const usersOf = (claim: ObjectOf<'claim'>, view: AtRest['view']): ObjectOf<'pod'>[] =>
+const usersOf = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter(
     (pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOfObject(claim)),
   )
 
 /** Whether everything the pod needs is available on its node. */
-function canRun(pod: ObjectOf<'pod'>, rest: AtRest): boolean {
-  const { view, exemptions } = rest
+function canRun(pod: ObjectOf<'pod'>, context: AtRestContext): boolean {
+  const { view, exemptions } = context
   const { nodeName = '' } = pod.spec ?? {}
   const node = view.nodes.get(nodeName)
   if (!node || exemptions.hadGatesOff) return false
@@ -119,20 +120,22 @@ function canRun(pod: ObjectOf<'pod'>, rest: AtRest): boolean {
       isDeleting(volume) ||
       isContradictory(volume) ||
       !asset ||
-      !DRIVERS.includes(partsOf(asset).driver) ||
+      !DRIVERS.includes(parseAsset(asset).driver) ||
       exemptions.isLost(asset)
     )
       return false
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
-      pod.spec?.containers.some((one) => one.volumeDevices?.some((device) => device.name === name)) ?? false
+      pod.spec?.containers.some((container) => container.volumeDevices?.some((device) => device.name === name)) ?? false
     // A claim and a volume that name each other are bound even if they do not match, and the volume's mode counts.
     if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
-    const others = usersOf(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
+    const otherUsers = usersOf(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')
-    if (isSinglePod ? others.length > 0 : others.some(({ spec }) => spec?.nodeName !== nodeName)) return false
+    if (isSinglePod ? otherUsers.length > 0 : otherUsers.some(({ spec }) => spec?.nodeName !== nodeName)) return false
     // A driver may refuse to publish a volume read-only for one pod and writable for another.
-    return ![pod, ...others].some(({ spec }) => spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly))
+    return ![pod, ...otherUsers].some(({ spec }) =>
+      spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly),
+    )
   })
 }
 

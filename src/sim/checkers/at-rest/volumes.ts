@@ -5,74 +5,80 @@ import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
-import { assetsIn, heldAt, isBound, isDeleting, type Problem } from '../context.ts'
+import { assetsIn, driverVolumeAt, isBound, isDeleting, type Problem } from '../context.ts'
 import { VOLUME_PREFIX } from '../intents.ts'
-import type { AtRest } from './index.ts'
+import type { AtRestContext } from './index.ts'
 
-export function storageProblems({ system, view, exemptions }: AtRest): Problem[] {
+export function storageProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const problems: Problem[] = []
-  for (const { asset, held } of assetsIn(system)) {
+  for (const { asset, driverVolume } of assetsIn(system)) {
     const [driver = '', handle = ''] = asset.split('^')
     const owners = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
     if (owners.length > 1)
       problems.push({ rule: 'leak', text: `${asset} has several PersistentVolumes: ${owners.join(', ')}` })
     // An intent covers a volume that may have been created; claims.ts checks that such a claim states what it waits for.
-    const claim = view.claimOfUid(held.name.slice(VOLUME_PREFIX.length))
-    const isIntended = claim?.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX)) ?? false
+    const claim = view.claimOfUid(driverVolume.name.slice(VOLUME_PREFIX.length))
+    const isIntended = claim?.metadata.finalizers?.some((finalizer) => finalizer.startsWith(INTENT_PREFIX)) ?? false
     if (owners.length === 0 && !isIntended && !exemptions.isGivenUp(asset)) {
-      problems.push({ rule: 'leak', text: `${asset} (${held.name}) leaked: it has no PersistentVolume` })
+      problems.push({ rule: 'leak', text: `${asset} (${driverVolume.name}) leaked: it has no PersistentVolume` })
     }
   }
   return problems
 }
 
-export function volumeProblems(volume: ObjectOf<'volume'>, rest: AtRest): Problem[] {
-  const { system, view, exemptions, events } = rest
+export function volumeProblems(volume: ObjectOf<'volume'>, context: AtRestContext): Problem[] {
+  const { system, view, exemptions, events } = context
   const problems: Problem[] = []
-  const found = (rule: Problem['rule'], text: string) => void problems.push({ rule, text })
+  const report = (rule: Problem['rule'], text: string) => void problems.push({ rule, text })
   const { name = '', uid, finalizers = [] } = volume.metadata
   const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
   const phase = volume.status?.phase
   const asset = assetOf(volume)
-  const isOurs = DRIVERS.includes(volume.spec?.csi?.driver as DriverName)
+  const hasSimDriver = DRIVERS.includes(volume.spec?.csi?.driver as DriverName)
   const owner = view.claimOfUid(claimRef?.uid ?? '')
-  const isTheClaims = owner !== undefined && owner.spec?.volumeName === name
-  if (asset && isOurs && !heldAt(system, asset) && !exemptions.isLost(asset) && !exemptions.isKeptTooLate(volume)) {
-    found('missing', `volume ${name} refers to ${asset}, which does not exist`)
+  const isBoundToOwner = owner !== undefined && owner.spec?.volumeName === name
+  if (
+    asset &&
+    hasSimDriver &&
+    !driverVolumeAt(system, asset) &&
+    !exemptions.isLost(asset) &&
+    !exemptions.isKeptTooLate(volume)
+  ) {
+    report('missing', `volume ${name} refers to ${asset}, which does not exist`)
   }
   switch (phase) {
     case 'Bound':
-      if (!isTheClaims) found('needless wait', `volume ${name} is Bound, and no claim is bound to it`)
+      if (!isBoundToOwner) report('needless wait', `volume ${name} is Bound, and no claim is bound to it`)
       break
     case 'Available':
-      if (claimRef?.uid) found('needless wait', `volume ${name} is Available, and belongs to a claim`)
+      if (claimRef?.uid) report('needless wait', `volume ${name} is Available, and belongs to a claim`)
       break
     case 'Released':
-      if (isTheClaims) found('needless wait', `volume ${name} is Released, and its claim exists`)
-      if (policy === 'Delete' && isOurs && (claimRef || isDeletionRequested(volume))) {
-        found('not deleted', `volume ${name} is Released with the policy Delete: ${events.about(uid).join('; ')}`)
+      if (isBoundToOwner) report('needless wait', `volume ${name} is Released, and its claim exists`)
+      if (policy === 'Delete' && hasSimDriver && (claimRef || isDeletionRequested(volume))) {
+        report('not deleted', `volume ${name} is Released with the policy Delete: ${events.about(uid).join('; ')}`)
       }
       break
     case 'Failed':
-      if (!volume.status?.message && events.about(uid).length === 0) found('no reason', `volume ${name} is Failed`)
+      if (!volume.status?.message && events.about(uid).length === 0) report('no reason', `volume ${name} is Failed`)
       break
     default:
-      found('needless wait', `volume ${name} has the phase "${phase}"`)
+      report('needless wait', `volume ${name} has the phase "${phase}"`)
   }
   // A volume stays until the claim bound to it is deleted.
-  if (isDeleting(volume) && !(phase === 'Bound' && isTheClaims)) {
-    found('not deleted', `volume ${name} is stuck in deletion, held by ${finalizers.join(', ') || 'no finalizer'}`)
+  if (isDeleting(volume) && !(phase === 'Bound' && isBoundToOwner)) {
+    report('not deleted', `volume ${name} is stuck in deletion, held by ${finalizers.join(', ') || 'no finalizer'}`)
   }
   if (policy === 'Retain' && finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER)) {
-    found('finalizers', `volume ${name} has the policy Retain and the finalizer for deletion`)
+    report('finalizers', `volume ${name} has the policy Retain and the finalizer for deletion`)
   }
-  if (volume.metadata.annotations?.[PRE_RESIZE_CAPACITY] && owner && isBound(owner) && !isGrowing(owner)) {
-    found('size', `volume ${name} is still annotated as expanding`)
+  if (volume.metadata.annotations?.[PRE_RESIZE_CAPACITY] && owner && isBound(owner) && !isExpanding(owner)) {
+    report('size', `volume ${name} is still annotated as expanding`)
   }
   return problems
 }
 
 /** A claim that got a half-expanded volume has only the condition FileSystemResizePending. */
-const isGrowing = ({ status }: ObjectOf<'claim'>): boolean =>
+const isExpanding = ({ status }: ObjectOf<'claim'>): boolean =>
   status?.allocatedResourceStatuses?.storage !== undefined ||
   status?.conditions?.some(({ type }) => type === 'FileSystemResizePending') === true
