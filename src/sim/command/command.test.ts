@@ -19,8 +19,8 @@ describe('npm run sim', () => {
     expect(out).toContain('VIOLATION at 60:00.0, rule "leak": claim team-a/c2 of seed 13 leaks')
     expect(out).toContain('Replay:  npm run sim -- --seed 13 --operations 4\n')
     expect(out).toContain('Shrink:  npm run sim -- --seed 13 --operations 4 --shrink\n')
-    const well = await sim('--seed 12')
-    expect(well).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
+    const passing = await sim('--seed 12')
+    expect(passing).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
   })
 
   it('SYS-14 --shrink prints the shrunk plan, --save writes it as a regression that --plan runs', async () => {
@@ -28,17 +28,17 @@ describe('npm run sim', () => {
     expect(code).toBe(1)
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)
 
-    const kept = await simulate(
+    const savedCode = await simulate(
       ['--seed', '13', '--save', '--found', 'A volume leaked.'],
       programWith({ print: () => {} }),
     )
-    expect(kept).toBe(1)
+    expect(savedCode).toBe(1)
     expect(await readdir(dir)).toContain('leak-13.json')
     const [regression] = await readRegressions(dir)
     expect(regression).toMatchObject({ found: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
     expect(regression!.plan.steps).toHaveLength(1)
-    const again = await sim(`--plan ${join(dir, 'leak-13.json')}`)
-    expect(again).toMatchObject({ code: 1, out: expect.stringContaining('1 steps in') })
+    const replayed = await sim(`--plan ${join(dir, 'leak-13.json')}`)
+    expect(replayed).toMatchObject({ code: 1, out: expect.stringContaining('1 steps in') })
   })
 
   it('SYS-14 --seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
@@ -61,20 +61,20 @@ describe('npm run sim', () => {
   it('SYS-14 gives workers and replay lines every flag that affects the run of a seed', async () => {
     const flags = '--workload quota --operations 4 --faults 3 --targeted-faults 12 --twice'
     const started: string[] = []
-    const startWorker: SimProgram['startWorker'] = (given) => {
-      started.push(given.join(' '))
-      return workerOf(given)
+    const startWorker: SimProgram['startWorker'] = (workerFlags) => {
+      started.push(workerFlags.join(' '))
+      return workerOf(workerFlags)
     }
     const { out } = await sim(`--seeds 1 --from 13 --workers 1 ${flags}`, { startWorker })
     expect(started).toEqual([flags])
     expect(out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
-    const one = await sim(`--seed 13 ${flags}`)
-    expect(one.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
+    const single = await sim(`--seed 13 ${flags}`)
+    expect(single.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
   })
 
   it('SYS-14 --minutes runs seeds until the time is up, starting with a seed from the clock', async () => {
     const clock = manualClock(1_700_000_123_000)
-    const passing: SimProgram['startWorker'] = (flags) => {
+    const slowWorker: SimProgram['startWorker'] = (flags) => {
       const worker = workerOf(flags)
       return {
         ...worker,
@@ -84,7 +84,7 @@ describe('npm run sim', () => {
         },
       }
     }
-    const program = { clock, startWorker: passing, generatePlan: (seed: number) => planOf(seed % 10) }
+    const program = { clock, startWorker: slowWorker, generatePlan: (seed: number) => planOf(seed % 10) }
     const { out } = await sim('--minutes 1 --workers 1', program)
     expect(out).toContain('Seeds from 700000123, 1 at once.')
     expect(out).toMatch(/^seeds +6$/m)
@@ -136,15 +136,15 @@ describe('npm run sim', () => {
   })
 })
 
-async function sim(line: string, given: Partial<SimProgram> = {}): Promise<{ code: number; out: string }> {
+async function sim(line: string, overrides: Partial<SimProgram> = {}): Promise<{ code: number; out: string }> {
   let out = ''
   const print = (text: string) => {
     out += text
   }
-  return { code: await simulate(line.split(' '), programWith({ print, ...given })), out }
+  return { code: await simulate(line.split(' '), programWith({ print, ...overrides })), out }
 }
 
-function programWith(given: Partial<SimProgram>): SimProgram {
+function programWith(overrides: Partial<SimProgram>): SimProgram {
   return {
     generatePlan: planOf,
     run: async (plan) => runOf(plan),
@@ -154,7 +154,7 @@ function programWith(given: Partial<SimProgram>): SimProgram {
     startWorker: workerOf,
     print: () => {},
     progress: () => {},
-    ...given,
+    ...overrides,
   }
 }
 
@@ -165,7 +165,7 @@ function workerOf(flags: readonly string[]) {
   return { run: (seed: number) => runSeed(seed, command, program), stop: () => {} }
 }
 
-/** Seeds that 13 divides leak as long as they have c2; seed 17 breaks the simulator. */
+/** A fake run: multiples of 13 leak while their plan has the claim c2, and seed 17 throws. */
 function runOf(plan: Plan): SimulationRun {
   if (plan.seed === 17) throw new Error('a bug of the simulator')
   const hasC2 = JSON.stringify(plan.steps).includes('"c2"')

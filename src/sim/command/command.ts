@@ -28,10 +28,10 @@ export interface SimProgram {
   readonly progress: (text: string) => void
 }
 
-/** With --shrink or --save, and for failures among many seeds. */
-const SHRINK_ASKED: ShrinkBudget = { runs: 2_000, ms: 600_000 }
-const SHRINK_ALONG: ShrinkBudget = { runs: 400, ms: 90_000 }
-/** Of different rules; the table lists the other failures. */
+/** Budgets of shrinking: with --shrink or --save, and for failures among many seeds. */
+const REQUESTED_SHRINK_BUDGET: ShrinkBudget = { runs: 2_000, ms: 600_000 }
+const FAILURE_SHRINK_BUDGET: ShrinkBudget = { runs: 400, ms: 90_000 }
+/** Failures that are shrunk, each of another rule. The table lists all failures. */
 const SHRUNK_FAILURES_MAX = 3
 const PROGRESS_MS = 5_000
 
@@ -70,8 +70,9 @@ export async function runSeed(
 const runnerFor = ({ isTwice }: Common, { run }: Pick<SimProgram, 'run'>): RunPlan => safely(isTwice ? twice(run) : run)
 
 async function runOne(command: OneRun, program: SimProgram): Promise<number> {
-  const { of } = command
-  const plan = 'seed' in of ? program.generatePlan(of.seed, command.plan) : (await readPlanFile(of.file)).plan
+  const { target } = command
+  const plan =
+    'seed' in target ? program.generatePlan(target.seed, command.plan) : (await readPlanFile(target.file)).plan
   const startMs = program.clock.monotonicMs()
   const first = await runnerFor(command, program)(plan)
   const realMs = program.clock.monotonicMs() - startMs
@@ -83,8 +84,9 @@ async function runOne(command: OneRun, program: SimProgram): Promise<number> {
     program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${summary}${reportOf(totals, { realMs })}`)
     return 0
   }
-  if (command.shrink || command.save) await printShrunk(plan, command, SHRINK_ASKED, program, commandFor(command))
-  else program.print(`${timelineOf(first, command)}\n${adviceFor(command)}`)
+  if (command.shrink || command.save)
+    await printShrunk(plan, command, REQUESTED_SHRINK_BUDGET, program, commandFor(command))
+  else program.print(`${timelineOf(first, command)}\n${adviceText(commandFor(command))}`)
   return 1
 }
 
@@ -93,19 +95,19 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
   const from = command.from ?? freshSeed(clock)
   const startMs = clock.monotonicMs()
   const elapsedMs = () => clock.monotonicMs() - startMs
-  const isOver = (given: number) =>
-    'seeds' in command.until ? given >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
-  let given = 0
+  const isOver = (started: number) =>
+    'seeds' in command.until ? started >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
+  let started = 0
   let printedMs = 0
   print(`Seeds from ${from}, ${command.workers} at once.\n`)
   const totals = await runSeeds({
     workers: command.workers,
     startWorker: () => program.startWorker(flagsOf(command)),
-    next: () => (isOver(given) ? undefined : from + given++),
-    progress: (soFar) => {
+    next: () => (isOver(started) ? undefined : from + started++),
+    progress: (totals) => {
       if (elapsedMs() - printedMs < PROGRESS_MS) return
       printedMs = elapsedMs()
-      program.progress(progressText(soFar, printedMs))
+      program.progress(progressText(totals, printedMs))
     },
   })
   print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
@@ -121,7 +123,7 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
     await printShrunk(
       program.generatePlan(seed, command.plan),
       command,
-      SHRINK_ALONG,
+      FAILURE_SHRINK_BUDGET,
       program,
       flagsOfSeed(seed, command),
     )
@@ -132,13 +134,13 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
 const firstOfRules = ({ failures }: Totals): SeedResult[] =>
   [...byRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
 
-/** A different seed each second. */
+/** Returns a different seed each second. */
 const freshSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
 
 const progressText = ({ seeds, failures }: Totals, ms: number): string =>
-  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastOf(failures)}`
+  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastFailureText(failures)}`
 
-const lastOf = (failures: Totals['failures']): string => {
+const lastFailureText = (failures: Totals['failures']): string => {
   const last = failures.at(-1)
   return last ? `, the last: seed ${last.seed}, "${last.violations[0]?.rule}"` : ''
 }
@@ -165,10 +167,14 @@ async function printShrunk(
     `${plan.steps.length} steps became ${shrunk.plan.steps.length} in ${shrunk.runs} runs${shrunk.isSmallest ? '' : ' (budget used up)'}.\n\n`,
   )
   print(timelineOf(shrunk.run, command))
-  print(command.save ? await saved(shrunk, command, program) : `\n${adviceText(flags)}`)
+  print(command.save ? await saveShrunk(shrunk, command, program) : `\n${adviceText(flags)}`)
 }
 
-async function saved({ plan, rule, run }: Shrunk, command: Common, { regressionsDir }: SimProgram): Promise<string> {
+async function saveShrunk(
+  { plan, rule, run }: Shrunk,
+  command: Common,
+  { regressionsDir }: SimProgram,
+): Promise<string> {
   const found = command.found ?? firstLine(run, rule)
   const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
   return `
@@ -181,10 +187,8 @@ src/sim/regressions/regressions.test.ts runs it from now on.
 const firstLine = ({ violations }: SimulationRun, rule: string): string =>
   violations.find((violation) => violation.rule === rule)!.text.split('\n')[0]!
 
-const adviceFor = (command: OneRun): string => adviceText(commandFor(command))
-
 const commandFor = (command: OneRun): string[] => [
-  ...('seed' in command.of ? ['--seed', `${command.of.seed}`] : ['--plan', command.of.file]),
+  ...('seed' in command.target ? ['--seed', `${command.target.seed}`] : ['--plan', command.target.file]),
   ...flagsOf(command),
 ]
 

@@ -39,7 +39,7 @@ export interface Common {
 }
 export type OneRun = Common & {
   readonly do: 'one'
-  readonly of: { readonly seed: number } | { readonly file: string }
+  readonly target: { readonly seed: number } | { readonly file: string }
   readonly shrink: boolean
   readonly all: boolean
 }
@@ -74,65 +74,69 @@ const OPTIONS = {
   help: { type: 'boolean' },
 } as const satisfies ParseArgsConfig['options']
 type Flag = keyof typeof OPTIONS
-type Given = Partial<Record<Flag, string | boolean>>
+type FlagValues = Partial<Record<Flag, string | boolean>>
 
 const SEED_MAX = 2 ** 32 - 1
-const OF_ONE: readonly Flag[] = ['seed', 'plan', 'shrink', 'all']
-const OF_MANY: readonly Flag[] = ['minutes', 'seeds', 'from', 'workers']
+const SINGLE_RUN_FLAGS: readonly Flag[] = ['seed', 'plan', 'shrink', 'all']
+const MANY_RUN_FLAGS: readonly Flag[] = ['minutes', 'seeds', 'from', 'workers']
 
 export function readFlags(args: readonly string[], { cores }: { readonly cores: number }): Command {
-  const given = parsed(args)
-  if (given.help) return { do: 'help' }
-  refusePair(given, 'seed', 'plan', 'A run has one plan')
-  refusePair(given, 'minutes', 'seeds', 'Each of them says when to stop')
-  refusePair(given, 'plan', 'operations', 'A saved plan has its steps')
-  refusePair(given, 'plan', 'faults', 'A saved plan has its steps')
-  refusePair(given, 'plan', 'targeted-faults', 'A saved plan has its steps')
-  refusePair(given, 'plan', 'workload', 'A saved plan has its steps')
-  if (given.found !== undefined && !given.save)
+  const values = parse(args)
+  if (values.help) return { do: 'help' }
+  rejectPair(values, 'seed', 'plan', 'A run has one plan')
+  rejectPair(values, 'minutes', 'seeds', 'Each of them says when to stop')
+  rejectPair(values, 'plan', 'operations', 'A saved plan has its steps')
+  rejectPair(values, 'plan', 'faults', 'A saved plan has its steps')
+  rejectPair(values, 'plan', 'targeted-faults', 'A saved plan has its steps')
+  rejectPair(values, 'plan', 'workload', 'A saved plan has its steps')
+  if (values.found !== undefined && !values.save)
     throw new FlagError('--found is saved with a regression, and nothing is saved. Add --save, or omit --found.')
 
   const common: Common = {
     plan: definedOnly({
-      operations: numberOf(given, 'operations', { min: 0, max: 100_000 }),
-      faults: numberOf(given, 'faults', { min: 0, max: 100_000 }),
-      targetedFaults: numberOf(given, 'targeted-faults', { min: 0, max: 10_000 }),
-      workload: workloadOf(given),
+      operations: numberOf(values, 'operations', { min: 0, max: 100_000 }),
+      faults: numberOf(values, 'faults', { min: 0, max: 100_000 }),
+      targetedFaults: numberOf(values, 'targeted-faults', { min: 0, max: 10_000 }),
+      workload: workloadOf(values),
     }),
-    isTwice: Boolean(given.twice),
-    save: Boolean(given.save),
-    found: given.found as string | undefined,
-    json: given.json as string | undefined,
+    isTwice: Boolean(values.twice),
+    save: Boolean(values.save),
+    found: values.found as string | undefined,
+    json: values.json as string | undefined,
   }
-  const seed = numberOf(given, 'seed', { min: 0, max: SEED_MAX })
-  const one = seed !== undefined ? { seed } : given.plan !== undefined ? { file: String(given.plan) } : undefined
-  if (one) {
-    refuse(given, OF_MANY, 'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.')
-    return { ...common, do: 'one', of: one, shrink: Boolean(given.shrink), all: Boolean(given.all) }
+  const seed = numberOf(values, 'seed', { min: 0, max: SEED_MAX })
+  const target = seed !== undefined ? { seed } : values.plan !== undefined ? { file: String(values.plan) } : undefined
+  if (target) {
+    reject(
+      values,
+      MANY_RUN_FLAGS,
+      'is for many runs, and --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
+    )
+    return { ...common, do: 'one', target: target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }
-  refuse(given, OF_ONE, 'is for one run. Add --seed N or --plan FILE.')
-  const seeds = numberOf(given, 'seeds', { min: 1, max: SEED_MAX })
-  const minutes = numberOf(given, 'minutes', { min: 0.01, max: 7 * 24 * 60, isWhole: false })
+  reject(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
+  const seeds = numberOf(values, 'seeds', { min: 1, max: SEED_MAX })
+  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isWhole: false })
   return {
     ...common,
     do: 'many',
-    from: numberOf(given, 'from', { min: 0, max: SEED_MAX }),
+    from: numberOf(values, 'from', { min: 0, max: SEED_MAX }),
     until: seeds !== undefined ? { seeds } : { minutes: minutes ?? 1 },
-    workers: numberOf(given, 'workers', { min: 1, max: 256 }) ?? cores,
+    workers: numberOf(values, 'workers', { min: 1, max: 256 }) ?? cores,
   }
 }
 
-function parsed(args: readonly string[]): Given {
+function parse(args: readonly string[]): FlagValues {
   try {
-    return parseArgs({ args: withNegatives(args), options: OPTIONS }).values
+    return parseArgs({ args: joinNegativeNumbers(args), options: OPTIONS }).values
   } catch (error) {
-    const [what] = (error as Error).message.split(/\.\s/)
-    throw new FlagError(`${what}. \`npm run sim -- --help\` lists the flags. Flags follow a lone \`--\`.`)
+    const [message] = (error as Error).message.split(/\.\s/)
+    throw new FlagError(`${message}. \`npm run sim -- --help\` lists the flags. Flags follow a lone \`--\`.`)
   }
 }
 
 /** Joins `--seed -1` to `--seed=-1`, so that the message is about the number and not about a flag -1. */
-function withNegatives(args: readonly string[]): string[] {
+function joinNegativeNumbers(args: readonly string[]): string[] {
   const joined: string[] = []
   for (const arg of args) {
     if (/^-[\d.]/.test(arg) && joined.at(-1)?.startsWith('--')) joined.push(`${joined.pop()}=${arg}`)
@@ -141,22 +145,22 @@ function withNegatives(args: readonly string[]): string[] {
   return joined
 }
 
-function refusePair(given: Given, one: Flag, other: Flag, because: string): void {
-  if (given[one] !== undefined && given[other] !== undefined)
-    throw new FlagError(`--${one} and --${other} exclude each other. ${because}: omit one of them.`)
+function rejectPair(values: FlagValues, first: Flag, second: Flag, reason: string): void {
+  if (values[first] !== undefined && values[second] !== undefined)
+    throw new FlagError(`--${first} and --${second} exclude each other. ${reason}: omit one of them.`)
 }
 
-function refuse(given: Given, flags: readonly Flag[], because: string): void {
-  const flag = flags.find((name) => given[name] !== undefined)
-  if (flag) throw new FlagError(`--${flag} ${because}`)
+function reject(values: FlagValues, flags: readonly Flag[], reason: string): void {
+  const flag = flags.find((name) => values[name] !== undefined)
+  if (flag) throw new FlagError(`--${flag} ${reason}`)
 }
 
 function numberOf(
-  given: Given,
+  values: FlagValues,
   flag: Flag,
   bounds: { min: number; max: number; isWhole?: boolean },
 ): number | undefined {
-  const text = given[flag]
+  const text = values[flag]
   if (text === undefined) return undefined
   const { min, max, isWhole = true } = bounds
   const value = Number(text)
@@ -167,11 +171,11 @@ function numberOf(
   return value
 }
 
-function workloadOf({ workload }: Given): WorkloadName | undefined {
+function workloadOf({ workload }: FlagValues): WorkloadName | undefined {
   if (workload === undefined) return undefined
-  const known = WORKLOAD_NAMES.find((name) => name === workload)
-  if (!known) throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
-  return known
+  const found = WORKLOAD_NAMES.find((name) => name === workload)
+  if (!found) throw new FlagError(`There is no workload "${workload}". Known workloads: ${WORKLOAD_NAMES.join(', ')}.`)
+  return found
 }
 
 const definedOnly = (options: PlanOptions): PlanOptions =>

@@ -13,7 +13,7 @@ import { forkWorker, serveSeeds } from './seed-worker.ts'
 const WORKER = 'worker'
 const script = fileURLToPath(import.meta.url)
 
-function program(): SimProgram {
+function createProgram(): SimProgram {
   const clock = systemClock()
   return {
     generatePlan,
@@ -36,8 +36,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const args = process.argv.slice(2)
 if (args[0] === WORKER) {
   const command = readFlags(args.slice(1), { cores: 1 })
-  if (command.do !== 'many') throw new Error(`A worker is given no seed by flags, but was given: ${args.join(' ')}`)
+  if (command.do !== 'many') throw new Error(`A worker takes no flags of a single run, but got: ${args.join(' ')}`)
   serveSeeds((seed) => runSeed(seed, command, { generatePlan, run: runPlan }))
 } else {
-  process.exitCode = await simulate(args, program())
+  process.exitCode = await simulate(args, createProgram())
 }

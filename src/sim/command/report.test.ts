@@ -30,7 +30,7 @@ seed 2  leak: two lines
   })
 })
 
-function resultOf(seed: number, given: Partial<SeedResult>): SeedResult {
+function resultOf(seed: number, overrides: Partial<SeedResult>): SeedResult {
   return {
     seed,
     virtualMs: 3_600_000,
@@ -43,6 +43,6 @@ function resultOf(seed: number, given: Partial<SeedResult>): SeedResult {
     },
     faults: { crash: 20 },
     violations: [],
-    ...given,
+    ...overrides,
   }
 }

@@ -1,7 +1,7 @@
 // Adds up the results of seeds and prints them: a table of operations and faults by kind, and the violations.
 import type { SimulationRun, Violation } from '../engine/run.ts'
 
-/** The part of a run that is kept when many are run. */
+/** The part of a run that is kept when many seeds are run. */
 export interface SeedResult {
   readonly seed: number
   readonly virtualMs: number
@@ -16,7 +16,7 @@ export interface Totals {
   readonly operations: Record<string, number>
   readonly faults: Record<string, number>
   /** The smallest value of any seed. */
-  readonly least: { virtualMs: number; operations: number; faults: number }
+  readonly minimum: { virtualMs: number; operations: number; faults: number }
   readonly failures: SeedResult[]
 }
 
@@ -29,80 +29,85 @@ export function resultOf(seed: number, { virtualMs, operations, faults, violatio
 }
 
 export function createTotals(): Totals {
-  const least = { virtualMs: Infinity, operations: Infinity, faults: Infinity }
-  return { seeds: 0, virtualMs: 0, operations: {}, faults: {}, least, failures: [] }
+  const minimum = { virtualMs: Infinity, operations: Infinity, faults: Infinity }
+  return { seeds: 0, virtualMs: 0, operations: {}, faults: {}, minimum, failures: [] }
 }
 
 export function addResult(totals: Totals, result: SeedResult): void {
   totals.seeds++
   totals.virtualMs += result.virtualMs
-  for (const part of ['operations', 'faults'] as const) {
-    for (const [kind, count] of Object.entries(result[part])) totals[part][kind] = (totals[part][kind] ?? 0) + count
-    totals.least[part] = Math.min(totals.least[part], countOf[part](result))
+  for (const column of ['operations', 'faults'] as const) {
+    for (const [kind, count] of Object.entries(result[column]))
+      totals[column][kind] = (totals[column][kind] ?? 0) + count
+    totals.minimum[column] = Math.min(totals.minimum[column], countOf[column](result))
   }
-  totals.least.virtualMs = Math.min(totals.least.virtualMs, result.virtualMs)
+  totals.minimum.virtualMs = Math.min(totals.minimum.virtualMs, result.virtualMs)
   if (result.violations.length > 0) totals.failures.push(result)
 }
 
 export function reportOf(totals: Totals, { realMs }: { readonly realMs: number }): string {
-  const { seeds, virtualMs, operations, faults, least, failures } = totals
+  const { seeds, virtualMs, operations, faults, minimum, failures } = totals
   if (seeds === 0) return 'No seed was run.\n'
   const perSecond = (seeds / Math.max(realMs / 1000, 0.001)).toFixed(2)
   const bySeed = failures.toSorted((a, b) => a.seed - b.seed)
   const lines = [
-    aligned([['operation', 'count', 'outcomes'], ...operationRows(operations)]),
+    alignColumns([['operation', 'count', 'outcomes'], ...operationRows(operations)]),
     '',
-    aligned([['fault', 'count'], ...byCount(faults).map(([kind, count]) => [kind, amount(count)])]),
+    alignColumns([['fault', 'count'], ...byCount(faults).map(([kind, count]) => [kind, formatCount(count)])]),
     '',
-    aligned([
+    alignColumns([
       ['', 'in all', 'least in a seed'],
-      ['seeds', amount(seeds), ''],
-      ['virtual hours', hours(virtualMs), hours(least.virtualMs)],
-      ['operations', amount(countOf.operations(totals)), amount(least.operations)],
-      ['faults', amount(countOf.faults(totals)), amount(least.faults)],
+      ['seeds', formatCount(seeds), ''],
+      ['virtual hours', formatHours(virtualMs), formatHours(minimum.virtualMs)],
+      ['operations', formatCount(countOf.operations(totals)), formatCount(minimum.operations)],
+      ['faults', formatCount(countOf.faults(totals)), formatCount(minimum.faults)],
       ['real seconds', (realMs / 1000).toFixed(0), `${perSecond} seeds/s`],
-      ['seeds with violations', amount(failures.length), ''],
+      ['seeds with violations', formatCount(failures.length), ''],
     ]),
     ...(failures.length > 0
-      ? ['', ...[...byRule(failures)].map(([rule, seeds]) => `${rule}: ${amount(seeds.length)} seeds`), '']
+      ? ['', ...[...byRule(failures)].map(([rule, seeds]) => `${rule}: ${formatCount(seeds.length)} seeds`), '']
       : []),
-    ...bySeed.slice(0, FAILURES_SHOWN_MAX).map(failureText),
+    ...bySeed.slice(0, FAILURES_SHOWN_MAX).map(describeFailure),
   ]
   if (failures.length > FAILURES_SHOWN_MAX) lines.push(`… and ${failures.length - FAILURES_SHOWN_MAX} more seeds.`)
   return `${lines.join('\n')}\n`
 }
 
-/** Every operation counts as `asked`, and most also with their outcome. */
-const ASKED = ': asked'
+/** Every operation is counted as `asked`, and, if it was answered, also with its outcome. */
+const REQUESTED = ': asked'
 
 export const countOf = {
   operations: ({ operations }: Pick<SeedResult, 'operations'>): number =>
-    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(ASKED)))),
+    sumOf(Object.fromEntries(Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED)))),
   faults: ({ faults }: Pick<SeedResult, 'faults'>): number => sumOf(faults),
 } as const
 
 /** One row for `create claim: done` and `create claim: refused 422`. */
 function operationRows(operations: Readonly<Record<string, number>>): string[][] {
-  const asked = Object.entries(operations).filter(([key]) => key.endsWith(ASKED))
-  return asked
+  const requested = Object.entries(operations).filter(([key]) => key.endsWith(REQUESTED))
+  return requested
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, count]) => {
-      const kind = key.slice(0, -ASKED.length)
-      return [kind, amount(count), outcomesText(outcomesOf(kind, count, operations))]
+      const kind = key.slice(0, -REQUESTED.length)
+      return [kind, formatCount(count), outcomesText(outcomesOf(kind, count, operations))]
     })
 }
 
-function outcomesOf(kind: string, asked: number, operations: Readonly<Record<string, number>>): Record<string, number> {
+function outcomesOf(
+  kind: string,
+  requested: number,
+  operations: Readonly<Record<string, number>>,
+): Record<string, number> {
   const outcomes: Record<string, number> = {}
   for (const [key, count] of Object.entries(operations))
-    if (key.startsWith(`${kind}: `) && !key.endsWith(ASKED)) outcomes[key.slice(kind.length + 2)] = count
-  const silent = asked - sumOf(outcomes)
-  return silent > 0 ? { ...outcomes, 'no answer': silent } : outcomes
+    if (key.startsWith(`${kind}: `) && !key.endsWith(REQUESTED)) outcomes[key.slice(kind.length + 2)] = count
+  const unanswered = requested - sumOf(outcomes)
+  return unanswered > 0 ? { ...outcomes, 'no answer': unanswered } : outcomes
 }
 
 const outcomesText = (outcomes: Readonly<Record<string, number>>): string =>
   byCount(outcomes)
-    .map(([outcome, count]) => `${outcome} ${amount(count)}`)
+    .map(([outcome, count]) => `${outcome} ${formatCount(count)}`)
     .join(', ')
 
 /** Failures by the rule violated first, ordered by seed. */
@@ -115,10 +120,10 @@ export function byRule(failures: readonly SeedResult[]): Map<string, SeedResult[
   return rules
 }
 
-function failureText({ seed, violations }: SeedResult): string {
-  const [first] = violations[0]!.text.split('\n')
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
-  return `seed ${seed}  ${violations[0]!.rule}: ${first}${more}`
+function describeFailure({ seed, violations }: SeedResult): string {
+  const [firstLine] = violations[0]!.text.split('\n')
+  const otherViolations = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  return `seed ${seed}  ${violations[0]!.rule}: ${firstLine}${otherViolations}`
 }
 
 const sumOf = (counts: Readonly<Record<string, number>>): number =>
@@ -127,11 +132,11 @@ const sumOf = (counts: Readonly<Record<string, number>>): number =>
 const byCount = (counts: Readonly<Record<string, number>>): [string, number][] =>
   Object.entries(counts).sort(([, a], [, b]) => b - a)
 
-const amount = (count: number): string => count.toLocaleString('en-US')
-const hours = (ms: number): string => (ms / 3_600_000).toLocaleString('en-US', { maximumFractionDigits: 1 })
+const formatCount = (count: number): string => count.toLocaleString('en-US')
+const formatHours = (ms: number): string => (ms / 3_600_000).toLocaleString('en-US', { maximumFractionDigits: 1 })
 
-/** Aligns text to the left and the second column, numbers, to the right. */
-function aligned(rows: readonly (readonly string[])[]): string {
+/** Aligns columns to the left, and the second column, which has numbers, to the right. */
+function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const cellText = (cell: string, column: number) =>
     column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)

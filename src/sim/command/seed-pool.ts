@@ -10,7 +10,7 @@ export interface SeedWorker {
 export interface PoolOptions {
   readonly workers: number
   readonly startWorker: () => SeedWorker
-  /** The next seed; undefined: the pool ends when the seeds in progress have ended. */
+  /** Returns the next seed, or undefined to end the pool after the seeds in progress. */
   readonly next: () => number | undefined
   readonly progress?: (totals: Totals) => void
 }
@@ -25,7 +25,7 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
       try {
         addResult(totals, await worker.run(seed))
       } catch (error) {
-        addResult(totals, deathOf(seed, error))
+        addResult(totals, crashResult(seed, error))
         worker.stop()
         worker = undefined
       }
@@ -38,10 +38,10 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
   return totals
 }
 
-/** The rule of a seed whose worker crashed: only running it alone can show why. */
+/** The rule of a seed whose worker crashed. Running the seed alone shows the reason. */
 export const NO_RESULT = 'no result'
 
-function deathOf(seed: number, error: unknown): SeedResult {
+function crashResult(seed: number, error: unknown): SeedResult {
   const text = error instanceof Error ? error.message : String(error)
   return { seed, virtualMs: 0, operations: {}, faults: {}, violations: [{ atMs: 0, rule: NO_RESULT, text }] }
 }

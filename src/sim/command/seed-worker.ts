@@ -1,5 +1,5 @@
-// A worker process that runs seeds one after the other: both its parent's and its own side. A seed that exhausts memory or
-// never ends affects this process only.
+// A worker process that runs one seed after the other: the parent's side and the worker's side. A seed that exhausts memory
+// or never ends affects its worker only.
 import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'
 import type { Clock } from '../../base/clock.ts'
@@ -13,23 +13,23 @@ export const SEED_MS_MAX = 300_000
  * A large young generation, because most objects of a run are short-lived. No stack traces, because a failing seed is run
  * again alone.
  */
-const IN_HASTE = ['--max-semi-space-size=64', '--stack-trace-limit=0']
+const FAST_RUN_FLAGS = ['--max-semi-space-size=64', '--stack-trace-limit=0']
 
 /** `script` must call serveSeeds when started with `args`. */
 export function forkWorker(script: string, args: readonly string[], clock: Clock): SeedWorker {
-  const execArgv = [...process.execArgv, ...IN_HASTE]
+  const execArgv = [...process.execArgv, ...FAST_RUN_FLAGS]
   const child = fork(script, [...args], { execArgv, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  return { run: (seed) => ask(child, seed, clock), stop: () => void child.kill('SIGKILL') }
+  return { run: (seed) => requestSeed(child, seed, clock), stop: () => void child.kill('SIGKILL') }
 }
 
-function ask(child: ChildProcess, seed: number, clock: Clock): Promise<SeedResult> {
+function requestSeed(child: ChildProcess, seed: number, clock: Clock): Promise<SeedResult> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       cancel()
       child.off('message', onMessage).off('exit', onExit).off('error', onError)
       settle()
     }
-    const fail = (because: string) => end(() => reject(new Error(because)))
+    const fail = (reason: string) => end(() => reject(new Error(reason)))
     const onMessage = (result: unknown) => end(() => resolve(result as SeedResult))
     const onExit = (code: number | null, signal: string | null) => fail(`its process ended with ${signal ?? code}`)
     const onError = (error: Error) => fail(error.message)

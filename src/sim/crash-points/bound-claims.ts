@@ -1,5 +1,5 @@
-// What the crash scenarios of expansion and modification share: claims bound to volumes that are mounted on a node, and the
-// production code that changes them, as processes: the resizer's controllers and the node agent's expansion.
+// Shared by the crash scenarios of expansion and modification: claims bound to volumes that are mounted on a node, and
+// processes with the production code that changes them: the resizer's controllers and the node agent's expansion.
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
@@ -45,7 +45,7 @@ export async function createBoundClaims(client: Client, driver: SimDriver, names
     spec: { hard: { 'requests.storage': hard } },
   } as never)
   for (const name of names) {
-    mountedVolume(driver, handleOf(name))
+    addMountedVolume(driver, handleOf(name))
     const size = { storage: '1Gi' }
     const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'expandable', volumeName: `pv-${name}` }
     const claim = await client.create(persistentVolumeClaimKind, {
@@ -64,14 +64,14 @@ export async function createBoundClaims(client: Client, driver: SimDriver, names
       },
     } as never)
     const ref = { namespace: NAMESPACE, name }
-    const ofVolume = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
-    await client.patch(persistentVolumeKind, { name: `pv-${name}` }, ofVolume, { subresource: 'status' })
+    const boundPhase = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
+    await client.patch(persistentVolumeKind, { name: `pv-${name}` }, boundPhase, { subresource: 'status' })
     const status = { phase: 'Bound', capacity: size, accessModes: ['ReadWriteOnce'] }
     await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
   }
 }
 
-function mountedVolume(driver: SimDriver, handle: string): void {
+function addMountedVolume(driver: SimDriver, handle: string): void {
   premadeVolume(driver, handle, GI)
   const capability = 'mount SINGLE_NODE_WRITER'
   const volume = driver.state().volumes[handle]!
@@ -94,7 +94,7 @@ export interface Changes {
 export const runExpander = (context: ProcessContext): Promise<void> =>
   runChanges(context, { component: 'expander', changesOf: (deps) => [createExpanding(deps)] })
 
-/** The controllers that change volumes, in one process. */
+/** Runs the controllers that change volumes, in one process. */
 export async function runChanges(context: ProcessContext, { component, changesOf, workers }: Changes): Promise<void> {
   const { env, client } = context
   const { driver, facts } = await connectDriver(context)
@@ -108,7 +108,7 @@ export async function runChanges(context: ProcessContext, { component, changesOf
   ])
 }
 
-/** The node agent's part of an expansion, for every claim. */
+/** Runs the node agent's part of an expansion, for every claim. */
 export async function runExpandingNode(context: ProcessContext): Promise<void> {
   const { env, client } = context
   const { clock, random, signal } = env

@@ -1,5 +1,5 @@
-// The production controllers around claims, as processes of the engine: the binder with protection and an in-process
-// plugin, and a provisioner for a CSI driver.
+// Runs the production controllers of claims as simulated processes: the binder with protection and an in-process plugin, and
+// a provisioner for a CSI driver.
 import { createBindingControllers } from '../../controllers/binding/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
@@ -46,7 +46,7 @@ export const controllerDeps = (env: Env, client: ProcessContext['client']) => {
   return { client, caches: createCacheSet({ client, clock, random }), clock, random, log }
 }
 
-/** Connects to the driver, and retries where a real process would end and be restarted. */
+/** Connects to the driver. Retries errors after which a real process would end and be restarted. */
 export async function connectDriver({
   env,
   connect,
@@ -69,30 +69,33 @@ const PLUGIN_PATH = '/memory/'
 
 export interface MemoryPluginOptions {
   /** The volumes in the plugin's storage, by name; it outlives the process. */
-  readonly held: Map<string, bigint>
+  readonly volumes: Map<string, bigint>
   /** Calls the storage. */
-  call<T>(what: string, act: () => T): Promise<T>
+  call<T>(description: string, act: () => T): Promise<T>
   onDelete(volumeName: string): void
 }
 
 /** A provisioner plugin that keeps its volumes in memory. */
-export function memoryPlugin({ held, call, onDelete }: MemoryPluginOptions): ProvisionerPlugin {
-  const created = (name: string) => ({ sizeBytes: held.get(name)!, source: { hostPath: { path: PLUGIN_PATH + name } } })
+export function createMemoryPlugin({ volumes, call, onDelete }: MemoryPluginOptions): ProvisionerPlugin {
+  const resultOf = (name: string) => ({
+    sizeBytes: volumes.get(name)!,
+    source: { hostPath: { path: PLUGIN_PATH + name } },
+  })
   return {
     name: PLUGIN,
     accessModes: ['ReadWriteOnce', 'ReadWriteMany'],
     provision: ({ volumeName, sizeBytes }) =>
       call(`provision ${volumeName}`, () => {
-        if (!held.has(volumeName)) held.set(volumeName, sizeBytes)
-        return created(volumeName)
+        if (!volumes.has(volumeName)) volumes.set(volumeName, sizeBytes)
+        return resultOf(volumeName)
       }),
     delete: ({ source }) => {
       const name = source.hostPath?.path.slice(PLUGIN_PATH.length) ?? ''
       onDelete(name)
-      return call(`delete ${name}`, () => void held.delete(name))
+      return call(`delete ${name}`, () => void volumes.delete(name))
     },
     find: ({ volumeName }) =>
-      call(`find ${volumeName}`, () => (held.has(volumeName) ? created(volumeName) : undefined)),
+      call(`find ${volumeName}`, () => (volumes.has(volumeName) ? resultOf(volumeName) : undefined)),
     owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
   }
 }

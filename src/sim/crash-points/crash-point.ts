@@ -15,12 +15,12 @@ import { NAMESPACES } from '../plan/catalog.ts'
 import type { Setup } from '../plan/plan.ts'
 import { createEffects, type Effect, type Effects } from './effects.ts'
 
-/** `process`: the one that causes the effect. */
+/** The process that crashes; `process` is the one that causes the effect. */
 export const TARGETS = ['process', 'server', 'driver'] as const
 export const MODES = ['transactions', 'one by one'] as const
 export type Mode = (typeof MODES)[number]
 export const DRIVER = 'net.sim'
-/** Where the scenarios create their objects. */
+/** The namespace of all objects of the scenarios. */
 export const [NAMESPACE] = NAMESPACES
 
 export interface CrashPoint {
@@ -39,7 +39,7 @@ export interface Crash {
 export interface CrashRun {
   /** In readable form, in order. */
   readonly effects: readonly string[]
-  /** The final state, without what differs from run to run. */
+  /** The final state, without values that differ from run to run. */
   readonly end: string
   readonly steps: number
 }
@@ -70,9 +70,9 @@ export interface CrashSystem {
 
 const DOWN_MS = 3_000
 /** The expected state must last this long. */
-const STAYS_MS = 10_000
+const STABLE_MS = 10_000
 /** How often a user checks whether the next step is due. */
-export const LOOK_MS = 50
+export const POLL_MS = 50
 const TRACE_LINES = Number(process.env.SIM_TRACE_LINES ?? 120)
 
 const SETUP: Setup = {
@@ -102,12 +102,12 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
       before: (effect) => isHit(effect, 'before') && void crash(effect),
       after: (effect) => (isHit(effect, 'after') ? crash(effect) : 'answered'),
     },
-    ({ number, by, what }) => simulation.note(`${number} ${by}: ${what}`),
+    ({ number, by, description }) => simulation.note(`${number} ${by}: ${description}`),
   )
-  let around = (_process: string, client: Client): Client => client
+  let wrapClient = (_process: string, client: Client): Client => client
   const setup: Setup = { ...SETUP, commits: mode === 'transactions' ? 'atomic' : 'one by one' }
   const system = await createSystem(simulation, setup, {
-    aroundClient: (process, client) => around(process, client),
+    aroundClient: (process, client) => wrapClient(process, client),
     aroundNetwork: (env, client) => effects.clientOf(env, client),
     aroundDriver: (env, csi) => effects.driverOf(env, csi),
     driverSettings: { [DRIVER]: options.driverSettings },
@@ -121,7 +121,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   const driver = system.drivers.get(DRIVER)!
   const view = createView(cluster)
   const checkers = createCheckers({ system, view, users: { acknowledged: [] }, hasObserver: false, report })
-  around = checkers.aroundClient
+  wrapClient = checkers.aroundClient
   system.onEnd((process, error) =>
     report('process ended', `${process}: ${(error as Error)?.stack ?? 'without an error'}`),
   )
@@ -146,8 +146,8 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
     claim: (name) => view.claims.get(`${NAMESPACE}/${name}`),
     throwIfViolated() {
       if (violations.length === 0) return
-      const what = at ? `CRASH_POINT='${crashPointText(mode, at)}'` : mode
-      throw new Error([`${what}:`, ...violations, '-- trace', ...simulation.trace().slice(-TRACE_LINES)].join('\n'))
+      const runText = at ? `CRASH_POINT='${crashPointText(mode, at)}'` : mode
+      throw new Error([`${runText}:`, ...violations, '-- trace', ...simulation.trace().slice(-TRACE_LINES)].join('\n'))
     },
   }
   const prepare = async (client: Client) => {
@@ -160,7 +160,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
 }
 
 export interface Ending {
-  /** The final state without a crash; undefined: this is the run without one. */
+  /** The final state of the run without a crash; undefined if this is that run. */
   readonly expected: string | undefined
   /** The present state. */
   end(): string
@@ -183,19 +183,19 @@ export async function finish(
     await simulation.runUntil(isDone, { withinMs, waitingFor: 'the end of all steps' })
     await simulation.runFor(ending.restMs)
   } else {
-    await untilExpected(expected)
-    await simulation.runFor(STAYS_MS)
+    await waitForExpected(expected)
+    await simulation.runFor(STABLE_MS)
     if (end() !== expected) report('final state', `it does not last:\n${end()}`)
   }
   for (const { rule, text } of checkers.problems()) report(rule, text)
   throwIfViolated()
 
-  async function untilExpected(wanted: string): Promise<void> {
-    let seenMs = -1
+  async function waitForExpected(expectedState: string): Promise<void> {
+    let checkedMs = -1
     const isReached = () => {
-      if (view.changedMs === seenMs || !isDone()) return false
-      seenMs = view.changedMs
-      return end() === wanted && checkers.problems().length === 0
+      if (view.changedMs === checkedMs || !isDone()) return false
+      checkedMs = view.changedMs
+      return end() === expectedState && checkers.problems().length === 0
     }
     try {
       await simulation.runUntil(isReached, { withinMs, waitingFor: 'the expected state' })
@@ -203,7 +203,7 @@ export async function finish(
       const remaining = ending.remaining()
       if (remaining.length > 0) report('final state', `steps were not done: ${remaining.join(', ')}`)
       const [message] = (error as Error).message.split('\n')
-      report('final state', `it is\n${end()}\ninstead of\n${wanted}\n(${message})`)
+      report('final state', `it is\n${end()}\ninstead of\n${expectedState}\n(${message})`)
     }
   }
 }

@@ -17,7 +17,7 @@ export interface Effect {
   readonly by: string
   readonly on: 'server' | 'driver' | 'plugin'
   /** `patch claim shop/a (intent)`, `CreateVolume pvc-…` */
-  readonly what: string
+  readonly description: string
 }
 
 export interface EffectHooks {
@@ -31,7 +31,7 @@ export interface Effects {
   clientOf(process: EffectSource, client: Client): Client
   driverOf(process: EffectSource, driver: CsiDriver): CsiDriver
   /** Any other effect. */
-  around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'what'>, action: () => Promise<T>): Promise<T>
+  around<T>(process: EffectSource, effect: Pick<Effect, 'on' | 'description'>, action: () => Promise<T>): Promise<T>
 }
 
 export interface EffectSource extends Pick<Incarnation, 'alive'> {
@@ -43,10 +43,10 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
 
   async function around<T>(
     process: EffectSource,
-    { on, what }: Pick<Effect, 'on' | 'what'>,
+    { on, description }: Pick<Effect, 'on' | 'description'>,
     action: () => Promise<T>,
   ): Promise<T> {
-    const effect: Effect = { number: all.length + 1, by: process.name, on, what }
+    const effect: Effect = { number: all.length + 1, by: process.name, on, description }
     all.push(effect)
     note(effect)
     hooks.before?.(effect)
@@ -67,8 +67,8 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
     all,
     around,
     clientOf(process, client) {
-      const write = <T>(kind: Kind, what: string, action: () => Promise<T>): Promise<T> =>
-        isUncounted(kind) ? action() : around(process, { on: 'server', what }, action)
+      const write = <T>(kind: Kind, description: string, action: () => Promise<T>): Promise<T> =>
+        isNotCounted(kind) ? action() : around(process, { on: 'server', description }, action)
       return {
         ...client,
         create: (kind, object, options) =>
@@ -82,14 +82,16 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
         delete: (kind, ref, request) =>
           write(kind, `delete ${nounOf(kind)} ${keyOfRef(ref)}`, () => client.delete(kind, ref, request)),
         commit: (writes, options) =>
-          around(process, { on: 'server', what: writes.map(textOf).join(' + ') }, () => client.commit(writes, options)),
+          around(process, { on: 'server', description: writes.map(textOf).join(' + ') }, () =>
+            client.commit(writes, options),
+          ),
       }
     },
     driverOf: (process, driver) =>
       createCsiDriver((method, request, options) => {
         const call = () => callDriver(driver, method, request, options)
-        const about = subjectOf(request)
-        return about ? around(process, { on: 'driver', what: `${method.name} ${about}` }, call) : call()
+        const subject = subjectOf(request)
+        return subject ? around(process, { on: 'driver', description: `${method.name} ${subject}` }, call) : call()
       }),
   }
 }
@@ -100,7 +102,7 @@ const never = <T>(): Promise<T> => new Promise(() => {})
 const connectionReset = (on: Effect['on']): Error =>
   on === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
 
-const isUncounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
+const isNotCounted = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
 
 const NOUNS: Readonly<Record<string, string>> = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume' }
 const nounOf = ({ kind }: Kind): string => NOUNS[kind] ?? kind
@@ -118,11 +120,11 @@ function textOf(write: CommitWrite): string {
 }
 
 function patchText(kind: Kind, key: string, body: object, subresource = ''): string {
-  return `patch ${nounOf(kind)} ${key} (${subresource || changedParts(body).join(', ')})`
+  return `patch ${nounOf(kind)} ${key} (${subresource || changedFields(body).join(', ')})`
 }
 
 /** The fields that a patch changes: `claimRef`, `finalizers`. */
-function changedParts(body: object): string[] {
+function changedFields(body: object): string[] {
   const { metadata = {}, spec = {} } = body as { metadata?: object; spec?: object }
   const preconditions = ['uid', 'resourceVersion']
   return [...Object.keys(metadata), ...Object.keys(spec)]

@@ -2,7 +2,7 @@
 // A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
 import { type Crash, type CrashPoint, type CrashRun, crashPointText, type Mode, TARGETS } from './crash-point.ts'
 
-const only = process.env.CRASH_POINT
+const selected = process.env.CRASH_POINT
 
 export interface Enumeration {
   readonly effects: readonly string[]
@@ -20,13 +20,13 @@ export async function enumerateCrashPoints(
       TARGETS.map((target): CrashPoint => ({ effect: index + 1, when, target })),
     ),
   )
-  const chosen = only ? points.filter((at) => only === crashPointText(mode, at)) : points
+  const selectedPoints = selected ? points.filter((at) => selected === crashPointText(mode, at)) : points
   const failures: string[] = []
-  for (const at of chosen) {
+  for (const at of selectedPoints) {
     await run(mode, { at, expected: end }).catch((error: Error) => {
       failures.push(`${effects[at.effect - 1]}: ${error.message}`)
     })
   }
-  console.log(`${mode}: ${effects.length} effects, ${chosen.length} crash points, ${failures.length} failed`)
+  console.log(`${mode}: ${effects.length} effects, ${selectedPoints.length} crash points, ${failures.length} failed`)
   return { effects, failures }
 }

@@ -1,4 +1,5 @@
-// A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
+// Expansion with one crash at every crash point. A failure names its point: CRASH_POINT='one by one, 12 after server' with
+// this test replays it alone.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'
@@ -6,10 +7,10 @@ import { expansionCrash } from './expansion.ts'
 
 describe('expansion with one crash at any point', () => {
   for (const mode of MODES) {
-    it(`REX-5 REX-8 without a crash, gives every claim its size or a reason (${mode})`, async () => {
+    it(`REX-5 REX-8 gives every claim its size or a reason if no process crashes (${mode})`, async () => {
       const { end } = await expansionCrash(mode)
-      const held = end.split('\n').filter((line) => line.startsWith('in the driver'))
-      expect(held).toEqual([
+      const driverVolumes = end.split('\n').filter((line) => line.startsWith('in the driver'))
+      expect(driverVolumes).toEqual([
         'in the driver: vol-again, 2Gi, file system 2Gi',
         'in the driver: vol-brave, 2Gi, file system 2Gi',
         'in the driver: vol-plain, 3Gi, file system 3Gi',

@@ -8,9 +8,9 @@ import {
   type CrashSystem,
   createCrashSystem,
   finish,
-  LOOK_MS,
   type Mode,
   NAMESPACE,
+  POLL_MS,
 } from './crash-point.ts'
 
 const SEED = 5
@@ -44,10 +44,10 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
     return { effect: { do: 'fail', code: 'INTERNAL' } }
   }
   const sequences = stepsOf(crashSystem)
-  for (const [name, steps] of Object.entries(sequences)) follow(name, steps)
+  for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
 
   /** One user: requests the next size when it is due, and again until the claim has it in its spec. */
-  function follow(name: string, steps: Step[]): void {
+  function followSteps(name: string, steps: Step[]): void {
     if (steps[0] && requestOf(name) === steps[0].size) steps.shift()
     const [step] = steps
     if (!step) return
@@ -57,7 +57,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    simulation.schedule(LOOK_MS, () => follow(name, steps))
+    simulation.schedule(POLL_MS, () => followSteps(name, steps))
   }
 
   const end = () => stateOf(crashSystem)
@@ -69,7 +69,11 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
     endMsMax: END_MS_MAX,
     restMs: REST_MS,
   })
-  return { effects: effects.all.map(({ by, what }) => `${by}: ${what}`), end: end(), steps: simulation.steps }
+  return {
+    effects: effects.all.map(({ by, description }) => `${by}: ${description}`),
+    end: end(),
+    steps: simulation.steps,
+  }
 }
 
 interface Step {
@@ -77,20 +81,20 @@ interface Step {
   isDue(): boolean
 }
 
-/** By claim, the sizes that its user requests, and when. The numbered cases are those of REX-8. */
+/** Returns the sizes that each claim's user requests, and when they are due. The numbered cases are those of REX-8. */
 function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))
-  const atOnce = (size: string): Step => ({ size, isDue: () => true })
-  const onceRefused = (name: string, size: string): Step => ({
+  const immediately = (size: string): Step => ({ size, isDue: () => true })
+  const afterRefusal = (name: string, size: string): Step => ({
     size,
     isDue: () => stateOfClaim(name) === 'ControllerResizeInfeasible',
   })
-  const onceExpanded = (name: string, bytes: number, size: string): Step => ({
+  const afterExpansion = (name: string, bytes: number, size: string): Step => ({
     size,
     isDue: () => capacityOf(name) >= bytes && stateOfClaim(name) === undefined,
   })
-  const onceCalled = (name: string, size: string): Step => ({
+  const afterCall = (name: string, size: string): Step => ({
     size,
     isDue: () =>
       driver.record.calls.some(
@@ -98,37 +102,41 @@ function stepsOf({ claim, driver }: CrashSystem): Record<string, Step[]> {
       ),
   })
   return {
-    plain: [atOnce('3Gi')],
-    twice: [atOnce('3Gi'), onceExpanded('twice', gi(3), '5Gi')],
-    brave: [atOnce('50Gi'), onceRefused('brave', '2Gi')], // case 1
-    again: [atOnce('50Gi'), onceRefused('again', '2Gi'), onceExpanded('again', gi(2), '60Gi')], // case 2
-    slow: [atOnce(SLOW_SIZE), onceCalled('slow', '2Gi')], // case 3
-    timid: [atOnce('50Gi'), onceRefused('timid', '1Gi')], // cancelled
+    plain: [immediately('3Gi')],
+    twice: [immediately('3Gi'), afterExpansion('twice', gi(3), '5Gi')],
+    brave: [immediately('50Gi'), afterRefusal('brave', '2Gi')], // case 1
+    again: [immediately('50Gi'), afterRefusal('again', '2Gi'), afterExpansion('again', gi(2), '60Gi')], // case 2
+    slow: [immediately(SLOW_SIZE), afterCall('slow', '2Gi')], // case 3
+    timid: [immediately('50Gi'), afterRefusal('timid', '1Gi')], // cancelled
   }
 }
 
 function stateOf({ view, driver }: CrashSystem): string {
-  const held = Object.values(driver.state().volumes).map(
+  const driverVolumes = Object.values(driver.state().volumes).map(
     ({ id, capacityBytes, onNodes }) =>
       `in the driver: ${id}, ${capacityBytes / gi(1)}Gi, file system ${Object.values(onNodes)[0]!.fileSystemBytes / gi(1)}Gi`,
   )
-  return [...objectTexts(view), ...held].sort().join('\n')
+  return [...objectTexts(view), ...driverVolumes].sort().join('\n')
 }
 
 /** Claims and volumes without times, versions and references; `ignored`: annotations that depend on the order of steps. */
 export function objectTexts({ claims, volumes }: CrashSystem['view'], ignored: readonly string[] = []): string[] {
   return [...claims.values(), ...volumes.values()].map(({ metadata, spec, status }) => {
     const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ignored.includes(key))
-    const { claimRef: _, ...rest } = { claimRef: undefined, ...spec }
-    const { conditions = [], ...fields } = { conditions: undefined, lastPhaseTransitionTime: undefined, ...status }
+    const { claimRef: _, ...comparedSpec } = { claimRef: undefined, ...spec }
+    const { conditions = [], ...comparedStatus } = {
+      conditions: undefined,
+      lastPhaseTransitionTime: undefined,
+      ...status,
+    }
     const texts = (conditions as readonly { type: string; message?: string }[])
       .map(({ type, message = '' }) => `${type}: ${message}`)
       .sort()
     return JSON.stringify({
       name: metadata.name,
       annotations: Object.fromEntries(annotations),
-      spec: rest,
-      status: { ...fields, lastPhaseTransitionTime: undefined, conditions: texts },
+      spec: comparedSpec,
+      status: { ...comparedStatus, lastPhaseTransitionTime: undefined, conditions: texts },
     })
   })
 }

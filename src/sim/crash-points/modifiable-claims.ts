@@ -30,8 +30,8 @@ export async function createModifiableClaims(client: Client, driver: SimDriver, 
   await createBoundClaims(client, driver, names, '40Gi')
   for (const name of Object.keys(CLASSES)) if (name !== 'late') await createClass(client, name)
   for (const name of names) {
-    const held = driver.state().volumes[handleOf(name)]!
-    driver.state().volumes[handleOf(name)] = { ...held, mutableParameters: { ...CLASSES.silver } }
+    const driverVolume = driver.state().volumes[handleOf(name)]!
+    driver.state().volumes[handleOf(name)] = { ...driverVolume, mutableParameters: { ...CLASSES.silver } }
     const spec = { volumeAttributesClassName: 'silver' }
     const ref = { namespace: NAMESPACE, name }
     await client.patch(persistentVolumeKind, { name: `pv-${name}` }, { type: 'merge', body: { spec } })

@@ -1,4 +1,5 @@
-// A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
+// Modification with one crash at every crash point. A failure names its point: CRASH_POINT='one by one, 12 after server'
+// with this test replays it alone.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'
@@ -6,7 +7,7 @@ import { modificationCrash } from './modification.ts'
 
 describe('modification with one crash at any point', () => {
   for (const mode of MODES) {
-    it(`VAC-5 VAC-6 VAC-7 without a crash, gives every claim its attributes or a reason (${mode})`, async () => {
+    it(`VAC-5 VAC-6 VAC-7 gives every claim its attributes or a reason if no process crashes (${mode})`, async () => {
       const { end, events } = await modificationCrash(mode)
       const lines = end.split('\n')
       const ofAmounts = [

@@ -11,9 +11,9 @@ import {
   type CrashSystem,
   createCrashSystem,
   finish,
-  LOOK_MS,
   type Mode,
   NAMESPACE,
+  POLL_MS,
 } from './crash-point.ts'
 import { objectTexts } from './expansion.ts'
 import { createClass, createModifiableClaims, runChanger, WORKERS } from './modifiable-claims.ts'
@@ -46,7 +46,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
     },
   })
   const { simulation, system, driver, effects, claim } = crashSystem
-  limitConcurrency(crashSystem)
+  checkConcurrency(crashSystem)
   const events = followEvents(crashSystem)
   const isCalled = (name: string) =>
     driver.record.calls.some(({ method, volume }) => method === 'ControllerModifyVolume' && volume === handleOf(name))
@@ -61,15 +61,15 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
     return { effect: { do: 'fail', code: 'INTERNAL' } }
   }
 
-  const all = stepsOf(claim, isCalled)
-  const sequences = Object.fromEntries(names.map((name) => [name, all[name]!]))
+  const stepsByClaim = stepsOf(claim, isCalled)
+  const sequences = Object.fromEntries(names.map((name) => [name, stepsByClaim[name]!]))
   let isLateCreated = false
-  for (const [name, steps] of Object.entries(sequences)) follow(name, steps)
-  administer()
+  for (const [name, steps] of Object.entries(sequences)) followSteps(name, steps)
+  createLateClass()
 
   /** One user: makes the next edit when it is due, and again until the claim has it in its spec. */
-  function follow(name: string, steps: Step[]): void {
-    if (steps[0] && isIn(claim(name)?.spec, steps[0].edit)) steps.shift()
+  function followSteps(name: string, steps: Step[]): void {
+    if (steps[0] && includes(claim(name)?.spec, steps[0].edit)) steps.shift()
     const [step] = steps
     if (!step) return
     const client = system.cluster.direct()
@@ -78,11 +78,11 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    simulation.schedule(LOOK_MS, () => follow(name, steps))
+    simulation.schedule(POLL_MS, () => followSteps(name, steps))
   }
 
   /** Creates the class `late` once a claim waits for it. */
-  function administer(): void {
+  function createLateClass(): void {
     if (isLateCreated) return
     const client = system.cluster.direct()
     if (client && claim('patient')?.status?.modifyVolumeStatus?.status === 'Pending') {
@@ -95,7 +95,7 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
         },
       )
     }
-    simulation.schedule(LOOK_MS, administer)
+    simulation.schedule(POLL_MS, createLateClass)
   }
 
   const end = () => stateOf(crashSystem)
@@ -109,21 +109,21 @@ export async function modificationCrash(mode: Mode, crash?: Crash): Promise<Modi
     restMs: REST_MS,
   })
   return {
-    effects: effects.all.map(({ by, what }) => `${by}: ${what}`),
+    effects: effects.all.map(({ by, description }) => `${by}: ${description}`),
     end: end(),
     steps: simulation.steps,
     events: Object.fromEntries(names.map((name) => [name, [...(events.get(name) ?? [])]])),
   }
 }
 
-/** Reports more concurrent changes of one incarnation than it has workers. */
-function limitConcurrency({ system, report }: CrashSystem): void {
-  const open = new Map<string, number>()
+/** Reports if one incarnation makes more changes at once than it has workers. */
+function checkConcurrency({ system, report }: CrashSystem): void {
+  const openCalls = new Map<string, number>()
   system.onCall(({ process, incarnation, method }, phase) => {
     if (!CHANGES.includes(method)) return
     const key = `${process} ${incarnation}`
-    const count = (open.get(key) ?? 0) + (phase === 'begins' ? 1 : -1)
-    open.set(key, count)
+    const count = (openCalls.get(key) ?? 0) + (phase === 'begins' ? 1 : -1)
+    openCalls.set(key, count)
     if (count > WORKERS) report('overlap', `${count} changes at once, with ${WORKERS} workers`)
   })
 }
@@ -142,60 +142,60 @@ function followEvents({ view }: CrashSystem): ReadonlyMap<string, ReadonlySet<st
 }
 
 function stateOf({ view, driver }: CrashSystem): string {
-  // The notes about undo and requested attributes depend on the way; the checkers compare them with the driver.
+  // The annotations about undo and attributes depend on the order of steps; the checkers compare them with the driver.
   const objects = objectTexts(view, [UNDO, ATTRIBUTES])
-  const used = [...view.quotas.values()].map(
+  const quotaUsages = [...view.quotas.values()].map(
     ({ metadata, status }) => `quota ${metadata.name}: ${JSON.stringify(status?.used)}`,
   )
-  const held = Object.values(driver.state().volumes).map(({ id, capacityBytes, mutableParameters }) => {
+  const driverVolumes = Object.values(driver.state().volumes).map(({ id, capacityBytes, mutableParameters }) => {
     const attributes = Object.entries(mutableParameters).sort().flat().join(' ')
     return `in the driver: ${id}, ${capacityBytes / gi(1)}Gi, ${attributes}`
   })
-  return [...objects, ...used, ...held].sort().join('\n')
+  return [...objects, ...quotaUsages, ...driverVolumes].sort().join('\n')
 }
 
 interface Step {
-  /** What one edit writes into the claim's spec. */
+  /** The fields of the claim's spec that the edit writes. */
   readonly edit: object
   isDue(): boolean
 }
 
 type Claim = ObjectOf<'claim'>
 
-/** By claim, the edits of its user, and when. All claims start with the class silver. */
+/** Returns the edits of each claim's user, and when they are due. All claims start with the class silver. */
 function stepsOf(
   claim: (name: string) => Claim | undefined,
   isCalled: (name: string) => boolean,
 ): Record<string, Step[]> {
-  const classed = (volumeAttributesClassName: string) => ({ volumeAttributesClassName })
-  const amounts = (requests: object) => ({ resources: { requests } })
-  const atOnce = (edit: object): Step => ({ edit, isDue: () => true })
-  const once = (name: string, isTime: (status: Claim['status']) => boolean, edit: object): Step => ({
+  const withClass = (volumeAttributesClassName: string) => ({ volumeAttributesClassName })
+  const withRequests = (requests: object) => ({ resources: { requests } })
+  const immediately = (edit: object): Step => ({ edit, isDue: () => true })
+  const when = (name: string, isReady: (status: Claim['status']) => boolean, edit: object): Step => ({
     edit,
-    isDue: () => isTime(claim(name)?.status),
+    isDue: () => isReady(claim(name)?.status),
   })
   return {
-    plain: [atOnce(classed('gold'))],
-    undone: [atOnce(classed('gold')), { edit: classed('silver'), isDue: () => isCalled('undone') }],
+    plain: [immediately(withClass('gold'))],
+    undone: [immediately(withClass('gold')), { edit: withClass('silver'), isDue: () => isCalled('undone') }],
     refused: [
-      atOnce(classed('odd')),
-      once('refused', (status) => status?.modifyVolumeStatus?.status === 'Infeasible', classed('silver')),
+      immediately(withClass('odd')),
+      when('refused', (status) => status?.modifyVolumeStatus?.status === 'Infeasible', withClass('silver')),
     ],
-    stubborn: [atOnce(classed('odd'))],
-    patient: [atOnce(classed('late'))],
-    larger: [atOnce({ ...classed('gold'), ...amounts({ storage: '3Gi' }) })],
+    stubborn: [immediately(withClass('odd'))],
+    patient: [immediately(withClass('late'))],
+    larger: [immediately({ ...withClass('gold'), ...withRequests({ storage: '3Gi' }) })],
     fast: [
-      atOnce(amounts({ throughput: '20Mi' })),
-      once('fast', (status) => status?.capacity?.throughput === '20Mi', amounts({ throughput: '10Mi' })),
+      immediately(withRequests({ throughput: '20Mi' })),
+      when('fast', (status) => status?.capacity?.throughput === '20Mi', withRequests({ throughput: '10Mi' })),
     ],
-    both: [atOnce({ ...classed('bronze'), ...amounts({ iops: '700', throughput: '20Mi' }) })],
-    all: [atOnce({ ...classed('gold'), ...amounts({ storage: '3Gi', throughput: '30Mi' }) })],
+    both: [immediately({ ...withClass('bronze'), ...withRequests({ iops: '700', throughput: '20Mi' }) })],
+    all: [immediately({ ...withClass('gold'), ...withRequests({ storage: '3Gi', throughput: '30Mi' }) })],
   }
 }
 
-function isIn(whole: unknown, part: unknown): boolean {
+function includes(whole: unknown, part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return String(whole) === String(part)
   return Object.entries(part).every(([key, value]) =>
-    isIn((whole as Record<string, unknown> | undefined)?.[key], value),
+    includes((whole as Record<string, unknown> | undefined)?.[key], value),
   )
 }

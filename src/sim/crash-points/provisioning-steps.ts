@@ -1,5 +1,5 @@
-// The users of the provisioning crash scenario: they create claims of every sort, wait for a state, and delete. Each step
-// says when it is due and when it is done, so that a request that a crash swallowed is repeated.
+// The users of the provisioning crash scenario: they create claims of every kind, wait for a state, and delete them. Each
+// step states when it is due and when it is done, so that a request lost by a crash is repeated.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -16,7 +16,7 @@ export interface Step {
   isDone(): boolean
 }
 
-export interface StepWorld {
+export interface StepDeps {
   readonly view: View
   /** Whether CreateVolume was ever called with this name. */
   isRequested(volumeName: string): boolean
@@ -26,34 +26,31 @@ export interface StepWorld {
 export const PREMADE = 'vol-premade'
 
 /** Several users at once, each with its steps in order. */
-export const stepsOf = (simulation: StepWorld): Step[][] => [
-  [claimed('short', 'fast', simulation), deletedWhen('short', simulation, () => isBoundNow('short', simulation))],
-  [claimed('static', 'static', simulation), deletedWhen('static', simulation, () => isBoundNow('static', simulation))],
-  [claimed('kept', 'careful', simulation), deletedWhen('kept', simulation, () => isBoundNow('kept', simulation))],
+export const stepsOf = (deps: StepDeps): Step[][] => [
+  [createClaim('short', 'fast', deps), deleteClaim('short', deps, () => isClaimBound('short', deps))],
+  [createClaim('static', 'static', deps), deleteClaim('static', deps, () => isClaimBound('static', deps))],
+  [createClaim('kept', 'careful', deps), deleteClaim('kept', deps, () => isClaimBound('kept', deps))],
+  [createClaim('hasty', 'fast', deps), deleteClaim('hasty', deps, () => deps.isRequested(volumeNameOf('hasty', deps)))],
   [
-    claimed('hasty', 'fast', simulation),
-    deletedWhen('hasty', simulation, () => simulation.isRequested(volumeNameOf('hasty', simulation))),
+    createClaim('robbed', 'fast', deps),
+    deleteVolume('robbed', deps),
+    deleteClaim('robbed', deps, () => isVolumeDeleting('robbed', deps)),
   ],
-  [
-    claimed('robbed', 'fast', simulation),
-    volumeDeleted('robbed', simulation),
-    deletedWhen('robbed', simulation, () => isVolumeDeleting('robbed', simulation)),
-  ],
-  [claimed('local', 'memory', simulation), deletedWhen('local', simulation, () => isBoundNow('local', simulation))],
-  [claimed('stays', 'fast', simulation)],
+  [createClaim('local', 'memory', deps), deleteClaim('local', deps, () => isClaimBound('local', deps))],
+  [createClaim('stays', 'fast', deps)],
 ]
 
-export async function prepare(client: Client): Promise<void> {
-  const storageClass = (name: string, provisioner: string, reclaimPolicy: string) =>
+export async function createInitialObjects(client: Client): Promise<void> {
+  const createClass = (name: string, provisioner: string, reclaimPolicy: string) =>
     client.create(storageClassKind, {
       metadata: { name },
       provisioner,
       reclaimPolicy,
       volumeBindingMode: 'Immediate',
     } as never)
-  await storageClass('fast', DRIVER, 'Delete')
-  await storageClass('careful', DRIVER, 'Retain')
-  await storageClass('memory', PLUGIN, 'Delete')
+  await createClass('fast', DRIVER, 'Delete')
+  await createClass('careful', DRIVER, 'Retain')
+  await createClass('memory', PLUGIN, 'Delete')
   await client.create(persistentVolumeKind, {
     metadata: { name: 'premade' },
     spec: {
@@ -68,7 +65,7 @@ export async function prepare(client: Client): Promise<void> {
 
 const keyOf = (name: string) => `${NAMESPACE}/${name}`
 
-const claimed = (name: string, storageClassName: string, { view }: StepWorld): Step => ({
+const createClaim = (name: string, storageClassName: string, { view }: StepDeps): Step => ({
   name: `create ${name}`,
   isDue: () => true,
   act: (client) =>
@@ -79,30 +76,30 @@ const claimed = (name: string, storageClassName: string, { view }: StepWorld): S
   isDone: () => view.claims.has(keyOf(name)),
 })
 
-const deletedWhen = (name: string, { view }: StepWorld, isDue: () => boolean): Step => ({
+const deleteClaim = (name: string, { view }: StepDeps, isDue: () => boolean): Step => ({
   name: `delete ${name}`,
   isDue,
   act: (client) => client.delete(persistentVolumeClaimKind, { namespace: NAMESPACE, name }),
   isDone: () => view.claims.get(keyOf(name))?.metadata.deletionTimestamp !== undefined || !view.claims.has(keyOf(name)),
 })
 
-const volumeDeleted = (claimName: string, simulation: StepWorld): Step => ({
+const deleteVolume = (claimName: string, deps: StepDeps): Step => ({
   name: `delete the volume of ${claimName}`,
-  isDue: () => isBoundNow(claimName, simulation),
+  isDue: () => isClaimBound(claimName, deps),
   act: (client) =>
-    client.delete(persistentVolumeKind, { name: simulation.view.claims.get(keyOf(claimName))?.spec?.volumeName ?? '' }),
-  isDone: () => isVolumeDeleting(claimName, simulation),
+    client.delete(persistentVolumeKind, { name: deps.view.claims.get(keyOf(claimName))?.spec?.volumeName ?? '' }),
+  isDone: () => isVolumeDeleting(claimName, deps),
 })
 
-function isBoundNow(name: string, { view }: StepWorld): boolean {
+function isClaimBound(name: string, { view }: StepDeps): boolean {
   const claim = view.claims.get(keyOf(name))
   return claim !== undefined && isBound(claim)
 }
 
-function isVolumeDeleting(claimName: string, { view }: StepWorld): boolean {
+function isVolumeDeleting(claimName: string, { view }: StepDeps): boolean {
   const name = view.claims.get(keyOf(claimName))?.spec?.volumeName
   return name !== undefined && view.volumes.get(name)?.metadata.deletionTimestamp !== undefined
 }
 
-const volumeNameOf = (claimName: string, { view }: StepWorld): string =>
+const volumeNameOf = (claimName: string, { view }: StepDeps): string =>
   `pvc-${view.claims.get(keyOf(claimName))?.metadata.uid}`

@@ -1,4 +1,5 @@
-// A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone.
+// Provisioning with one crash at every crash point. A failure names its point: CRASH_POINT='one by one, 12 after server'
+// with this test replays it alone.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate.ts'
@@ -6,19 +7,19 @@ import { provisioningCrash } from './provisioning.ts'
 
 describe('provisioning with one crash at any point', () => {
   for (const mode of MODES) {
-    it(`PROV-14 PROV-15 without a crash, leaves only volumes that are retained or in use (${mode})`, async () => {
+    it(`PROV-14 PROV-15 leaves only volumes that are retained or in use if no process crashes (${mode})`, async () => {
       const { end } = await provisioningCrash(mode)
-      const volume = (name: string, phase: string) =>
+      const volumeLine = (name: string, phase: string) =>
         expect.stringMatching(new RegExp(`^\\{"name":"${name}".*"phase":"${phase}"`))
-      const bytes = 1024 ** 3
+      const GIBIBYTE = 1024 ** 3
       expect(end.split('\n')).toEqual([
-        `in the driver: pvc-team-a.kept, ${bytes} bytes`,
-        `in the driver: pvc-team-a.stays, ${bytes} bytes`,
-        `in the driver: [vol-premade], ${bytes} bytes`,
-        volume('premade', 'Released'),
-        volume('pvc-team-a.kept', 'Released'),
-        volume('pvc-team-a.stays', 'Bound'),
-        volume('stays', 'Bound'),
+        `in the driver: pvc-team-a.kept, ${GIBIBYTE} bytes`,
+        `in the driver: pvc-team-a.stays, ${GIBIBYTE} bytes`,
+        `in the driver: [vol-premade], ${GIBIBYTE} bytes`,
+        volumeLine('premade', 'Released'),
+        volumeLine('pvc-team-a.kept', 'Released'),
+        volumeLine('pvc-team-a.stays', 'Bound'),
+        volumeLine('stays', 'Bound'),
       ])
     })
 
@@ -30,9 +31,10 @@ describe('provisioning with one crash at any point', () => {
   }
 
   it('SYS-14 gives the same run for the same crash point', async () => {
-    const { end } = await provisioningCrash('one by one')
-    const crash = { at: { effect: 20, when: 'after', target: 'server' }, expected: end } as const
-    const [first, second] = [await provisioningCrash('one by one', crash), await provisioningCrash('one by one', crash)]
-    expect(second).toEqual(first)
+    const { end: expected } = await provisioningCrash('one by one')
+    const crash = { at: { effect: 20, when: 'after', target: 'server' }, expected } as const
+    const firstRun = await provisioningCrash('one by one', crash)
+    const secondRun = await provisioningCrash('one by one', crash)
+    expect(secondRun).toEqual(firstRun)
   })
 })

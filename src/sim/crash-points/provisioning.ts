@@ -1,4 +1,4 @@
-// Crash scenario: claims of every sort are created, get their volumes and are deleted again (provisioning-steps.ts), while
+// Crash scenario: claims of every kind are created, get their volumes and are deleted again (provisioning-steps.ts), while
 // one process crashes at one point.
 
 import { fakeSettings } from '../../csi/fake/index.ts'
@@ -6,9 +6,9 @@ import { isBound } from '../checkers/context.ts'
 import type { View } from '../engine/view.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import { premadeVolume } from '../environment/premade-volume.ts'
-import { memoryPlugin, runBinder, runProvisioner } from './claim-controllers.ts'
-import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, LOOK_MS, type Mode } from './crash-point.ts'
-import { PREMADE, prepare, type Step, stepsOf } from './provisioning-steps.ts'
+import { createMemoryPlugin, runBinder, runProvisioner } from './claim-controllers.ts'
+import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, type Mode, POLL_MS } from './crash-point.ts'
+import { createInitialObjects, PREMADE, type Step, stepsOf } from './provisioning-steps.ts'
 
 const SEED = 4
 const GI = 1024 ** 3
@@ -16,7 +16,7 @@ const END_MS_MAX = 900_000
 const REST_MS = 60_000
 
 export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
-  const held = new Map<string, bigint>()
+  const pluginVolumes = new Map<string, bigint>()
   const crashSystem = await createCrashSystem({
     seed: SEED,
     mode,
@@ -24,20 +24,20 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
     driverSettings: fakeSettings({ name: DRIVER }),
     async prepare(client, driver) {
       premadeVolume(driver, PREMADE, GI)
-      await prepare(client)
+      await createInitialObjects(client)
     },
     addProcesses(host, { effects, view, report }) {
       const onDelete = (name: string) => {
         const volume = view.volumes.get(name)
         const claim = [...view.claims.values()].find(({ spec }) => spec?.volumeName === name)
-        const isKept = volume?.spec?.persistentVolumeReclaimPolicy !== 'Delete' || (claim && isBound(claim))
-        if (volume && isKept) report('wrong deletion', `the plugin deletes ${name}, which is retained or bound`)
+        const isProtected = volume?.spec?.persistentVolumeReclaimPolicy !== 'Delete' || (claim && isBound(claim))
+        if (volume && isProtected) report('wrong deletion', `the plugin deletes ${name}, which is retained or bound`)
       }
       host.add('binder', (context) => {
         const { env } = context
-        const call = <T>(what: string, act: () => T) =>
-          effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act)))
-        return runBinder(context, memoryPlugin({ held, call, onDelete }))
+        const call = <T>(description: string, operation: () => T) =>
+          effects.around(env, { on: 'plugin', description }, () => env.pass(Promise.resolve().then(operation)))
+        return runBinder(context, createMemoryPlugin({ volumes: pluginVolumes, call, onDelete }))
       })
       host.add('provisioner', runProvisioner)
     },
@@ -46,19 +46,19 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
   const isRequested = (name: string) =>
     driver.record.calls.some(({ method, volume }) => method === 'CreateVolume' && volume === name)
   const sequences = stepsOf({ view, isRequested })
-  for (const steps of sequences) follow(steps)
+  for (const steps of sequences) followSteps(steps)
 
   /** One user: performs the next step when it is due, and again until it is done. */
-  function follow(steps: Step[]): void {
+  function followSteps(steps: Step[]): void {
     if (steps[0]?.isDone()) steps.shift()
     const [step] = steps
     if (!step) return
     const client = system.cluster.direct()
     if (client && step.isDue()) void step.act(client).catch(() => {})
-    simulation.schedule(LOOK_MS, () => follow(steps))
+    simulation.schedule(POLL_MS, () => followSteps(steps))
   }
 
-  const end = () => stateOf(view, driver, held)
+  const end = () => stateOf(view, driver, pluginVolumes)
   await finish(crashSystem, {
     expected: crash?.expected,
     end,
@@ -68,14 +68,14 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
     restMs: REST_MS,
   })
   return {
-    effects: effects.all.map(({ by, what }) => `${by}: ${readable(what, view)}`),
+    effects: effects.all.map(({ by, description }) => `${by}: ${normalize(description, view)}`),
     end: end(),
     steps: simulation.steps,
   }
 }
 
-function stateOf(view: View, driver: SimDriver, heldByPlugin: ReadonlyMap<string, bigint>): string {
-  const held = Object.values(driver.state().volumes)
+function stateOf(view: View, driver: SimDriver, pluginVolumes: ReadonlyMap<string, bigint>): string {
+  const driverVolumes = Object.values(driver.state().volumes)
   const objects = [...view.claims.values(), ...view.volumes.values()].map((object) => {
     const { name, finalizers = [], annotations = {}, deletionTimestamp } = object.metadata
     const { claimRef, csi, ...spec } = { claimRef: undefined, csi: undefined, ...object.spec }
@@ -93,18 +93,19 @@ function stateOf(view: View, driver: SimDriver, heldByPlugin: ReadonlyMap<string
     }
   })
   const storage = [
-    ...held.map(({ name, capacityBytes }) => `in the driver: ${name}, ${capacityBytes} bytes`),
-    ...[...heldByPlugin].map(([name, bytes]) => `in the plugin: ${name}, ${bytes} bytes`),
+    ...driverVolumes.map(({ name, capacityBytes }) => `in the driver: ${name}, ${capacityBytes} bytes`),
+    ...[...pluginVolumes].map(([name, bytes]) => `in the plugin: ${name}, ${bytes} bytes`),
   ]
   let lines = [...objects.map((object) => JSON.stringify(object)), ...storage]
-    .map((line) => readable(line, view))
+    .map((line) => normalize(line, view))
     .sort()
-  for (const { id, name } of held) lines = lines.map((line) => line.replaceAll(id, `[${readable(name, view)}]`))
+  for (const { id, name } of driverVolumes)
+    lines = lines.map((line) => line.replaceAll(id, `[${normalize(name, view)}]`))
   return lines.join('\n')
 }
 
-/** With the names of claims in place of their uids, and without times. */
-function readable(text: string, { store }: View): string {
+/** Replaces the uids of claims by their names, and all times, so that runs can be compared. */
+function normalize(text: string, { store }: View): string {
   let result = text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'then')
   for (const [uid, key] of store.claimNames) result = result.replaceAll(uid, key.replace('/', '.'))
   return result

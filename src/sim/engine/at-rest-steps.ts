@@ -1,5 +1,5 @@
-// What a plan may do once the system is at rest. Each step must preserve the result: afterwards the checkers verify
-// the whole state again.
+// The steps that a plan can make once the system is at rest. They must not change the result: the checkers verify the whole
+// state again after each.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
@@ -25,7 +25,7 @@ export interface AtRestDeps {
 const MINUTE_MS = 60_000
 /** Time in which the scheduler would react to a change. */
 const REACTION_MS = 5_000
-const LAST_CLAIMS = 8
+const CLAIMS_MAX = 8
 const ATTEMPTS_METRIC = 'scheduler_schedule_attempts_total'
 
 export function createAtRestSteps({
@@ -37,7 +37,7 @@ export function createAtRestSteps({
   const { cluster } = system
   const { simulation } = cluster
 
-  async function attempts(): Promise<number> {
+  async function countAttempts(): Promise<number> {
     let total = 0
     for (const { registry } of system.registries) {
       const { values = [] } = (await registry.getSingleMetric(ATTEMPTS_METRIC)?.get()) ?? {}
@@ -46,8 +46,8 @@ export function createAtRestSteps({
     return total
   }
 
-  /** Changes that make no waiting pod schedulable. */
-  async function changeUnrelated(): Promise<void> {
+  /** Makes changes that make no waiting pod schedulable. */
+  async function makeUnrelatedChanges(): Promise<void> {
     const client = cluster.direct()!
     const annotated = {
       type: 'merge',
@@ -89,16 +89,16 @@ export function createAtRestSteps({
       await simulation.runFor(2 * MINUTE_MS)
     },
     async 'unrelated changes'() {
-      const before = await attempts()
-      await answerTo(simulation, changeUnrelated(), 'unrelated changes')
+      const previous = await countAttempts()
+      await answerTo(simulation, makeUnrelatedChanges(), 'unrelated changes')
       await simulation.runFor(REACTION_MS)
-      const more = (await attempts()) - before
-      if (more > 0) report('needless attempt', `unrelated changes caused ${more} scheduling attempts`)
+      const newAttempts = (await countAttempts()) - previous
+      if (newAttempts > 0) report('needless attempt', `unrelated changes caused ${newAttempts} scheduling attempts`)
     },
     /** Every server rejects a claim if and only if it exceeds a quota. */
     async 'use free quota'() {
       const [namespace] = NAMESPACES
-      for (let nth = 0; nth < LAST_CLAIMS; nth++) {
+      for (let nth = 0; nth < CLAIMS_MAX; nth++) {
         const sums = createQuotaSums(namespace, () => {})
         const { entries } = await answerTo(simulation, cluster.store()!.list({ prefix: '' }), 'the stored objects')
         sums.take(

@@ -12,7 +12,7 @@ import type { System } from './system.ts'
 export interface FaultInjector {
   setRates(rates: FaultRates): void
   inject(fault: Fault): void
-  /** Injects nothing more; scheduled ends of faults are dropped too, because healing follows. */
+  /** Injects no further faults. Scheduled ends of faults are dropped too, because healing follows. */
   stop(): void
   /** Removes the out-of-service taints, after everything is healed. */
   removeTaints(): void
@@ -22,7 +22,7 @@ export interface FaultInjector {
 interface DriverRule {
   readonly untilMs: number
   readonly method?: string
-  left: number
+  remaining: number
   readonly rule: FakeRule
 }
 
@@ -43,25 +43,31 @@ export function createFaultInjector(system: System): FaultInjector {
   const keptDown = new Set<SimProcess>()
   const random = simulation.random('restarts')
   let rates: FaultRates | undefined
-  let isOver = false
+  let isStopped = false
 
   /** Runs `run` after `ms`, unless the injector has stopped by then. */
-  const later = (ms: number, run: () => void): void => void simulation.schedule(ms, () => isOver || run())
+  const scheduleUnlessStopped = (ms: number, run: () => void): void =>
+    void simulation.schedule(ms, () => isStopped || run())
 
   for (const [name, driver] of drivers) {
     driver.scripted = ({ method }) => {
       const rule = rules
         .get(name)!
-        .find((one) => one.left > 0 && simulation.nowMs < one.untilMs && (one.method ?? method) === method)
+        .find(
+          (candidate) =>
+            candidate.remaining > 0 && simulation.nowMs < candidate.untilMs && (candidate.method ?? method) === method,
+        )
       if (!rule) return undefined
-      rule.left--
+      rule.remaining--
       return rule.rule
     }
   }
 
-  function addRule(driver: DriverName, rule: Omit<DriverRule, 'left'> & { readonly left?: number }): void {
-    const known = rules.get(driver)!.filter(({ left, untilMs }) => left > 0 && simulation.nowMs < untilMs)
-    rules.set(driver, [...known, { left: Number.POSITIVE_INFINITY, ...rule }])
+  function addRule(driver: DriverName, rule: Omit<DriverRule, 'remaining'> & { readonly remaining?: number }): void {
+    const activeRules = rules
+      .get(driver)!
+      .filter(({ remaining, untilMs }) => remaining > 0 && simulation.nowMs < untilMs)
+    rules.set(driver, [...activeRules, { remaining: Number.POSITIVE_INFINITY, ...rule }])
   }
 
   const driverOf = (name: DriverName): SimDriver => drivers.get(name)!
@@ -72,7 +78,7 @@ export function createFaultInjector(system: System): FaultInjector {
       if (!process?.alive) return
       keptDown.add(process)
       process.crash()
-      later(downMs, () => {
+      scheduleUnlessStopped(downMs, () => {
         keptDown.delete(process)
         process.start()
       })
@@ -82,8 +88,9 @@ export function createFaultInjector(system: System): FaultInjector {
     'cut power'({ node: name, downMs, isOutOfService }) {
       const node = nodes.get(name)
       node?.cutPower()
-      if (isOutOfService) later(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
-      later(downMs, () => {
+      if (isOutOfService)
+        scheduleUnlessStopped(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
+      scheduleUnlessStopped(downMs, () => {
         if (isOutOfService) setTaint(name, false)
         node?.boot()
       })
@@ -99,25 +106,25 @@ export function createFaultInjector(system: System): FaultInjector {
     'refuse writes'({ ms }) {
       simulation.tally('disk full')
       disk.faults.refuse = 1
-      later(ms, () => {
+      scheduleUnlessStopped(ms, () => {
         disk.faults.refuse = rates?.diskErrors ?? 0
       })
     },
     'bad network': ({ process, lose, ms, only }) =>
-      losing(process, { share: lose, onlyReplies: only === 'replies' }, ms),
+      loseMessages(process, { share: lose, onlyReplies: only === 'replies' }, ms),
     'driver fails'({ driver, method, code, times }) {
       const effect = { do: 'fail', code, message: 'as planned' } as const
-      addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, left: times, rule: { effect } })
+      addRule(driver, { untilMs: Number.POSITIVE_INFINITY, method, remaining: times, rule: { effect } })
     },
     'driver hangs'({ driver, method, ms }) {
       simulation.tally('driver hangs')
       addRule(driver, { untilMs: simulation.nowMs + ms, method, rule: { effect: { do: 'hang' } } })
-      later(ms, () => driverOf(driver).script.release())
+      scheduleUnlessStopped(ms, () => driverOf(driver).script.release())
     },
     'lose replies'({ driver, ms }) {
       const { faults } = driverOf(driver)
       faults.loseReply = 1
-      later(ms, () => {
+      scheduleUnlessStopped(ms, () => {
         faults.loseReply = rates?.drivers[driver]?.loseReply ?? 0
       })
     },
@@ -131,12 +138,12 @@ export function createFaultInjector(system: System): FaultInjector {
       simulation.tally('state lost')
       driver.process.crash()
       driver.loseState()
-      later(RESTART_MS, () => driver.process.start())
+      scheduleUnlessStopped(RESTART_MS, () => driver.process.start())
     },
     'report late'({ driver, ms }) {
       simulation.tally('reports late')
       driverOf(driver).freezeCapacity()
-      later(ms, () => driverOf(driver).unfreezeCapacity())
+      scheduleUnlessStopped(ms, () => driverOf(driver).unfreezeCapacity())
     },
   }
 
@@ -146,7 +153,8 @@ export function createFaultInjector(system: System): FaultInjector {
     process.crash = () => {
       if (!process.alive) return
       crash()
-      if (!keptDown.has(process)) later(random() * RESTART_MS_MAX, () => keptDown.has(process) || process.start())
+      if (!keptDown.has(process))
+        scheduleUnlessStopped(random() * RESTART_MS_MAX, () => keptDown.has(process) || process.start())
     }
   }
 
@@ -164,42 +172,42 @@ export function createFaultInjector(system: System): FaultInjector {
 
   /** A frozen server or driver does not answer; the effect is on its callers. */
   function freeze(name: string, ms: number): void {
-    const driver = DRIVERS.find((one) => name === `driver ${one}`)
+    const driver = DRIVERS.find((driverName) => name === `driver ${driverName}`)
     if (driver) {
       simulation.tally('driver hangs')
       addRule(driver, { untilMs: simulation.nowMs + ms, rule: { effect: { do: 'hang' } } })
-      later(ms, () => driverOf(driver).script.release())
-    } else if (name === 'server') losing(undefined, { share: LOSE_ALL }, ms)
+      scheduleUnlessStopped(ms, () => driverOf(driver).script.release())
+    } else if (name === 'server') loseMessages(undefined, { share: LOSE_ALL }, ms)
     else processes.get(name)?.freeze(ms)
   }
 
-  function losing(process: string | undefined, losses: Losses, ms: number): void {
+  function loseMessages(process: string | undefined, losses: Losses, ms: number): void {
     simulation.tally('network bad')
     const names = process === undefined ? [...processes.keys()] : [process]
     for (const name of names) network.losing.set(name, losses)
-    later(ms, () => {
+    scheduleUnlessStopped(ms, () => {
       for (const name of names) network.losing.delete(name)
     })
   }
 
   return {
     inject(fault) {
-      if (!isOver) injectors[fault.do](fault as never)
+      if (!isStopped) injectors[fault.do](fault as never)
     },
-    setRates(given) {
-      rates = given
-      Object.assign(network.faults, given.network)
-      disk.faults.refuse = given.diskErrors
-      for (const [name, faults] of Object.entries(given.drivers))
+    setRates(newRates) {
+      rates = newRates
+      Object.assign(network.faults, newRates.network)
+      disk.faults.refuse = newRates.diskErrors
+      for (const [name, faults] of Object.entries(newRates.drivers))
         Object.assign(driverOf(name as DriverName).faults, faults)
-      for (const [name, rate] of Object.entries(given.crashes)) {
+      for (const [name, rate] of Object.entries(newRates.crashes)) {
         const process = processes.get(name)
         if (process) process.crashRate = rate
       }
       for (const process of processes.values()) supervise(process)
     },
     stop() {
-      isOver = true
+      isStopped = true
     },
     removeTaints() {
       for (const name of tainted) setTaint(name, false)

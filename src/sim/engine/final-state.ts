@@ -6,7 +6,7 @@ import type { View } from './view.ts'
 const EVENTS_MAX = 4
 
 export function finalState(view: View, drivers: ReadonlyMap<string, SimDriver>): Record<string, object> {
-  const all: Record<string, object> = {}
+  const objects: Record<string, object> = {}
   const collections = {
     claim: view.claims,
     volume: view.volumes,
@@ -18,10 +18,10 @@ export function finalState(view: View, drivers: ReadonlyMap<string, SimDriver>):
     'attributes class': view.attributesClasses,
   } as const
   for (const [title, collection] of Object.entries(collections))
-    for (const [key, object] of collection) all[`${title} ${key}`] = withEvents(object, view)
+    for (const [key, object] of collection) objects[`${title} ${key}`] = withEvents(object, view)
   for (const [name, driver] of drivers)
-    for (const volume of Object.values(driver.state().volumes)) all[`${name} volume ${volume.id}`] = volume
-  return all
+    for (const volume of Object.values(driver.state().volumes)) objects[`${name} volume ${volume.id}`] = volume
+  return objects
 }
 
 function withEvents(object: { readonly metadata?: { readonly uid?: string } }, view: View): object {

@@ -11,17 +11,17 @@ export interface StoreWrite {
   readonly revision: number
 }
 
-/** `take` gets what became visible together: whole transactions, although each write has its own revision. */
+/** Calls `take` with the writes that became visible together: whole transactions, although each has its own revision. */
 export function followStore(
   cluster: Pick<Cluster, 'follow' | 'store'>,
   prefix: string,
   take: (states: readonly StoreWrite[]) => void,
 ): void {
-  const known = new Set<string>()
-  const tell = (states: readonly StoreWrite[]) => {
+  const presentKeys = new Set<string>()
+  const deliver = (states: readonly StoreWrite[]) => {
     for (const { key, value } of states) {
-      if (value === undefined) known.delete(key)
-      else known.add(key)
+      if (value === undefined) presentKeys.delete(key)
+      else presentKeys.add(key)
     }
     take(states)
   }
@@ -29,16 +29,18 @@ export function followStore(
   async function attach(store: Store): Promise<void> {
     const { entries, revision } = await store.list({ prefix })
     const present = new Set(entries.map(({ key }) => key))
-    const gone = [...known].filter((key) => !present.has(key))
-    tell([
-      ...gone.map((key) => ({ key, value: undefined, revision })),
+    const deletedKeys = [...presentKeys].filter((key) => !present.has(key))
+    deliver([
+      ...deletedKeys.map((key) => ({ key, value: undefined, revision })),
       ...entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),
     ])
     store.watch({
       prefix,
       afterRevision: revision,
       onEvents: (events) =>
-        tell(events.map(({ key, revision: at, entry }) => ({ key, value: entry?.value, revision: at }))),
+        deliver(
+          events.map(({ key, revision: writtenAt, entry }) => ({ key, value: entry?.value, revision: writtenAt })),
+        ),
       // The history was compacted before this watch had caught up.
       onEnd: () => void (cluster.store() === store && attach(store)),
     })

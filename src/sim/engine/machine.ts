@@ -14,7 +14,7 @@ export interface Machine extends SystemNode {
   /** The process of the agent, once it is created. */
   agent: SimProcess | undefined
   /** Applies the effect of a completed driver call on this node. */
-  did(driver: DriverName, method: string, request: object): void
+  applyCall(driver: DriverName, method: string, request: object): void
 }
 
 export function createMachine(
@@ -35,7 +35,7 @@ export function createMachine(
     get isOn() {
       return isOn
     },
-    did: (_driver, method, request) => mountAsAsked(disk, method, request as never),
+    applyCall: (_driver, method, request) => mountAsAsked(disk, method, request as never),
     mounts() {
       const volumes = new Map<string, string>()
       for (const [driver, { state }] of drivers) {

@@ -39,8 +39,8 @@ export interface HostDeps {
   aroundDriver(env: Env, driver: CsiDriver): CsiDriver
   registryFor(process: string, incarnation: number): Registry
   /** Records the start of a call; the returned function records its end. */
-  began(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
-  ended(process: string, error: unknown): void
+  callBegan(call: Omit<DriverCall, 'endedMs' | 'outcome'>): (outcome: string) => void
+  processEnded(process: string, error: unknown): void
 }
 
 /** What one incarnation of a process runs with. */
@@ -70,27 +70,27 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       const name = address as DriverName
       const driver = deps.aroundDriver(env, drivers.get(name)!.driverFor(env, nodeId))
       let isClosed = false
-      const observed = instrument(
+      const instrumented = instrument(
         async (method, request, options) => {
           if (isClosed) throw new CsiError('CANCELLED', `${method.name}: the connection is closed`)
-          const { volumeId = '', name: ofName = '' } = request as unknown as { volumeId?: string; name?: string }
-          const volume = volumeId || ofName
+          const { volumeId = '', name: volumeName = '' } = request as unknown as { volumeId?: string; name?: string }
+          const volume = volumeId || volumeName
           const call = { process, incarnation, driver: name, method: method.name, volume, request }
-          const ended = deps.began({ ...call, beganMs: simulation.nowMs })
+          const callEnded = deps.callBegan({ ...call, beganMs: simulation.nowMs })
           if (volume) simulation.note(`${process}: ${method.name} ${volume}`)
           try {
             const reply = await callDriver(driver, method, request, options)
-            ended('OK')
+            callEnded('OK')
             return reply
           } catch (error) {
-            ended((error as CsiError).codeName ?? 'UNKNOWN')
+            callEnded((error as CsiError).codeName ?? 'UNKNOWN')
             throw error
           }
         },
         { clock, log, metrics },
       )
       return {
-        ...createCsiDriver(observed),
+        ...createCsiDriver(instrumented),
         close() {
           isClosed = true
         },
@@ -113,7 +113,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
         )
         function end(error: unknown): void {
           if (!env.alive) return
-          deps.ended(name, error)
+          deps.processEnded(name, error)
           process.crash()
           simulation.schedule(RESTART_MS, () => process.start())
         }

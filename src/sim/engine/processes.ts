@@ -1,5 +1,5 @@
-// The processes of the system, each made of the production code that its command runs: the controllers of `stowage server`,
-// `stowage node`, and, where the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
+// Adds the processes of the system. Each runs the production code of a command: the controllers of `stowage server`,
+// `stowage node`, and, if the drivers' controllers are sidecars, `stowage provisioner` and `stowage resizer`.
 import { setMaxListeners } from 'node:events'
 import { processIdentity } from '../../base/process-identity.ts'
 import { readProvisionerSettings } from '../../cli/commands/provisioner/command.ts'
@@ -56,7 +56,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)
   const { add } = host
-  const isOurs = (name: ControllerName) => name !== 'quota' || setup.commits === 'atomic'
+  const isEnabled = (name: ControllerName) => name !== 'quota' || setup.commits === 'atomic'
 
   for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (context) => runControl(context))
   // A server without transactions maintains its quotas itself; here our quota controller does, with transactions.
@@ -71,7 +71,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
 
   function runControl(
     { env, client, registry, connect }: ProcessContext,
-    names: readonly ControllerName[] = CONTROLLERS.filter(isOurs),
+    names: readonly ControllerName[] = CONTROLLERS.filter(isEnabled),
   ): Promise<void> {
     return runControllers({
       ...commonDeps(env),
@@ -115,7 +115,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     }
     const metrics = createClientMetrics(registry)
     const parts = provisionerParts(settings, { driver: { facts }, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
-    const given = {
+    const driverDeps = {
       facts,
       driver: serializeCalls(connection),
       gates: deps.gates(),
@@ -129,7 +129,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       client,
       metrics,
       lease: { namespace: KUBE_SYSTEM, name: driver, ...leaseTimesOf(settings) },
-      createControllers: (term) => [createDriverControllers({ ...term, ...given }, parts)],
+      createControllers: (term) => [createDriverControllers({ ...term, ...driverDeps }, parts)],
     }).run(context.env.signal)
   }
 
@@ -138,7 +138,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const { connection, facts } = await connectTo(context, driver)
     const settings = { ...readResizerSettings(LEASE), gates: deps.gates() }
     const metrics = createClientMetrics(registry)
-    const given = {
+    const driverDeps = {
       facts,
       driver: serializeCalls(connection),
       gates: deps.gates(),
@@ -149,7 +149,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       client,
       metrics,
       lease: { namespace: KUBE_SYSTEM, name: `resizer-${driver}`, ...leaseTimesOf(settings) },
-      createControllers: (term) => [createDriverControllers({ ...term, ...given }, resizerParts(settings))],
+      createControllers: (term) => [createDriverControllers({ ...term, ...driverDeps }, resizerParts(settings))],
     }).run(context.env.signal)
   }
 
@@ -195,7 +195,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       caches,
       metrics,
       machine: { ...MACHINE, hostname: name },
-      disk: diskOf(env, machine.disk),
+      disk: crashingDisk(env, machine.disk),
       plugins: {
         directory: { list: async () => [], watch: () => () => {}, watchesAll: true },
         calls: {
@@ -212,15 +212,15 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   }
 }
 
-/** A disk at each access of which the agent may crash. */
-const diskOf = (env: Env, disk: MemoryDisk): MemoryDisk =>
+/** Returns the disk with a possible crash of the agent at each access. */
+const crashingDisk = (env: Env, disk: MemoryDisk): MemoryDisk =>
   new Proxy(disk, {
     get(target, key) {
       const value = Reflect.get(target, key)
       if (typeof value !== 'function') return value
-      return (...given: unknown[]) => {
-        const done: unknown = value.apply(target, given)
-        return done instanceof Promise ? env.pass(done) : done
+      return (...args: unknown[]) => {
+        const result: unknown = value.apply(target, args)
+        return result instanceof Promise ? env.pass(result) : result
       }
     },
   })

@@ -5,24 +5,24 @@ import type { Plan } from '../plan/plan.ts'
 import type { RunPlan } from '../plan/shrink.ts'
 import type { SimulationRun, Violation } from './run.ts'
 
-const UNCAUGHT = ['uncaughtException', 'unhandledRejection'] as const
+const UNCAUGHT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
 
 export function safely(run: RunPlan): RunPlan {
   return async (plan) => {
     const errors: unknown[] = []
-    const notice = (error: unknown): void => void errors.push(error)
-    for (const event of UNCAUGHT) process.on(event, notice)
+    const recordError = (error: unknown): void => void errors.push(error)
+    for (const event of UNCAUGHT_EVENTS) process.on(event, recordError)
     try {
       const result = await run(plan).catch((error: unknown) => {
-        notice(error)
+        recordError(error)
         return emptyRun(plan)
       })
       await new Promise((resolve) => setImmediate(resolve)) // unhandled rejections are reported after all microtasks
       const reported = new Set(result.violations.map(({ text }) => text))
-      const crashes = errors.map((error) => crash(error, result)).filter(({ text }) => !reported.has(text))
+      const crashes = errors.map((error) => crashViolation(error, result)).filter(({ text }) => !reported.has(text))
       return { ...result, violations: [...result.violations, ...crashes] }
     } finally {
-      for (const event of UNCAUGHT) process.off(event, notice)
+      for (const event of UNCAUGHT_EVENTS) process.off(event, recordError)
     }
   }
 }
@@ -37,11 +37,11 @@ const emptyRun = (plan: Plan): SimulationRun => ({
   faults: {},
 })
 
-function crash(error: unknown, { virtualMs }: SimulationRun): Violation {
+function crashViolation(error: unknown, { virtualMs }: SimulationRun): Violation {
   return { atMs: virtualMs, rule: 'crash', text: (error instanceof Error && error.stack) || String(error) }
 }
 
-/** The second run is only compared with the first. */
+/** Runs a plan twice and reports the first difference between the traces. */
 export function twice(run: RunPlan): RunPlan {
   return async (plan) => {
     const [first, second] = [await run(plan), await run(plan)]
@@ -55,9 +55,9 @@ export function twice(run: RunPlan): RunPlan {
 function firstDifference(first: SimulationRun, second: SimulationRun): string | undefined {
   const length = Math.max(first.log.length, second.log.length)
   for (let index = 0; index < length; index++) {
-    const [one, other] = [first.log[index], second.log[index]]
-    if (one !== other)
-      return `line ${index + 1} of the log was\n  ${one ?? '(the end)'}\nand the second time\n  ${other ?? '(the end)'}`
+    const [firstLine, secondLine] = [first.log[index], second.log[index]]
+    if (firstLine !== secondLine)
+      return `line ${index + 1} of the log was\n  ${firstLine ?? '(the end)'}\nand the second time\n  ${secondLine ?? '(the end)'}`
   }
   if (first.fingerprint === second.fingerprint) return undefined
   return `all ${length} lines that were kept agree, but something noted before them differs`

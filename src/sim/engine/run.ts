@@ -42,9 +42,9 @@ const MINUTE_MS = 60_000
 const LINES_MAX = 200_000
 /** Later violations mostly follow from the first ones. */
 const VIOLATIONS_MAX = 30
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Problems that have not changed for this long are final: every retry period is shorter. */
-const STILL_MS = 12 * MINUTE_MS
+const UNCHANGED_MS = 12 * MINUTE_MS
 /** Long enough for an endless retry to be repeated several times. */
 const REST_MS = 11 * MINUTE_MS
 const HEAL_MS_MAX = 60 * MINUTE_MS
@@ -58,12 +58,12 @@ export async function runPlan(plan: Plan): Promise<SimulationRun> {
     simulation.note(`CHECK ${rule}: ${text}`)
     if (violations.length < VIOLATIONS_MAX) violations.push({ atMs: simulation.nowMs, rule, text })
   }
-  const unexpected = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
-  process.on('unhandledRejection', unexpected)
+  const reportCrash = (error: unknown): void => report('crash', (error as Error)?.stack ?? String(error))
+  process.on('unhandledRejection', reportCrash)
   try {
     return await run(plan, simulation, report, violations)
   } finally {
-    process.off('unhandledRejection', unexpected)
+    process.off('unhandledRejection', reportCrash)
   }
 }
 
@@ -73,9 +73,9 @@ async function run(
   report: (rule: string, text: string) => void,
   violations: readonly Violation[],
 ): Promise<SimulationRun> {
-  let around = (_process: string, client: Client): Client => client
+  let wrapClient = (_process: string, client: Client): Client => client
   const system = await createSystem(simulation, plan.setup, {
-    aroundClient: (process, client) => around(process, client),
+    aroundClient: (process, client) => wrapClient(process, client),
   })
   const { cluster } = system
   const view = createView(cluster)
@@ -83,7 +83,7 @@ async function run(
   const faults = createFaultInjector(system)
   const users = createUsers({ system, view, note: simulation.note })
   const checkers = createCheckers({ system, view, users, report })
-  around = checkers.aroundClient
+  wrapClient = checkers.aroundClient
   const operations: Record<string, number> = {}
   system.onEnd((process, error) => {
     if (error !== undefined && isNormalEnd(error)) return
@@ -133,9 +133,9 @@ async function run(
   }
 
   function request(action: UserAction): void {
-    const what = nameOf(action)
+    const operation = operationName(action)
     const count = (outcome: string) => {
-      const key = `${what}: ${outcome}`
+      const key = `${operation}: ${outcome}`
       operations[key] = (operations[key] ?? 0) + 1
     }
     count('asked')
@@ -153,25 +153,25 @@ async function run(
   async function settle(): Promise<void> {
     const untilMs = simulation.nowMs + HEAL_MS_MAX
     let sinceMs = simulation.nowMs
-    let known = ''
+    let previousText = ''
     for (;;) {
       const problems = checkers.problems()
       const text = problems.map((problem) => problem.text).join('\n')
-      if (text !== known) {
-        known = text
+      if (text !== previousText) {
+        previousText = text
         sinceMs = simulation.nowMs
       }
-      const isOver = simulation.nowMs - sinceMs > STILL_MS || simulation.nowMs > untilMs
+      const isOver = simulation.nowMs - sinceMs > UNCHANGED_MS || simulation.nowMs > untilMs
       if (problems.length === 0 || isOver) {
-        for (const { rule, text: what } of problems) report(rule, what)
+        for (const problem of problems) report(problem.rule, problem.text)
         return
       }
-      await simulation.runFor(LOOK_MS)
+      await simulation.runFor(POLL_MS)
     }
   }
 }
 
-function nameOf(action: UserAction): string {
+function operationName(action: UserAction): string {
   switch (action.do) {
     case 'create':
     case 'create together':

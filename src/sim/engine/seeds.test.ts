@@ -27,7 +27,7 @@ const TWICE: readonly (readonly [WorkloadName, number])[] = [
 const SHRINK_BUDGET = { runs: 200, ms: 60_000 }
 const TIMEOUT_MS = 900_000
 /** What each plan of the mixed workload has at least. */
-const LEAST = { virtualMs: 3_600_000, operations: 200, faults: 20 }
+const MINIMUM = { virtualMs: 3_600_000, operations: 200, faults: 20 }
 
 const clock = systemClock()
 
@@ -39,8 +39,8 @@ describe('the whole system', () => {
         const totals = createTotals()
         for (const seed of SEEDS[workload]) await expectNoViolation(workload, seed, totals)
         if (workload !== 'mixed') return
-        for (const part of ['virtualMs', 'operations', 'faults'] as const)
-          expect(totals.least[part], part).toBeGreaterThanOrEqual(LEAST[part])
+        for (const figure of ['virtualMs', 'operations', 'faults'] as const)
+          expect(totals.minimum[figure], figure).toBeGreaterThanOrEqual(MINIMUM[figure])
       },
       TIMEOUT_MS,
     )

@@ -98,7 +98,8 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
   const drivers = new Map<DriverName, SimDriver>()
   for (const name of DRIVERS) {
     const hooks = {
-      onNode: (id: string, method: string, request: object) => machines.get(nodeOfId(id))?.did(name, method, request),
+      onNode: (id: string, method: string, request: object) =>
+        machines.get(nodeOfId(id))?.applyCall(name, method, request),
       bootOf: (id: string) => machines.get(nodeOfId(id))?.boots ?? 0,
     }
     const settings = options.driverSettings?.[name] ?? settingsOf(name, names, setup)
@@ -129,10 +130,10 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     onCall: (listener) => void callListeners.push(listener),
     onEnd: (listener) => void endListeners.push(listener),
     setGate(gate, isOn) {
-      const known = FEATURE_GATES.find((one) => one === gate)
-      if (!known) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
-      if (isOn) off.delete(known)
-      else off.add(known)
+      const found = FEATURE_GATES.find((candidate) => candidate === gate)
+      if (!found) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
+      if (isOn) off.delete(found)
+      else off.add(found)
     },
     start() {
       host ??= (options.addProcesses ?? addProcesses)({
@@ -150,7 +151,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
           registries.push({ process, incarnation, registry })
           return registry
         },
-        began(call) {
+        callBegan(call) {
           const open = { ...call, endedMs: undefined, outcome: undefined }
           calls.push(open)
           for (const listener of callListeners) listener(open, 'begins')
@@ -159,7 +160,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
             for (const listener of callListeners) listener(open, 'ends')
           }
         },
-        ended: (process, error) => {
+        processEnded: (process, error) => {
           for (const listener of endListeners) listener(process, error)
         },
       })

@@ -14,7 +14,7 @@ import { createView } from './view.ts'
 
 const NAMESPACE = 'team-a'
 
-async function usersOf() {
+async function createFixture() {
   const simulation = createSimulation(1)
   const cluster = await createCluster(simulation)
   const drivers = new Map<DriverName, SimDriver>([
@@ -35,7 +35,7 @@ async function usersOf() {
   }
   const notes: string[] = []
   const users = createUsers({ system, view: createView(cluster), note: (line) => void notes.push(line) })
-  const settled = async <T>(work: Promise<T>): Promise<T> => {
+  const waitFor = async <T>(work: Promise<T>): Promise<T> => {
     let outcome: { value: T } | undefined
     work.then((value) => {
       outcome = { value }
@@ -43,22 +43,22 @@ async function usersOf() {
     await simulation.runUntil(() => outcome !== undefined, { withinMs: 60_000, waitingFor: 'an answer' })
     return outcome!.value
   }
-  const perform = (action: UserAction) => settled(users.perform(action))
+  const perform = (action: UserAction) => waitFor(users.perform(action))
   await perform({ do: 'create', kind: 'namespace', object: { metadata: { name: NAMESPACE } } })
-  return { simulation, cluster, drivers, processes, users, perform, settled, gates, notes }
+  return { simulation, cluster, drivers, processes, users, perform, settled: waitFor, gates, notes }
 }
 
-const C0: Ref = { namespace: NAMESPACE, name: 'c0' }
-const claimText = (ref: Ref, storage = '4Gi') => ({
+const CLAIM: Ref = { namespace: NAMESPACE, name: 'c0' }
+const claimManifest = (ref: Ref, storage = '4Gi') => ({
   metadata: { ...ref },
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'static', resources: { requests: { storage } } },
 })
 const createClaim = (ref: Ref, storage?: string): UserAction => ({
   do: 'create',
   kind: 'claim',
-  object: claimText(ref, storage),
+  object: claimManifest(ref, storage),
 })
-const grow = (ref: Ref): UserAction => ({
+const expand = (ref: Ref): UserAction => ({
   do: 'edit',
   kind: 'claim',
   ref,
@@ -74,76 +74,82 @@ const patchStatus = (
 
 describe('users', () => {
   it('SYS-14 summarize the response to each action', async () => {
-    const { perform } = await usersOf()
-    expect(await perform(createClaim(C0))).toBe('done')
-    expect(await perform(createClaim(C0))).toBe('exists')
-    expect(await perform(grow(C0))).toBe('refused 422') // it is not bound
-    expect(await perform(grow({ ...C0, name: 'c1' }))).toBe('not there')
+    const { perform } = await createFixture()
+    expect(await perform(createClaim(CLAIM))).toBe('done')
+    expect(await perform(createClaim(CLAIM))).toBe('exists')
+    expect(await perform(expand(CLAIM))).toBe('refused 422') // it is not bound
+    expect(await perform(expand({ ...CLAIM, name: 'c1' }))).toBe('not there')
     expect(await perform(createClaim({ namespace: 'nowhere', name: 'c0' }))).toBe('not there')
-    const quota = { metadata: { ...C0, name: 'q0' }, spec: { hard: { persistentvolumeclaims: '1' } } }
+    const quota = { metadata: { ...CLAIM, name: 'q0' }, spec: { hard: { persistentvolumeclaims: '1' } } }
     expect(await perform({ do: 'create', kind: 'quota', object: quota })).toBe('done')
-    expect(await perform(createClaim({ ...C0, name: 'c1' }))).toBe('over quota')
-    expect(await perform({ do: 'delete', kind: 'claim', ref: { ...C0, name: 'c7' } })).toBe('not there')
-    expect(await perform({ do: 'revert', ref: { ...C0, name: 'c7' } })).toBe('not there')
+    expect(await perform(createClaim({ ...CLAIM, name: 'c1' }))).toBe('over quota')
+    expect(await perform({ do: 'delete', kind: 'claim', ref: { ...CLAIM, name: 'c7' } })).toBe('not there')
+    expect(await perform({ do: 'revert', ref: { ...CLAIM, name: 'c7' } })).toBe('not there')
   })
 
   it('SYS-14 record acknowledged writes and deletions', async () => {
-    const { users, perform } = await usersOf()
-    await perform(createClaim(C0))
-    await perform(createClaim(C0))
-    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: { metadata: { labels: { a: 'b' } } }, purpose: 'label' })
-    await perform({ do: 'create', kind: 'config map', object: { metadata: { ...C0, name: 'm0' } } })
-    await perform({ do: 'delete', kind: 'config map', ref: { ...C0, name: 'm0' } })
-    await perform({ do: 'delete', kind: 'claim', ref: C0 })
-    const [, made, labelled, map, mapGone, going] = users.acknowledged
+    const { users, perform } = await createFixture()
+    await perform(createClaim(CLAIM))
+    await perform(createClaim(CLAIM))
+    await perform({
+      do: 'edit',
+      kind: 'claim',
+      ref: CLAIM,
+      patch: { metadata: { labels: { a: 'b' } } },
+      purpose: 'label',
+    })
+    await perform({ do: 'create', kind: 'config map', object: { metadata: { ...CLAIM, name: 'm0' } } })
+    await perform({ do: 'delete', kind: 'config map', ref: { ...CLAIM, name: 'm0' } })
+    await perform({ do: 'delete', kind: 'claim', ref: CLAIM })
+    const [, created, labelled, configMap, deletedConfigMap, deletedClaim] = users.acknowledged
     expect(users.acknowledged).toHaveLength(6)
-    expect(made).toMatchObject({ kind: 'claim', key: 'team-a/c0', gone: false })
-    expect(labelled?.uid).toBe(made?.uid)
-    expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(made?.resourceVersion))
-    expect(mapGone).toEqual({ ...map, atMs: mapGone?.atMs, gone: true })
-    expect(going).toMatchObject({ uid: made?.uid, gone: false }) // its finalizer keeps it
+    expect(created).toMatchObject({ kind: 'claim', key: 'team-a/c0', gone: false })
+    expect(labelled?.uid).toBe(created?.uid)
+    expect(Number(labelled?.resourceVersion)).toBeGreaterThan(Number(created?.resourceVersion))
+    expect(deletedConfigMap).toEqual({ ...configMap, atMs: deletedConfigMap?.atMs, gone: true })
+    expect(deletedClaim).toMatchObject({ uid: created?.uid, gone: false }) // its finalizer keeps it
   })
 
   it('SYS-14 get no response if the server crashes during the request, and "no server" while it is down', async () => {
-    const { simulation, cluster, users, perform } = await usersOf()
-    const before = users.acknowledged.length
+    const { simulation, cluster, users, perform } = await createFixture()
+    const previousCount = users.acknowledged.length
     let answer: string | undefined
-    users.perform(createClaim(C0)).then((outcome) => {
+    users.perform(createClaim(CLAIM)).then((outcome) => {
       answer = outcome
     })
     cluster.server.crash()
     await simulation.runFor(60_000)
     expect(answer).toBeUndefined()
-    expect(await perform(createClaim(C0))).toBe('no server')
-    expect(users.acknowledged).toHaveLength(before)
+    expect(await perform(createClaim(CLAIM))).toBe('no server')
+    expect(users.acknowledged).toHaveLength(previousCount)
   })
 
   it('SYS-14 report a disk fault as "disk refused" and any other server error as BUG', async () => {
-    const { cluster, perform, notes } = await usersOf()
+    const { cluster, perform, notes } = await createFixture()
     cluster.disk.faults.refuse = 1
-    expect(await perform(createClaim(C0))).toBe('disk refused')
+    expect(await perform(createClaim(CLAIM))).toBe('disk refused')
     cluster.disk.faults.refuse = 0
     const client = cluster.direct()!
     client.create = () => Promise.reject(internalError('a mistake'))
-    expect(await perform(createClaim(C0))).toMatch(/^BUG 500 .*a mistake/)
+    expect(await perform(createClaim(CLAIM))).toMatch(/^BUG 500 .*a mistake/)
     client.create = () => Promise.reject(new TypeError('cannot read'))
-    expect(await perform(createClaim(C0))).toBe('BUG TypeError: cannot read')
+    expect(await perform(createClaim(CLAIM))).toBe('BUG TypeError: cannot read')
     expect(notes).toHaveLength(2)
   })
 
-  it('SYS-14 get every invalid object rejected, and report one that is stored', async () => {
-    const { cluster, perform } = await usersOf()
+  it('SYS-14 expect invalid objects to be rejected, and report BUG if one is stored', async () => {
+    const { cluster, perform } = await createFixture()
     const rng = createRng(createSimulation(3).random('invalid'))
     const outcomes = new Set<string>()
     for (let nth = 0; nth < 60; nth++) {
-      const action = invalidAction(rng, claimText(C0) as never)
+      const action = invalidAction(rng, claimManifest(CLAIM) as never)
       expect(isInvalid(action)).toBe(true)
       outcomes.add(await perform(action))
     }
     expect([...outcomes].sort()).toEqual(['not there', 'refused 400', 'refused 422'])
-    await perform(createClaim(C0))
+    await perform(createClaim(CLAIM))
     for (let nth = 0; nth < 60; nth++)
-      expect(await perform(invalidAction(rng, claimText(C0) as never))).toMatch(/refused|exists/)
+      expect(await perform(invalidAction(rng, claimManifest(CLAIM) as never))).toMatch(/refused|exists/)
     const client = cluster.direct()!
     const { create } = client
     client.create = (kind, _object, options) =>
@@ -157,7 +163,7 @@ describe('users', () => {
   })
 
   it('SYS-14 import a volume into a driver and create its PersistentVolume', async () => {
-    const { cluster, drivers, perform, settled } = await usersOf()
+    const { cluster, drivers, perform, settled: waitFor } = await createFixture()
     const object = {
       metadata: { name: 's0' },
       spec: {
@@ -168,47 +174,47 @@ describe('users', () => {
     }
     expect(await perform({ do: 'import', driver: 'net.sim', name: 'imported-1', object })).toBe('done')
     expect(drivers.get('net.sim')!.state().volumes['imported-1']?.capacityBytes).toBe(3 * 1024 ** 3)
-    const volume = await settled(cluster.direct()!.get(persistentVolumeKind, { name: 's0' }))
+    const volume = await waitFor(cluster.direct()!.get(persistentVolumeKind, { name: 's0' }))
     expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
   })
 
-  it('SYS-14 find the volume of a claim, release only released volumes, reserve only free ones', async () => {
-    const { cluster, perform, settled } = await usersOf()
+  it('SYS-14 edit the volume of a claim: release it only if it is Released, and reserve it only if it is free', async () => {
+    const { cluster, perform, settled: waitFor } = await createFixture()
     const spec = {
       capacity: { storage: '3Gi' },
       accessModes: ['ReadWriteOnce'],
-      claimRef: { ...C0, uid: 'u' },
+      claimRef: { ...CLAIM, uid: 'u' },
       nfs: { server: 'filer', path: '/' },
     }
     const releaseVolume: UserAction = {
       do: 'edit',
       kind: 'volume',
-      ref: C0,
+      ref: CLAIM,
       patch: { spec: { claimRef: null } },
       purpose: 'release',
     }
     expect(await perform(releaseVolume)).toBe('not there')
     await perform({ do: 'create', kind: 'volume', object: { metadata: { name: 'pvc-1' }, spec } })
-    await settled(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Bound' }))
+    await waitFor(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Bound' }))
     expect(await perform(releaseVolume)).toBe('not there')
     const policy = { spec: { persistentVolumeReclaimPolicy: 'Delete' } }
-    expect(await perform({ do: 'edit', kind: 'volume', ref: C0, patch: policy, purpose: 'policy' })).toBe('done')
-    await settled(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Released' }))
+    expect(await perform({ do: 'edit', kind: 'volume', ref: CLAIM, patch: policy, purpose: 'policy' })).toBe('done')
+    await waitFor(patchStatus(cluster, persistentVolumeKind, { name: 'pvc-1' }, { phase: 'Released' }))
     expect(await perform(releaseVolume)).toBe('done')
-    const volume = await settled(cluster.direct()!.get(persistentVolumeKind, { name: 'pvc-1' }))
+    const volume = await waitFor(cluster.direct()!.get(persistentVolumeKind, { name: 'pvc-1' }))
     expect(volume.spec).toMatchObject(policy.spec)
     expect(volume.spec?.claimRef).toBeUndefined()
-    const patch = { spec: { claimRef: { ...C0 } } }
+    const patch = { spec: { claimRef: { ...CLAIM } } }
     const reserve: UserAction = { do: 'edit', kind: 'volume', ref: { name: 'pvc-1' }, patch, purpose: 'reserve' }
     expect([await perform(reserve), await perform(reserve)]).toEqual(['done', 'not there'])
-    expect(await perform({ do: 'delete', kind: 'volume', ref: { ...C0, name: 'c9' } })).toBe('not there')
+    expect(await perform({ do: 'delete', kind: 'volume', ref: { ...CLAIM, name: 'c9' } })).toBe('not there')
     expect(await perform({ do: 'delete', kind: 'volume', ref: { name: 'pvc-1' } })).toBe('done')
   })
 
   it('SYS-14 revert a claim to its status', async () => {
-    const { cluster, perform, settled } = await usersOf()
-    const wanted = {
-      metadata: { ...C0 },
+    const { cluster, perform, settled: waitFor } = await createFixture()
+    const claim = {
+      metadata: { ...CLAIM },
       spec: {
         accessModes: ['ReadWriteOnce'],
         storageClassName: 'static',
@@ -216,34 +222,34 @@ describe('users', () => {
         resources: { requests: { storage: '9Gi', iops: '700', throughput: '10Mi' } },
       },
     }
-    await perform({ do: 'create', kind: 'claim', object: wanted })
+    await perform({ do: 'create', kind: 'claim', object: claim })
     const status = {
       phase: 'Bound',
       capacity: { storage: '4Gi', iops: '500' },
       currentVolumeAttributesClassName: 'silver',
     }
-    await settled(patchStatus(cluster, persistentVolumeClaimKind, C0, status))
-    expect(await perform({ do: 'revert', ref: C0 })).toBe('done')
-    const { spec } = await settled(cluster.direct()!.get(persistentVolumeClaimKind, C0))
+    await waitFor(patchStatus(cluster, persistentVolumeClaimKind, CLAIM, status))
+    expect(await perform({ do: 'revert', ref: CLAIM })).toBe('done')
+    const { spec } = await waitFor(cluster.direct()!.get(persistentVolumeClaimKind, CLAIM))
     expect(spec?.resources?.requests).toEqual({ storage: '4Gi', iops: '500' })
     expect(spec?.volumeAttributesClassName).toBe('silver')
   })
 
-  it('SYS-14 add and remove a finalizer, and leave others', async () => {
-    const { cluster, perform, settled } = await usersOf()
-    await perform(createClaim(C0))
+  it('SYS-14 add and remove a finalizer without changing the others', async () => {
+    const { cluster, perform, settled: waitFor } = await createFixture()
+    await perform(createClaim(CLAIM))
     const hold = { metadata: { finalizers: ['sim.example/hold'] } }
-    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: hold, purpose: 'hold' })
+    await perform({ do: 'edit', kind: 'claim', ref: CLAIM, patch: hold, purpose: 'hold' })
     const finalizers = async () =>
-      (await settled(cluster.direct()!.get(persistentVolumeClaimKind, C0))).metadata.finalizers?.toSorted()
+      (await waitFor(cluster.direct()!.get(persistentVolumeClaimKind, CLAIM))).metadata.finalizers?.toSorted()
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection', 'sim.example/hold'])
     const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': ['sim.example/hold'] } }
-    await perform({ do: 'edit', kind: 'claim', ref: C0, patch: releaseHold, purpose: 'release hold' })
+    await perform({ do: 'edit', kind: 'claim', ref: CLAIM, patch: releaseHold, purpose: 'release hold' })
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection'])
   })
 
   it('SYS-14 set a gate by restarting server and controllers only', async () => {
-    const { simulation, perform, processes, gates, cluster } = await usersOf()
+    const { simulation, perform, processes, gates, cluster } = await createFixture()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
     await simulation.runUntil(() => cluster.direct() !== undefined, { withinMs: 60_000, waitingFor: 'the server' })
     expect(gates).toEqual(['VolumeProvisionedIO false'])
