@@ -22,7 +22,7 @@ import type { Client } from '../src/client/index.ts'
 import { createExpanding } from '../src/controllers/expanding/index.ts'
 import { createVolumeChangeControllers } from '../src/controllers/volume-changes/index.ts'
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
-import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../src/csi/index.ts'
+import { type CsiDriver, createCsiDriver, readDriverFacts, serializeCalls } from '../src/csi/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
 import { openLmdbStore, type Store } from '../src/store/index.ts'
 import { checkExpansion, type ExpansionRules } from './expansion-checker.ts'
@@ -153,7 +153,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
     return effect ? { effect } : undefined
   }
   const driver = connectFake(fake)
-  const facts = await driverFacts(driver)
+  const facts = await readDriverFacts(driver)
 
   const ref = (name: string) => ({ namespace: 'default', name })
   const setStatus = (name: string, status: object) =>

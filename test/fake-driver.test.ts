@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
-import { type CsiConnection, connectDriver, driverFacts, waitUntilReady } from '../src/csi/index.ts'
+import { type CsiConnection, connectDriver, readDriverFacts, waitUntilReady } from '../src/csi/index.ts'
 import { buildProgram } from './helpers/build.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 
@@ -38,7 +38,7 @@ const listVolumeNames = async () => Object.values((await fake.control.inspect())
 describe('fake driver process', () => {
   it('SYS-6 behaves as its flags describe', async () => {
     await waitForDriver()
-    const facts = await driverFacts(driver)
+    const facts = await readDriverFacts(driver)
     expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')
     expect(facts.controller).toContain('CREATE_DELETE_VOLUME')
     expect(facts.controller).not.toContain('CLONE_VOLUME')

@@ -15,25 +15,25 @@ import { type SocketFixture, startSocketFixture } from './socket.fixture.ts'
 let fixture: SocketFixture
 afterEach(() => fixture.remove())
 
-const failureOf = (call: Promise<unknown>): Promise<CsiError> =>
+const expectCsiError = (call: Promise<unknown>): Promise<CsiError> =>
   call.then(
-    () => expect.unreachable('it must fail'),
+    () => expect.unreachable('the call must fail'),
     (error) => {
       expect(error).toBeInstanceOf(CsiError)
       return error
     },
   )
 
-function deferred<T>() {
+function createDeferred<T>() {
   let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((done) => {
-    resolve = done
+  const promise = new Promise<T>((resolvePromise) => {
+    resolve = resolvePromise
   })
   return { promise, resolve }
 }
 
-describe('a driver behind a socket', () => {
-  it('SYS-6 receives complete requests and returns complete responses', async () => {
+describe('connectDriver', () => {
+  it('SYS-6 transfers complete requests and responses', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({
       controller: {
@@ -62,7 +62,7 @@ describe('a driver behind a socket', () => {
     })
   })
 
-  it('SYS-6 returns its code and message to the caller', async () => {
+  it('SYS-6 rejects with the code and message of the driver', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({
       controller: {
@@ -71,21 +71,21 @@ describe('a driver behind a socket', () => {
         },
       },
     })
-    const error = await failureOf(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
+    const error = await expectCsiError(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
     expect(error).toMatchObject({ code: 9, codeName: 'FAILED_PRECONDITION', message: 'volume "a" is in use' })
   })
 
-  it('SYS-6 returns UNIMPLEMENTED for methods and services without a handler', async () => {
+  it('SYS-6 rejects with UNIMPLEMENTED for methods and services without a handler', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({ controller: {} })
-    expect(await failureOf(fixture.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
-    expect(await failureOf(fixture.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
+    expect(await expectCsiError(fixture.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
+    expect(await expectCsiError(fixture.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
   })
 
-  it('SYS-6 hides the details of unexpected errors from callers, and secrets from its own log', async () => {
+  it('SYS-6 does not return the details of unexpected errors, and the driver logs them without secrets', async () => {
     const lines: string[] = []
-    const keep = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
-    fixture = await startSocketFixture({ log: { debug: keep, info: keep, warn: keep, error: keep } })
+    const record = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+    fixture = await startSocketFixture({ log: { debug: record, info: record, warn: record, error: record } })
     await fixture.serve({
       controller: {
         deleteVolume: async ({ secrets }) => {
@@ -93,7 +93,7 @@ describe('a driver behind a socket', () => {
         },
       },
     })
-    const error = await failureOf(
+    const error = await expectCsiError(
       fixture.driver.controller.deleteVolume({ volumeId: 'a', secrets: { password: 'hunter2' } }),
     )
     expect(error.codeName).toBe('INTERNAL')
@@ -102,7 +102,7 @@ describe('a driver behind a socket', () => {
     expect(lines.join('\n')).not.toContain('hunter2')
   })
 
-  it('PROV-16 has secrets removed from its error messages', async () => {
+  it('PROV-16 removes secrets from error messages of the driver', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({
       controller: {
@@ -112,48 +112,48 @@ describe('a driver behind a socket', () => {
       },
     })
     const secrets = { user: 'anna', password: 'anna.secret' }
-    const error = await failureOf(fixture.driver.controller.createVolume({ name: 'a', secrets }))
+    const error = await expectCsiError(fixture.driver.controller.createVolume({ name: 'a', secrets }))
     expect(error.message).toBe('user *** with *** rejected')
   })
 
-  it('SYS-6 that is not running fails calls with the socket path and advice', async () => {
+  it('SYS-6 rejects with the socket path and advice if the driver is not running', async () => {
     fixture = await startSocketFixture()
-    const error = await failureOf(fixture.driver.identity.probe({}))
+    const error = await expectCsiError(fixture.driver.identity.probe({}))
     expect(error.codeName).toBe('UNAVAILABLE')
     expect(error.message).toContain(fixture.path)
     expect(error.message).toMatch(/ENOENT.*Start the driver/)
   })
 
-  it('SYS-6 is reconnected after a restart', async () => {
+  it('SYS-6 reconnects after the driver restarts', async () => {
     fixture = await startSocketFixture()
     await fixture.serve()
     await fixture.driver.identity.probe({})
     await fixture.stop()
-    expect(await failureOf(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'UNAVAILABLE' })
+    expect(await expectCsiError(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'UNAVAILABLE' })
     await fixture.serve()
     await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
   })
 
-  it('SYS-11 is logged once when it becomes unavailable and once when it is back', async () => {
+  it('SYS-11 logs once when the driver becomes unavailable and once when it is available again', async () => {
     const lines: string[] = []
-    const line = (_fields: object, message: string) => {
+    const record = (_fields: object, message: string) => {
       if (message.startsWith('the CSI driver')) lines.push(message)
     }
-    fixture = await startSocketFixture({ log: { ...silentLog, info: line, warn: line } })
-    for (const timeoutMs of [1, 10_000]) await failureOf(fixture.driver.identity.probe({}, { timeoutMs }))
-    expect(lines).toEqual([]) // not started yet: waitUntilReady logs that
+    fixture = await startSocketFixture({ log: { ...silentLog, info: record, warn: record } })
+    for (const timeoutMs of [1, 10_000]) await expectCsiError(fixture.driver.identity.probe({}, { timeoutMs }))
+    expect(lines).toEqual([]) // the driver has not started yet, which waitUntilReady logs
     await fixture.serve()
     await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
     await fixture.stop()
-    for (let i = 0; i < 3; i++) await failureOf(fixture.driver.identity.probe({}))
+    for (let i = 0; i < 3; i++) await expectCsiError(fixture.driver.identity.probe({}))
     expect(lines).toEqual(['the CSI driver is unavailable; calls fail until it restarts'])
     await fixture.serve({ controller: {} })
     await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
-    await failureOf(fixture.driver.controller.listVolumes({})) // an error response proves that it is available
+    await expectCsiError(fixture.driver.controller.listVolumes({})) // an error response shows that it is available
     expect(lines.slice(1)).toEqual(['the CSI driver is available again'])
   })
 
-  // If the stream ends without a status, the driver may have completed the call: none of these may look like a response.
+  // If the stream ends without a status, the driver may have completed the call.
   const endings: Record<string, (stream: ServerHttp2Stream) => void> = {
     'with its connection': (stream) => stream.session?.destroy(),
     'in the middle': (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
@@ -167,26 +167,26 @@ describe('a driver behind a socket', () => {
       stream.end(Buffer.from([0, 0, 0, 0, 1, 255]))
     },
   }
-  for (const [how, endStream] of Object.entries(endings)) {
-    it(`PROV-12 whose stream ends ${how} leaves the outcome uncertain`, async () => {
+  for (const [ending, endStream] of Object.entries(endings)) {
+    it(`PROV-12 rejects with an uncertain outcome if the stream ends ${ending}`, async () => {
       fixture = await startSocketFixture()
-      const dying = createHttp2Server().on('stream', (stream) => {
+      const server = createHttp2Server().on('stream', (stream) => {
         stream.on('error', () => {})
         endStream(stream)
       })
-      await new Promise<void>((resolve) => void dying.listen(fixture.path, resolve))
-      const error = await failureOf(fixture.driver.controller.createVolume({ name: 'a' }))
+      await new Promise<void>((resolve) => void server.listen(fixture.path, resolve))
+      const error = await expectCsiError(fixture.driver.controller.createVolume({ name: 'a' }))
       expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
       expect(error.message).toMatch(/broke during CreateVolume.*may have completed the call/)
       fixture.driver.close()
-      await new Promise((resolve) => dying.close(resolve))
+      await new Promise((resolve) => server.close(resolve))
     })
   }
 
-  it('SYS-6 that is too slow has its call fail at the timeout and its signal aborted', async () => {
+  it('SYS-6 rejects at the timeout and aborts the signal of the handler', async () => {
     const clock = manualClock()
     fixture = await startSocketFixture({ clock })
-    const called = deferred<AbortSignal>()
+    const called = createDeferred<AbortSignal>()
     await fixture.serve({
       controller: {
         createVolume: (_, { signal }) => {
@@ -197,31 +197,31 @@ describe('a driver behind a socket', () => {
         },
       },
     })
-    const failure = failureOf(fixture.driver.controller.createVolume({ name: 'a' }, { timeoutMs: 60_000 }))
+    const failure = expectCsiError(fixture.driver.controller.createVolume({ name: 'a' }, { timeoutMs: 60_000 }))
     const signal = await called.promise
     await clock.advance(59_999)
     expect(signal.aborted).toBe(false)
-    const noticed = new Promise((resolve) => signal.addEventListener('abort', resolve))
+    const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve))
     await clock.advance(1)
     expect(await failure).toMatchObject({ codeName: 'DEADLINE_EXCEEDED' })
     expect((await failure).message).toContain('60 s')
-    await noticed
+    await aborted
   })
 
-  it('SYS-6 receives the timeout of the caller in the grpc-timeout header', async () => {
-    fixture = await startSocketFixture({ clock: manualClock() }) // the client's own clock does not advance
+  it('SYS-6 sends the timeout in the grpc-timeout header', async () => {
+    fixture = await startSocketFixture({ clock: manualClock() }) // the clock of the client does not advance
     await fixture.serve({
       identity: {
         probe: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({}))),
       },
     })
-    const error = await failureOf(fixture.driver.identity.probe({}, { timeoutMs: 20 }))
+    const error = await expectCsiError(fixture.driver.identity.probe({}, { timeoutMs: 20 }))
     expect(error.codeName).toBe('DEADLINE_EXCEEDED')
   })
 
-  it('SYS-6 has its signal aborted when the caller cancels', async () => {
+  it('SYS-6 aborts the signal of the handler when the caller cancels', async () => {
     fixture = await startSocketFixture()
-    const called = deferred<AbortSignal>()
+    const called = createDeferred<AbortSignal>()
     await fixture.serve({
       identity: {
         probe: (_, { signal }) => {
@@ -231,27 +231,27 @@ describe('a driver behind a socket', () => {
       },
     })
     const stop = new AbortController()
-    const failure = failureOf(fixture.driver.identity.probe({}, { signal: stop.signal }))
+    const failure = expectCsiError(fixture.driver.identity.probe({}, { signal: stop.signal }))
     const signal = await called.promise
-    const noticed = new Promise((resolve) => signal.addEventListener('abort', resolve))
+    const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve))
     stop.abort()
     expect(await failure).toMatchObject({ codeName: 'CANCELLED' })
-    await noticed
-    expect(await failureOf(fixture.driver.identity.probe({}, { signal: stop.signal }))).toMatchObject({
+    await aborted
+    expect(await expectCsiError(fixture.driver.identity.probe({}, { signal: stop.signal }))).toMatchObject({
       codeName: 'CANCELLED',
     })
   })
 
-  it('SYS-6 is not called after the connection is closed', async () => {
+  it('SYS-6 rejects calls in flight and later calls when it is closed', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({ identity: { probe: () => new Promise(() => {}) } })
-    const underWay = failureOf(fixture.driver.identity.probe({}))
+    const pendingCall = expectCsiError(fixture.driver.identity.probe({}))
     fixture.driver.close()
-    expect(await underWay).toMatchObject({ codeName: 'CANCELLED' })
-    expect(await failureOf(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'CANCELLED' })
+    expect(await pendingCall).toMatchObject({ codeName: 'CANCELLED' })
+    expect(await expectCsiError(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'CANCELLED' })
   })
 
-  it('SYS-11 is measured on both sides, by driver, method and code', async () => {
+  it('SYS-11 records metrics of client and server by driver, method and code', async () => {
     const registry = new Registry()
     fixture = await startSocketFixture({
       metrics: createCsiMetrics(registry),
@@ -265,7 +265,7 @@ describe('a driver behind a socket', () => {
       },
     })
     await fixture.driver.identity.getPluginInfo({})
-    await failureOf(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
+    await expectCsiError(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
     const text = await registry.metrics()
     for (const name of ['csi_sidecar_operations_seconds', 'csi_plugin_operations_seconds']) {
       expect(text).toContain(
@@ -278,22 +278,22 @@ describe('a driver behind a socket', () => {
   })
 })
 
-describe('the socket', () => {
-  it('SYS-6 left behind by a killed driver is replaced', async () => {
+describe('the socket of a driver', () => {
+  it('SYS-6 replaces the socket of a killed driver', async () => {
     fixture = await startSocketFixture()
-    const leave = `require('net').createServer().listen(${JSON.stringify(fixture.path)}, () => process.kill(process.pid, 'SIGKILL'))`
-    expect(() => execFileSync(process.execPath, ['-e', leave])).toThrow()
+    const script = `require('net').createServer().listen(${JSON.stringify(fixture.path)}, () => process.kill(process.pid, 'SIGKILL'))`
+    expect(() => execFileSync(process.execPath, ['-e', script])).toThrow()
     await access(fixture.path)
     await fixture.serve()
     await fixture.driver.identity.probe({})
   })
 
-  it('SYS-6 on which another process listens is not replaced', async () => {
+  it('SYS-6 does not replace a socket on which another process listens', async () => {
     fixture = await startSocketFixture()
-    const other = createServer().listen(fixture.path)
-    await new Promise((resolve) => other.once('listening', resolve))
+    const listener = createServer().listen(fixture.path)
+    await new Promise((resolve) => listener.once('listening', resolve))
     await expect(fixture.serve()).rejects.toThrow(/another process listens on it/)
-    await new Promise((resolve) => other.close(resolve))
+    await new Promise((resolve) => listener.close(resolve))
   })
 
   it('SYS-6 does not replace a regular file', async () => {

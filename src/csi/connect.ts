@@ -1,5 +1,5 @@
-// A CSI driver behind a Unix socket. gRPC connects on the first call and reconnects when the driver restarts. A call is
-// sent once; the error distinguishes a failure reported by the driver, a driver that is not running, and a lost connection.
+// Connects to a CSI driver on a Unix socket. gRPC connects on the first call and reconnects when the driver restarts. Calls
+// are not retried. Errors distinguish a failure of the driver, a driver that is not running, and a broken connection.
 import { setMaxListeners } from 'node:events'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
@@ -13,17 +13,17 @@ import { redactText } from './redact.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ConnectOptions {
-  /** `unix:///run/x/csi.sock`, or only the path. */
+  /** The socket as `unix:///run/x/csi.sock` or as a path. */
   readonly address: string
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: CallObserver
-  /** Default timeout of a call. Default 10 s. */
+  /** Timeout of calls without their own. Default: 10 s. */
   readonly timeoutMs?: number
 }
 
 export interface CsiConnection extends CsiDriver {
-  /** Fails calls in flight, and all later ones, with CANCELLED. */
+  /** Rejects calls in flight and all later calls with CANCELLED. */
   close(): void
 }
 
@@ -37,7 +37,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.default_authority': 'localhost',
   'grpc.use_local_subchannel_pool': 1,
-  'grpc.enable_retries': 0, // the caller decides which calls to retry, and when
+  'grpc.enable_retries': 0, // callers decide which calls to retry
   'grpc.enable_channelz': 0,
 }
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
@@ -55,7 +55,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
       if (closed.signal.aborted) return reject(connectionClosed(method, path))
       if (signal?.aborted) return reject(cancelled(method))
 
-      // The injected clock enforces the timeout; the header informs the driver.
+      // The injected clock enforces the timeout. The header only informs the driver.
       const metadata = new Metadata()
       metadata.set('grpc-timeout', `${Math.min(Math.max(1, Math.ceil(callTimeoutMs)), TIMEOUT_HEADER_MS_MAX)}m`)
       const call = client.makeUnaryRequest<Message, Message>(
@@ -65,27 +65,27 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         request,
         metadata,
         {},
-        (error, reply) => {
-          if (!isDropped) availability.update(error)
-          end(error ? failureOf(error, method, request, path) : reply!)
+        (error, response) => {
+          if (!isAbandoned) availability.update(error)
+          settle(error ? toCsiError(error, method, request, path) : response!)
         },
       )
-      const end = (outcome: Message | CsiError) => {
+      const settle = (outcome: Message | CsiError) => {
         cancelTimeout()
         signal?.removeEventListener('abort', cancel)
         closed.signal.removeEventListener('abort', close)
         if (outcome instanceof CsiError) reject(outcome)
         else resolve(outcome)
       }
-      let isDropped = false
-      const drop = (because: CsiError) => {
-        isDropped = true
-        end(because)
+      let isAbandoned = false
+      const abandon = (error: CsiError) => {
+        isAbandoned = true
+        settle(error)
         call.cancel()
       }
-      const cancel = () => drop(cancelled(method))
-      const close = () => drop(connectionClosed(method, path))
-      const cancelTimeout = clock.after(callTimeoutMs, () => drop(timedOut(method, callTimeoutMs)))
+      const cancel = () => abandon(cancelled(method))
+      const close = () => abandon(connectionClosed(method, path))
+      const cancelTimeout = clock.after(callTimeoutMs, () => abandon(timedOut(method, callTimeoutMs)))
       signal?.addEventListener('abort', cancel, { once: true })
       closed.signal.addEventListener('abort', close, { once: true })
     })
@@ -100,32 +100,32 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   }
 }
 
-/** Logs once when the driver becomes unavailable and once when it is back. Waiting for the first start is ready.ts. */
+/** Logs once when the driver becomes unavailable and once when it is available again. ready.ts waits for its first start. */
 function createAvailabilityLog({
   log,
   path,
   isClosed,
 }: Pick<ConnectOptions, 'log'> & { path: string; isClosed(): boolean }) {
-  let driver: 'unknown' | 'available' | 'unavailable' = 'unknown'
+  let availability: 'unknown' | 'available' | 'unavailable' = 'unknown'
   return {
     update(error: ServiceError | null): void {
       const isLost =
         error?.code === status.UNAVAILABLE && (NOT_CONNECTED.test(error.details) || CONNECTION_LOST.test(error.details))
       if (!isLost) {
-        if (driver === 'unavailable') log.info({ socket: path }, 'the CSI driver is available again')
-        driver = 'available'
-      } else if (driver === 'available' && !isClosed()) {
+        if (availability === 'unavailable') log.info({ socket: path }, 'the CSI driver is available again')
+        availability = 'available'
+      } else if (availability === 'available' && !isClosed()) {
         log.warn(
-          { socket: path, because: systemErrorIn(error.details) },
+          { socket: path, because: systemErrorOf(error.details) },
           'the CSI driver is unavailable; calls fail until it restarts',
         )
-        driver = 'unavailable'
+        availability = 'unavailable'
       }
     },
   }
 }
 
-function failureOf(error: ServiceError, method: DescMethod, request: Message, path: string): CsiError {
+function toCsiError(error: ServiceError, method: DescMethod, request: Message, path: string): CsiError {
   const isUnavailable = error.code === status.UNAVAILABLE
   if (isUnavailable && NOT_CONNECTED.test(error.details)) return notConnected(path, error.details)
   const isLost = isUnavailable && CONNECTION_LOST.test(error.details)
@@ -138,16 +138,16 @@ function failureOf(error: ServiceError, method: DescMethod, request: Message, pa
   )
 }
 
-/** Error texts of grpc-js when nothing was sent, and when the connection broke during a call. */
+/** Error messages of grpc-js if nothing was sent, and if the connection broke during a call. */
 const NOT_CONNECTED = /^(No connection established|Name resolution failed|Channel has been shut down)/
 const CONNECTION_LOST = /^(Connection dropped|Stream refused by server|read ECONNRESET|write EPIPE)/
-/** grpc-js reports these as INTERNAL or similar, as if the driver had returned an error; but there was no valid response. */
+/** Messages of errors without a valid response, which grpc-js reports with codes of the driver such as INTERNAL. */
 const NO_RESPONSE = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
 
 const notConnected = (path: string, details: string) =>
   new CsiError(
     'UNAVAILABLE',
-    `Cannot connect to the CSI driver at ${path} (${systemErrorIn(details)}). Start the driver, or correct the address of its socket.`,
+    `Cannot connect to the CSI driver at ${path} (${systemErrorOf(details)}). Start the driver, or correct the address of its socket.`,
   )
 const connectionLost = (method: DescMethod, path: string, details: string) =>
   new CsiError(
@@ -164,4 +164,4 @@ const cancelled = (method: DescMethod) =>
 const connectionClosed = (method: DescMethod, path: string) =>
   new CsiError('CANCELLED', `${method.name} was cancelled because this process closed the connection to ${path}.`)
 
-const systemErrorIn = (details: string) => /E[A-Z]{3,}/.exec(details)?.[0] ?? details
+const systemErrorOf = (details: string) => /E[A-Z]{3,}/.exec(details)?.[0] ?? details

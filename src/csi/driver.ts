@@ -1,5 +1,5 @@
 // The CsiDriver interface: typed calls of the CSI services over any transport, gRPC (connect.ts) or simulated (sim/).
-// Requests and responses are the generated messages; every failure is a CsiError.
+// Requests and responses are generated messages. Every failure is a CsiError.
 import {
   create,
   type DescMessage,
@@ -18,12 +18,12 @@ export interface CsiDriver {
 }
 
 export interface CallOptions {
-  /** Default: the connection's. After that the call fails with DEADLINE_EXCEEDED; the driver may still complete it. */
+  /** The call then fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: that of the connection. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
 
-/** The client side of a service: one function per method. */
+/** The client of a service: one function per method. */
 export type ServiceClient<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageInitShape<Input<S, M>>,
@@ -31,7 +31,7 @@ export type ServiceClient<S extends Service> = {
   ) => Promise<MessageShape<Output<S, M>>>
 }
 
-/** The server side of a service, as a driver implements it. A thrown CsiError is returned as is, other errors as INTERNAL. */
+/** The implementation of a service by a driver. CsiErrors are returned unchanged, other errors as INTERNAL. */
 export type ServiceHandlers<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageShape<Input<S, M>>,
@@ -39,19 +39,19 @@ export type ServiceHandlers<S extends Service> = {
   ) => Promise<MessageInitShape<Output<S, M>>>
 }
 
-/** Carries one call of any service to a driver. */
+/** Sends one call of any service to a driver. */
 export type Transport = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
 
-/** A driver whose calls go through the transport. */
-export function createCsiDriver(carry: Transport): CsiDriver {
+/** Creates a driver that sends its calls over the transport. */
+export function createCsiDriver(send: Transport): CsiDriver {
   return {
-    identity: createServiceClient(Identity, carry),
-    controller: createServiceClient(Controller, carry),
-    node: createServiceClient(Node, carry),
+    identity: createServiceClient(Identity, send),
+    controller: createServiceClient(Controller, send),
+    node: createServiceClient(Node, send),
   }
 }
 
-/** Calls a method of the driver, given its descriptor. */
+/** Calls the method of the driver with this descriptor. */
 export function callDriver(driver: CsiDriver, method: DescMethod, request: Message, options: CallOptions) {
   const caller = { Identity: driver.identity, Controller: driver.controller, Node: driver.node }[method.parent.name]
   const call = (caller as Record<string, AnyCall> | undefined)?.[method.localName]
@@ -59,7 +59,7 @@ export function callDriver(driver: CsiDriver, method: DescMethod, request: Messa
   return call(request, options)
 }
 
-/** `/csi.v1.Controller/CreateVolume`. */
+/** Returns the gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
 export const pathOf = (method: DescMethod) => `/${method.parent.typeName}/${method.name}`
 
 type AnyCall = (request: Message, options?: CallOptions) => Promise<Message>
@@ -67,10 +67,10 @@ type Service = { readonly method: Record<string, DescMethod> }
 type Input<S extends Service, M extends keyof S['method']> = S['method'][M]['input'] & DescMessage
 type Output<S extends Service, M extends keyof S['method']> = S['method'][M]['output'] & DescMessage
 
-function createServiceClient<S extends DescService & Service>(service: S, carry: Transport): ServiceClient<S> {
+function createServiceClient<S extends DescService & Service>(service: S, send: Transport): ServiceClient<S> {
   const calls = service.methods.map((method): [string, AnyCall] => [
     method.localName,
-    async (request, options = {}) => carry(method, create(method.input, request), options),
+    async (request, options = {}) => send(method, create(method.input, request), options),
   ])
   return Object.fromEntries(calls) as unknown as ServiceClient<S>
 }

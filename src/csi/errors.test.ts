@@ -12,7 +12,7 @@ import {
   isUncertain,
 } from './errors.ts'
 
-// CreateVolume, CreateVolume with a selected node and topology, uncertain, infeasible expand, infeasible modify
+// Columns: CreateVolume, CreateVolume with a selected node and topology, uncertain, infeasible expand, infeasible modify.
 const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]> = {
   CANCELLED: ['unfinished', 'unfinished', true, false, false],
   UNKNOWN: ['final', 'final', false, false, false],
@@ -32,32 +32,35 @@ const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]>
   UNAUTHENTICATED: ['final', 'final', false, false, false],
 }
 
-describe('the meaning of a CSI error', () => {
-  it('PROV-9 is defined for every code', () => {
+describe('classification of CSI errors', () => {
+  it('PROV-9 covers every code', () => {
     expect(['OK', ...Object.keys(TABLE)]).toEqual([...CSI_CODES])
   })
 
-  for (const [code, [plain, withNode, uncertain, expand, modify]] of Object.entries(TABLE)) {
-    it(`PROV-9 of ${code} is ${plain} after CreateVolume, and ${withNode} with a selected node`, () => {
+  for (const [
+    code,
+    [withoutNode, withNode, isUncertainFailure, isInfeasibleForExpand, isInfeasibleForModify],
+  ] of Object.entries(TABLE)) {
+    it(`PROV-9 returns ${withoutNode} for ${code} of CreateVolume, and ${withNode} with a selected node`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
-      const meaning = (hasSelectedNode: boolean, hasTopology: boolean) =>
+      const classify = (hasSelectedNode: boolean, hasTopology: boolean) =>
         classifyCreateFailure(error, { hasSelectedNode, hasTopology })
-      expect(meaning(false, false)).toBe(plain)
-      expect(meaning(true, false)).toBe(plain)
-      expect(meaning(false, true)).toBe(plain)
-      expect(meaning(true, true)).toBe(withNode)
+      expect(classify(false, false)).toBe(withoutNode)
+      expect(classify(true, false)).toBe(withoutNode)
+      expect(classify(false, true)).toBe(withoutNode)
+      expect(classify(true, true)).toBe(withNode)
     })
 
-    it(`REX-7 VAC-6 of ${code} is defined for the other calls`, () => {
+    it(`REX-7 VAC-6 classifies ${code} of other calls`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
-      expect(isUncertain(error)).toBe(uncertain)
-      expect(isInfeasibleExpand(error)).toBe(expand)
-      expect(isInfeasibleModify(error)).toBe(modify)
+      expect(isUncertain(error)).toBe(isUncertainFailure)
+      expect(isInfeasibleExpand(error)).toBe(isInfeasibleForExpand)
+      expect(isInfeasibleModify(error)).toBe(isInfeasibleForModify)
     })
   }
 
-  it('PROV-9 is uncertain for an error without a code', () => {
-    const error = new Error('the pipe broke')
+  it('PROV-9 treats an error without a code as uncertain', () => {
+    const error = new Error('the connection broke')
     expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
     expect(isUncertain(error)).toBe(true)
     expect(isInfeasibleExpand(error)).toBe(false)
@@ -72,7 +75,7 @@ describe('CsiError', () => {
     expect(codeNameOf(99)).toBe('UNKNOWN')
   })
 
-  it('SYS-11 spells codes as Go does in metrics and events', () => {
+  it('SYS-11 uses the names of Go for codes in metrics and events', () => {
     expect(CSI_CODES.map((code: CsiCode) => goNameOf(code)).join(' ')).toBe(
       'OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied ResourceExhausted ' +
         'FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss Unauthenticated',

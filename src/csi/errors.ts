@@ -1,8 +1,8 @@
-// CSI errors and their meaning. There is one table per kind of call, because the same gRPC code can be final for one call
-// and uncertain for another. An error without a code (not a CsiError) is uncertain: the driver may still be working.
+// CSI errors and their classification. There is one table per kind of call, because the same gRPC code can be final for one
+// call and uncertain for another. An error that is not a CsiError is uncertain: the driver may still be working.
 import type { HasLogFields } from '../base/log.ts'
 
-/** gRPC status codes; the index is the number on the wire. */
+/** gRPC status codes. The index is the number of the code. */
 export const CSI_CODES = [
   'OK',
   'CANCELLED',
@@ -25,7 +25,7 @@ export const CSI_CODES = [
 export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
-/** A failed call. The message is the driver's, or the reason why the call did not reach it. It never contains a secret. */
+/** A failed call. The message is that of the driver, or the reason why the call failed without it. It has no secrets. */
 export class CsiError extends Error implements HasLogFields {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode
@@ -43,25 +43,29 @@ export class CsiError extends Error implements HasLogFields {
     return CSI_CODES.indexOf(this.codeName)
   }
 
-  /** As Go's gRPC formats it: the text that users search for. */
+  /** The error in the format of gRPC for Go, which users know from other CSI drivers. */
   get rpcText(): string {
     return `rpc error: code = ${goNameOf(this.codeName)} desc = ${this.message}`
   }
 }
 
-/** Numbers that gRPC does not define become UNKNOWN, as the gRPC specification requires. */
+/** Returns UNKNOWN for numbers that gRPC does not define, as the gRPC specification requires. */
 export function codeNameOf(code: number): CsiCode {
   return CSI_CODES[code] ?? 'UNKNOWN'
 }
 
-/** `ResourceExhausted` for `RESOURCE_EXHAUSTED`: Go's spelling, used in metrics and events. */
+/** Returns the name of the code in Go, used in metrics and events: `ResourceExhausted` for `RESOURCE_EXHAUSTED`. */
 export function goNameOf(codeName: CsiCode): string {
   if (codeName === 'OK') return 'OK'
   if (codeName === 'CANCELLED') return 'Canceled'
-  return codeName.replace(/([A-Z])([A-Z]*)_?/g, (_, first: string, rest: string) => first + rest.toLowerCase())
+  return codeName.replace(
+    /([A-Z])([A-Z]*)_?/g,
+    (_, first: string, remaining: string) => first + remaining.toLowerCase(),
+  )
 }
 
 /**
+ * The outcome of a failed CreateVolume call:
  *   unfinished   the volume may exist, or the driver may still be creating it: repeat the same request to find out
  *   final        no volume was created
  *   infeasible   like final, and the same request will fail again
@@ -74,12 +78,12 @@ export function classifyCreateFailure(
   { hasSelectedNode, hasTopology }: { readonly hasSelectedNode: boolean; readonly hasTopology: boolean },
 ): CreateFailure {
   if (!(error instanceof CsiError)) return 'unfinished'
-  const meaning = AFTER_CREATE[error.codeName] ?? 'final'
-  if (meaning !== 'reschedule') return meaning
+  const classification = CREATE_FAILURES[error.codeName] ?? 'final'
+  if (classification !== 'reschedule') return classification
   return hasSelectedNode && hasTopology ? 'reschedule' : 'final' // without a selected node there is nothing to reschedule
 }
 
-const AFTER_CREATE: Partial<Record<CsiFailureCode, CreateFailure>> = {
+const CREATE_FAILURES: Partial<Record<CsiFailureCode, CreateFailure>> = {
   CANCELLED: 'unfinished',
   DEADLINE_EXCEEDED: 'unfinished',
   UNAVAILABLE: 'unfinished',
@@ -88,7 +92,7 @@ const AFTER_CREATE: Partial<Record<CsiFailureCode, CreateFailure>> = {
   INVALID_ARGUMENT: 'infeasible',
 }
 
-/** Whether the driver may have completed the call or may still be working on it. CreateVolume has its own table. */
+/** Returns whether the driver may have completed the call or may still be working on it. Not for CreateVolume. */
 export function isUncertain(error: unknown): boolean {
   return !(error instanceof CsiError) || isUncertainCode(error.codeName)
 }
@@ -103,19 +107,19 @@ const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
   'ABORTED',
 ])
 
-/** The volume cannot have this size: retry only after the request changes. */
+/** Returns whether the volume cannot have this size: retry only after the request changes. */
 export function isInfeasibleExpand(error: unknown): boolean {
   return error instanceof CsiError && INFEASIBLE_EXPAND.has(error.codeName)
 }
 
 const INFEASIBLE_EXPAND: ReadonlySet<CsiCode> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'])
 
-/** The volume cannot have these attributes; its attributes are unchanged. */
+/** Returns whether the volume cannot have these attributes. Its attributes are unchanged then. */
 export function isInfeasibleModify(error: unknown): boolean {
   return error instanceof CsiError && error.codeName === 'INVALID_ARGUMENT'
 }
 
-/** Whether the driver does not implement the call: do not retry. */
+/** Returns whether the driver does not implement the call: do not retry. */
 export function isUnimplemented(error: unknown): boolean {
   return error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
 }

@@ -1,5 +1,5 @@
-// Name, version and capabilities of a driver. Read once, when the driver is ready: all instances of one version return
-// the same.
+// Reads the name, version and capabilities of a driver. They are read once when the driver is ready, because all instances of
+// one version return the same.
 import type { CsiDriver } from './driver.ts'
 import { isUnimplemented } from './errors.ts'
 import {
@@ -14,7 +14,7 @@ export type VolumeExpansion = keyof typeof PluginCapability_VolumeExpansion_Type
 export type ControllerCapability = keyof typeof ControllerServiceCapability_RPC_Type
 export type NodeCapability = keyof typeof NodeServiceCapability_RPC_Type
 
-/** Capabilities that our copy of csi.proto does not know are omitted. */
+/** Capabilities that are not in our copy of csi.proto are omitted. */
 export interface DriverFacts {
   readonly name: string
   readonly version: string
@@ -24,46 +24,46 @@ export interface DriverFacts {
   readonly node: ReadonlySet<NodeCapability>
 }
 
-export async function driverFacts(driver: CsiDriver, signal?: AbortSignal): Promise<DriverFacts> {
+export async function readDriverFacts(driver: CsiDriver, signal?: AbortSignal): Promise<DriverFacts> {
   const options = { signal }
   const info = await driver.identity.getPluginInfo({}, options)
   const plugin = await unlessUnimplemented(driver.identity.getPluginCapabilities({}, options))
   const controller = await unlessUnimplemented(driver.controller.controllerGetCapabilities({}, options))
   const node = await unlessUnimplemented(driver.node.nodeGetCapabilities({}, options))
-  const plugins = plugin?.capabilities.map(({ type }) => type) ?? []
+  const pluginTypes = plugin?.capabilities.map(({ type }) => type) ?? []
   return {
     name: info.name,
     version: info.vendorVersion,
-    plugin: names(
+    plugin: namesOf(
       PluginCapability_Service_Type,
-      plugins.map((type) => (type.case === 'service' ? type.value.type : undefined)),
+      pluginTypes.map((type) => (type.case === 'service' ? type.value.type : undefined)),
     ),
-    expansion: names(
+    expansion: namesOf(
       PluginCapability_VolumeExpansion_Type,
-      plugins.map((type) => (type.case === 'volumeExpansion' ? type.value.type : undefined)),
+      pluginTypes.map((type) => (type.case === 'volumeExpansion' ? type.value.type : undefined)),
     ),
-    controller: names(
+    controller: namesOf(
       ControllerServiceCapability_RPC_Type,
       controller?.capabilities.map(({ type }) => type.value?.type),
     ),
-    node: names(
+    node: namesOf(
       NodeServiceCapability_RPC_Type,
       node?.capabilities.map(({ type }) => type.value?.type),
     ),
   }
 }
 
-/** A driver process may serve only some of the services. */
-async function unlessUnimplemented<T>(reply: Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the driver does not implement the call: a driver process may serve only some of the services. */
+async function unlessUnimplemented<T>(response: Promise<T>): Promise<T | undefined> {
   try {
-    return await reply
+    return await response
   } catch (error) {
     if (isUnimplemented(error)) return undefined
     throw error
   }
 }
 
-function names<Enum extends object>(
+function namesOf<Enum extends object>(
   type: Enum,
   values: readonly (number | undefined)[] = [],
 ): ReadonlySet<Extract<keyof Enum, string>> {

@@ -1,4 +1,4 @@
-// The public interface of the CSI package: client, server, and the meaning of errors. Message types are in gen/csi_pb.js.
+// Public API of the CSI package: client, server and errors. Message types are in gen/csi_pb.js.
 export { type ConnectOptions, type CsiConnection, connectDriver } from './connect.ts'
 export {
   type CallOptions,
@@ -26,9 +26,9 @@ export {
 export {
   type ControllerCapability,
   type DriverFacts,
-  driverFacts,
   type NodeCapability,
   type PluginService,
+  readDriverFacts,
   type VolumeExpansion,
 } from './facts.ts'
 export { type InstrumentOptions, instrument } from './instrument.ts'

@@ -1,5 +1,5 @@
-// Logs every call to a driver, with secrets redacted, and records its duration and status code. The driver's name comes
-// from its last GetPluginInfo response.
+// Logs every call to a driver with redacted secrets, and records its duration and status code. The name of the driver in
+// metrics comes from its last GetPluginInfo response.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -25,10 +25,11 @@ export function instrument(send: Transport, { clock, log, metrics }: InstrumentO
     let code: CsiCode = 'OK'
     log.debug({ method: pathOf(method), request: redactLazily(method.input, request) }, 'calling the CSI driver')
     try {
-      const reply = await send(method, request, options)
-      log.debug({ method: pathOf(method), reply: redactLazily(method.output, reply) }, 'the CSI call succeeded')
-      if (method === Identity.method.getPluginInfo) driverName = (reply as GetPluginInfoResponse).name || UNKNOWN_DRIVER
-      return reply
+      const response = await send(method, request, options)
+      log.debug({ method: pathOf(method), reply: redactLazily(method.output, response) }, 'the CSI call succeeded')
+      if (method === Identity.method.getPluginInfo)
+        driverName = (response as GetPluginInfoResponse).name || UNKNOWN_DRIVER
+      return response
     } catch (error) {
       const { codeName, message } = error as CsiError
       code = codeName
@@ -36,7 +37,7 @@ export function instrument(send: Transport, { clock, log, metrics }: InstrumentO
       throw error
     } finally {
       const seconds = (clock.monotonicMs() - startedMs) / 1_000
-      metrics?.called({ driverName, method: pathOf(method), code, seconds })
+      metrics?.observeCall({ driverName, method: pathOf(method), code, seconds })
     }
   }
 }

@@ -1,9 +1,9 @@
-// Duration and status code of CSI calls, under the metric names of the Kubernetes CSI sidecars.
+// Metrics of duration and status code of CSI calls, with the metric names of the Kubernetes CSI sidecars.
 import { Histogram, type Registry } from 'prom-client'
 import { type CsiCode, goNameOf } from './errors.ts'
 
 export interface CallObserver {
-  called(call: {
+  observeCall(call: {
     readonly driverName: string
     /** `/csi.v1.Controller/CreateVolume` */
     readonly method: string
@@ -12,26 +12,26 @@ export interface CallObserver {
   }): void
 }
 
-/** For connectDriver. Several connections can share it. */
+/** Creates the metrics of connectDriver. Several connections can share them. */
 export const createCsiMetrics = (registry: Registry): CallObserver =>
   callHistogram(registry, 'csi_sidecar_operations_seconds', 'Duration of calls to a CSI driver.')
 
-/** For serveDriver. */
+/** Creates the metrics of serveDriver. */
 export const createCsiPluginMetrics = (registry: Registry): CallObserver =>
   callHistogram(registry, 'csi_plugin_operations_seconds', 'Duration of calls that this CSI driver served.')
 
-const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+const BUCKETS_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 
 function callHistogram(registry: Registry, name: string, help: string): CallObserver {
   const histogram = new Histogram({
     name,
     help,
     labelNames: ['driver_name', 'method_name', 'grpc_status_code'],
-    buckets: SECONDS,
+    buckets: BUCKETS_SECONDS,
     registers: [registry],
   })
   return {
-    called: ({ driverName, method, code, seconds }) =>
+    observeCall: ({ driverName, method, code, seconds }) =>
       histogram.observe({ driver_name: driverName, method_name: method, grpc_status_code: goNameOf(code) }, seconds),
   }
 }

@@ -4,25 +4,27 @@ import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { type CsiDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
-import { driverFacts } from './facts.ts'
+import { readDriverFacts } from './facts.ts'
 import { waitUntilReady } from './ready.ts'
 
-/** Returns the next of a method's answers for each call; repeats the last one. */
-function scripted(answers: Record<string, (object | CsiError)[]>): CsiDriver {
+/** Creates a driver that returns the next response of a method for each call, and repeats the last one. */
+function createScriptedDriver(responses: Record<string, (object | CsiError)[]>): CsiDriver {
   return createCsiDriver(async (method, _request, { signal }) => {
-    if (signal?.aborted) throw new CsiError('CANCELLED', 'given up')
-    const list = answers[method.name]
-    const answer = list && (list.length > 1 ? list.shift() : list[0])
-    if (!answer) throw new CsiError('UNIMPLEMENTED', 'not offered')
-    if (answer instanceof CsiError) throw answer
-    return create(method.output, answer as never)
+    if (signal?.aborted) throw new CsiError('CANCELLED', 'cancelled')
+    const queue = responses[method.name]
+    const response = queue && (queue.length > 1 ? queue.shift() : queue[0])
+    if (!response) throw new CsiError('UNIMPLEMENTED', 'not implemented')
+    if (response instanceof CsiError) throw response
+    return create(method.output, response as never)
   })
 }
 
 describe('waitUntilReady', () => {
   it('SYS-6 probes every second until the driver is ready', async () => {
     const clock = manualClock()
-    const driver = scripted({ Probe: [new CsiError('UNAVAILABLE', 'not there'), { ready: false }, { ready: true }] })
+    const driver = createScriptedDriver({
+      Probe: [new CsiError('UNAVAILABLE', 'not running'), { ready: false }, { ready: true }],
+    })
     let isReady = false
     const ready = waitUntilReady(driver, { clock, log: silentLog, signal: new AbortController().signal }).then(() => {
       isReady = true
@@ -35,33 +37,33 @@ describe('waitUntilReady', () => {
     await ready
   })
 
-  it('SYS-6 treats an unset field and an unimplemented Probe as ready', async () => {
+  it('SYS-6 treats a driver without the ready field or without Probe as ready', async () => {
     const options = { clock: manualClock(), log: silentLog, signal: new AbortController().signal }
-    await waitUntilReady(scripted({ Probe: [{}] }), options)
-    await waitUntilReady(scripted({}), options)
+    await waitUntilReady(createScriptedDriver({ Probe: [{}] }), options)
+    await waitUntilReady(createScriptedDriver({}), options)
   })
 
-  it('SYS-6 stops waiting when the signal is aborted', async () => {
+  it('SYS-6 rejects when the signal is aborted', async () => {
     const clock = manualClock()
     const stop = new AbortController()
-    const ready = waitUntilReady(scripted({ Probe: [{ ready: false }] }), {
+    const ready = waitUntilReady(createScriptedDriver({ Probe: [{ ready: false }] }), {
       clock,
       log: silentLog,
       signal: stop.signal,
     })
-    const failure = expect(ready).rejects.toThrow('enough')
+    const failure = expect(ready).rejects.toThrow('stopped')
     await clock.nextTurn()
     await clock.advance(10_000)
-    stop.abort(new Error('enough'))
+    stop.abort(new Error('stopped'))
     await failure
   })
 })
 
-describe('driverFacts', () => {
-  it('SYS-6 lists capabilities by their names in the protocol', async () => {
+describe('readDriverFacts', () => {
+  it('SYS-6 returns capabilities with their names in csi.proto', async () => {
     const rpc = (type: number) => ({ type: { case: 'rpc', value: { type } } })
-    const facts = await driverFacts(
-      scripted({
+    const facts = await readDriverFacts(
+      createScriptedDriver({
         GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }],
         GetPluginCapabilities: [
           {
@@ -85,10 +87,10 @@ describe('driverFacts', () => {
     })
   })
 
-  it('SYS-6 omits unimplemented services, and fails if a call fails', async () => {
+  it('SYS-6 omits unimplemented services and rejects if a call fails', async () => {
     const info = { GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }] }
-    expect(await driverFacts(scripted(info))).toMatchObject({ controller: new Set(), node: new Set() })
-    const failing = scripted({ ...info, NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'gone')] })
-    await expect(driverFacts(failing)).rejects.toThrow('gone')
+    expect(await readDriverFacts(createScriptedDriver(info))).toMatchObject({ controller: new Set(), node: new Set() })
+    const failing = createScriptedDriver({ ...info, NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'not running')] })
+    await expect(readDriverFacts(failing)).rejects.toThrow('not running')
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { redactCredentials } from './redact-credentials.ts'
 
 describe('redactCredentials', () => {
-  it('PROV-16 removes every credential, encoded or not', () => {
+  it('PROV-16 removes plain and encoded credentials', () => {
     const credentials = { password: 'hunter2!', key: '-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----\n', n: '1' }
     const text = [
       'login failed: hunter2!',
@@ -12,15 +12,15 @@ describe('redactCredentials', () => {
       'line MIIEvQIBADANBg of the key',
       'try 1 of 3',
     ].join('; ')
-    const cleaned = redactCredentials(text, credentials)
-    expect(cleaned).not.toContain('hunter2')
-    expect(cleaned).not.toContain('aHVudGVyMi')
-    expect(cleaned).not.toContain('MIIEvQ')
-    expect(cleaned).toContain('try 1 of 3')
+    const redacted = redactCredentials(text, credentials)
+    expect(redacted).not.toContain('hunter2')
+    expect(redacted).not.toContain('aHVudGVyMi')
+    expect(redacted).not.toContain('MIIEvQ')
+    expect(redacted).toContain('try 1 of 3')
   })
 
-  it('PROV-16 leaves no value in the text', () => {
-    // Values without the letters of the replacement text.
+  it('PROV-16 removes any credential from any text', () => {
+    // The values have no letters of the replacement text.
     const value = fc.stringMatching(/^[A-Z0-9+&%"\\]{4,20}$/)
     fc.assert(
       fc.property(
@@ -28,12 +28,12 @@ describe('redactCredentials', () => {
         fc.string(),
         fc.string(),
         (values, before, after) => {
-          const credentials = Object.fromEntries(values.map((one, i) => [`k${i}`, one]))
+          const credentials = Object.fromEntries(values.map((secret, i) => [`k${i}`, secret]))
           const text = values
-            .map((one) => `${before}${one}${encodeURIComponent(one)}${JSON.stringify(one)}${after}`)
+            .map((secret) => `${before}${secret}${encodeURIComponent(secret)}${JSON.stringify(secret)}${after}`)
             .join(' ')
-          const cleaned = redactCredentials(text, credentials)
-          for (const one of values) expect(cleaned).not.toContain(one)
+          const redacted = redactCredentials(text, credentials)
+          for (const secret of values) expect(redacted).not.toContain(secret)
         },
       ),
     )

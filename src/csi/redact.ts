@@ -1,5 +1,5 @@
-// Redacts CSI messages and error texts for logs: fields marked csi_secret, mount flags (which may contain a password) and
-// service account tokens. Credentials of provisioners are redact-credentials.ts.
+// Redacts CSI messages and error messages for logs: fields marked csi_secret, mount flags (which may contain a password) and
+// service account tokens. redact-credentials.ts redacts the credentials of provisioners.
 import {
   clone,
   type DescField,
@@ -12,39 +12,39 @@ import {
 import { type ReflectList, type ReflectMap, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
 import { csi_secret } from './gen/csi_pb.js'
 
-const HIDDEN = '***'
+const REDACTED = '***'
 const SERVICE_ACCOUNT_TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens'
 
-/** The redacted message, computed only if the log entry is written. */
+/** Returns an object that is redacted only when a log entry is written. */
 export function redactLazily(schema: DescMessage, message: Message): { toJSON(): JsonValue } {
   return { toJSON: () => redact(schema, message) }
 }
 
-/** The message as JSON. Secrets show only their keys. */
+/** Returns the message as JSON. Of secrets, it contains only the keys. */
 export function redact(schema: DescMessage, message: Message): JsonValue {
   const copy = clone(schema, message)
-  hideIn(reflect(schema, copy))
+  redactFields(reflect(schema, copy))
   return toJson(schema, copy)
 }
 
-/** Removes the secrets of a request from a text: drivers may repeat them in their error messages. */
+/** Removes the secrets of a request from a text, because drivers may repeat them in error messages. */
 export function redactText(text: string, schema: DescMessage, request: Message): string {
-  const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // longest first: a secret may start with another
+  const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // longest first, because a secret may contain another
   if (values.length === 0) return text
-  return text.replace(new RegExp(values.map(escapeRegExp).join('|'), 'g'), HIDDEN)
+  return text.replace(new RegExp(values.map(escapeRegExp).join('|'), 'g'), REDACTED)
 }
 
-function hideIn(message: ReflectMessage): void {
+function redactFields(message: ReflectMessage): void {
   for (const field of message.fields) {
     if (!message.isSet(field)) continue
     if (field.fieldKind === 'map') {
       const map = message.get(field) as ReflectMap
-      for (const key of [...map.keys()]) if (isSecret(field) || key === SERVICE_ACCOUNT_TOKENS) map.set(key, HIDDEN)
+      for (const key of [...map.keys()]) if (isSecret(field) || key === SERVICE_ACCOUNT_TOKENS) map.set(key, REDACTED)
     } else if (field.fieldKind === 'list') {
       const list = message.get(field) as ReflectList
-      if (field.name === 'mount_flags') for (const at of [...list.keys()]) list.set(at, HIDDEN)
-      else if (field.listKind === 'message') for (const item of list) hideIn(item as ReflectMessage)
-    } else if (field.fieldKind === 'message') hideIn(message.get(field) as ReflectMessage)
+      if (field.name === 'mount_flags') for (const index of [...list.keys()]) list.set(index, REDACTED)
+      else if (field.listKind === 'message') for (const item of list) redactFields(item as ReflectMessage)
+    } else if (field.fieldKind === 'message') redactFields(message.get(field) as ReflectMessage)
   }
 }
 

@@ -1,12 +1,12 @@
-// Removes the socket file that a killed process left behind: as long as it exists, no process can listen on its path.
+// Removes the socket file of a killed process. While the file exists, no process can listen on its path.
 import { lstat, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 
-/** Removes the socket if no process listens on it; throws if one does, or if the path is not a socket. */
+/** Removes the socket if no process listens on it. Throws if one does, or if the path is not a socket. */
 export async function removeStaleSocket(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined)
-  if (!found) return
-  if (!found.isSocket())
+  const stats = await lstat(path).catch(() => undefined)
+  if (!stats) return
+  if (!stats.isSocket())
     throw new Error(`Cannot listen on ${path}: it exists and is not a socket. Remove it, or choose another path.`)
   if (await isListening(path)) {
     throw new Error(

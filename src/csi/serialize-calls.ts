@@ -1,42 +1,41 @@
-// Serializes the calls of each volume, as the CSI specification requires of callers: at most one is in flight.
-// CreateVolume, which has no volume id yet, is serialized by name. Waiting calls run in FIFO order; their number is
-// bounded by the number of callers, each of which waits for its own call.
+// Serializes the calls for each volume: the CSI specification requires callers to have at most one in flight. CreateVolume has
+// no volume id and is serialized by name. Waiting calls run in FIFO order. The number of callers bounds their number.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import { type CallOptions, type CsiDriver, callDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 
 export function serializeCalls(driver: CsiDriver): CsiDriver {
-  /** For each subject with calls: settles when its last queued call has completed. */
+  /** By subject, a promise that resolves when its last queued call has completed. */
   const queues = new Map<string, Promise<void>>()
 
-  async function carry(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
+  async function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     const subject = subjectOf(method, request)
     if (subject === undefined) return callDriver(driver, method, request, options)
 
-    const before = queues.get(subject)
+    const previous = queues.get(subject)
     let complete = () => {}
-    const own = new Promise<void>((resolve) => {
+    const finished = new Promise<void>((resolve) => {
       complete = resolve
     })
-    // A cancelled call leaves the queue, but the next one still waits for those before it.
-    const completed = before ? before.then(() => own) : own
+    // If a waiting call is cancelled, the next one still waits for the calls before it.
+    const completed = previous ? previous.then(() => finished) : finished
     queues.set(subject, completed)
     void completed.then(() => queues.get(subject) === completed && queues.delete(subject))
     try {
-      if (before) await untilAborted(before, method, options.signal)
+      if (previous) await waitUnlessAborted(previous, method, options.signal)
       return await callDriver(driver, method, request, options)
     } finally {
       complete()
     }
   }
 
-  return createCsiDriver(carry)
+  return createCsiDriver(send)
 }
 
-/** The volume or snapshot that a call operates on, if any. */
+/** Returns the volume or snapshot that a call operates on, if any. */
 export function subjectOf(method: DescMethod, request: Message): string | undefined {
   for (const [field, kind] of SUBJECT_FIELDS) {
-    const value = textIn(method, request, field)
+    const value = stringFieldOf(method, request, field)
     if (value) return `${kind} ${value}`
   }
   return undefined
@@ -49,14 +48,18 @@ const SUBJECT_FIELDS = [
   ['name', 'name'],
 ] as const
 
-function textIn(method: DescMethod, request: Message, name: string): string {
+function stringFieldOf(method: DescMethod, request: Message, name: string): string {
   const field = method.input.fields.find((candidate) => candidate.name === name)
   if (field?.fieldKind !== 'scalar' || field.scalar !== ScalarType.STRING) return ''
   return (request as unknown as Record<string, string>)[field.localName] ?? ''
 }
 
-function untilAborted(before: Promise<void>, method: DescMethod, signal: AbortSignal | undefined): Promise<void> {
-  if (!signal) return before
+function waitUnlessAborted(
+  previous: Promise<void>,
+  method: DescMethod,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (!signal) return previous
   return new Promise((resolve, reject) => {
     const abort = () =>
       reject(
@@ -64,7 +67,7 @@ function untilAborted(before: Promise<void>, method: DescMethod, signal: AbortSi
       )
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })
-    void before.then(() => {
+    void previous.then(() => {
       signal.removeEventListener('abort', abort)
       resolve()
     })

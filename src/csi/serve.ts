@@ -1,5 +1,5 @@
-// Serves a CSI driver on a Unix socket, the counterpart of connect.ts. Services and methods without a handler return
-// UNIMPLEMENTED. A stale socket is replaced; a socket on which another process listens is an error.
+// Serves a CSI driver on a Unix socket; connect.ts is the client. Services and methods without a handler return
+// UNIMPLEMENTED. A stale socket is replaced. A socket on which another process listens is an error.
 import { create, type DescMethod, type DescService, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import {
   type handleUnaryCall,
@@ -19,7 +19,7 @@ import { removeStaleSocket } from './remove-stale-socket.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ServeOptions {
-  /** `unix:///run/x/csi.sock`, or only the path. Its directory must exist. */
+  /** The socket as `unix:///run/x/csi.sock` or as a path. Its directory must exist. */
   readonly endpoint: string
   readonly identity: ServiceHandlers<typeof Identity>
   readonly controller?: Partial<ServiceHandlers<typeof Controller>>
@@ -34,7 +34,7 @@ export interface ServedDriver {
   stop(): Promise<void>
 }
 
-const STOP_GRACE_MS = 5_000 // then calls in flight are aborted; their callers get UNAVAILABLE
+const STOP_GRACE_MS = 5_000 // afterwards, calls in flight are aborted with UNAVAILABLE
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 export async function serveDriver(options: ServeOptions): Promise<ServedDriver> {
@@ -42,21 +42,24 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
   const path = socketPathOf(endpoint)
   await removeStaleSocket(path)
 
-  const driverName = await nameOf(identity)
+  const driverName = await readDriverName(identity)
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
   })
   const serve = (service: DescService, handlers: object | undefined) => {
     if (!handlers) return
-    server.addService(definitionOf(service), implementationOf(service, handlers as AnyHandlers, driverName, options))
+    server.addService(
+      createServiceDefinition(service),
+      createServiceImplementation(service, handlers as AnyHandlers, driverName, options),
+    )
   }
   serve(Identity, identity)
   serve(Controller, controller)
   serve(Node, node)
   await new Promise<void>((resolve, reject) =>
     server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-      error ? reject(cannotListen(path, error.message)) : resolve(),
+      error ? reject(listenError(path, error.message)) : resolve(),
     ),
   )
   log.info({ endpoint: path, driver: driverName }, 'serving the CSI driver')
@@ -81,7 +84,7 @@ type AnyHandlers = Record<
   ((request: Message, call: { signal: AbortSignal }) => Promise<Record<string, unknown>>) | undefined
 >
 
-function definitionOf(service: DescService): ServiceDefinition {
+function createServiceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(
     service.methods.map((method) => [
       method.localName,
@@ -98,7 +101,7 @@ function definitionOf(service: DescService): ServiceDefinition {
   )
 }
 
-function implementationOf(
+function createServiceImplementation(
   service: DescService,
   handlers: AnyHandlers,
   driverName: string,
@@ -110,28 +113,28 @@ function implementationOf(
       const startedMs = clock.monotonicMs()
       const cancelled = new AbortController()
       call.on('cancelled', () => cancelled.abort())
-      const done = (code: CsiCode) =>
-        metrics?.called({
+      const recordCall = (code: CsiCode) =>
+        metrics?.observeCall({
           driverName,
           method: pathOf(method),
           code,
           seconds: (clock.monotonicMs() - startedMs) / 1_000,
         })
-      const work = async () => {
+      const handleRequest = async () => {
         const handle = handlers[method.localName]
         if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
         return create(method.output, await handle.call(handlers, call.request, { signal: cancelled.signal }))
       }
       log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'serving a CSI call')
-      work().then(
-        (reply) => {
-          done('OK')
-          respond(null, reply)
+      handleRequest().then(
+        (response) => {
+          recordCall('OK')
+          respond(null, response)
         },
-        (thrown: unknown) => {
-          const error = thrown instanceof CsiError ? thrown : unexpected(method, call.request, thrown, log)
+        (reason: unknown) => {
+          const error = reason instanceof CsiError ? reason : logUnexpectedError(method, call.request, reason, log)
           const details = redactText(error.message, method.input, call.request)
-          done(error.codeName)
+          recordCall(error.codeName)
           log.debug({ method: pathOf(method), code: error.codeName, error: details }, 'the CSI call failed')
           respond({ code: error.code, details })
         },
@@ -140,9 +143,9 @@ function implementationOf(
   return Object.fromEntries(service.methods.map((method) => [method.localName, handler(method)]))
 }
 
-/** A bug in the driver: log the stack, and return INTERNAL without details. */
-function unexpected(method: DescMethod, request: Message, thrown: unknown, log: Logger): CsiError {
-  const stack = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
+/** Logs the stack of an unexpected error and returns INTERNAL without details. */
+function logUnexpectedError(method: DescMethod, request: Message, reason: unknown, log: Logger): CsiError {
+  const stack = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
   log.error(
     { method: pathOf(method), error: redactText(stack, method.input, request) },
     'the CSI call failed with an unexpected error',
@@ -150,11 +153,11 @@ function unexpected(method: DescMethod, request: Message, thrown: unknown, log: 
   return new CsiError('INTERNAL', `${method.name} failed with an unexpected error; see the log of the driver`)
 }
 
-async function nameOf(identity: ServiceHandlers<typeof Identity>): Promise<string> {
+async function readDriverName(identity: ServiceHandlers<typeof Identity>): Promise<string> {
   const info = await identity.getPluginInfo(create(Identity.method.getPluginInfo.input), {
     signal: new AbortController().signal,
   })
   return info.name ?? ''
 }
 
-const cannotListen = (path: string, because: string) => new Error(`Cannot serve a CSI driver at ${path}: ${because}.`)
+const listenError = (path: string, because: string) => new Error(`Cannot serve a CSI driver at ${path}: ${because}.`)

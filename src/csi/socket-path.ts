@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 /** sun_path has 108 bytes on Linux, including the terminating zero. */
 const SOCKET_PATH_BYTES_MAX = 107
 
-/** The absolute path in `unix:///run/x/csi.sock`, `unix:x.sock` or a bare path. */
+/** Returns the absolute path of `unix:///run/x/csi.sock`, `unix:x.sock` or a plain path. */
 export function socketPathOf(address: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):(\/\/)?/i.exec(address)
   if (scheme && scheme[1]?.toLowerCase() !== 'unix') {

@@ -1,4 +1,4 @@
-// Test fixture: a CSI driver and a connection to it over a real socket in a temporary directory.
+// Test fixture: a CSI driver and a connection to it over a socket in a temporary directory.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { type ServedDriver, serveDriver } from './serve.ts'
 export interface SocketFixture {
   readonly path: string
   readonly driver: CsiConnection
-  /** Starts the driver; can be called again after stop(). */
+  /** Starts the driver. Can be called again after stop(). */
   serve(services?: FixtureServices): Promise<ServedDriver>
   stop(): Promise<void>
   remove(): Promise<void>
@@ -38,13 +38,13 @@ export async function startSocketFixture(
   const dir = await mkdtemp(join(tmpdir(), 'stowage-csi-'))
   const path = join(dir, 'csi.sock')
   const driver = connectDriver({ address: `unix://${path}`, clock, log, metrics })
-  let served: ServedDriver | undefined
+  let server: ServedDriver | undefined
 
   const fixture: SocketFixture = {
     path,
     driver,
     async serve({ identity, controller, node } = {}) {
-      served = await serveDriver({
+      server = await serveDriver({
         endpoint: path,
         identity: { ...IDENTITY, ...identity },
         controller,
@@ -53,11 +53,11 @@ export async function startSocketFixture(
         clock: systemClock(),
         log,
       })
-      return served
+      return server
     },
     async stop() {
-      await served?.stop()
-      served = undefined
+      await server?.stop()
+      server = undefined
     },
     async remove() {
       driver.close()

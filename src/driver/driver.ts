@@ -9,7 +9,7 @@ import type { Logger } from '../base/log.ts'
 import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/index.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type Host, type HostFacts, openHost, probeHost } from '../host/index.ts'
-import { allCgroups } from '../host/limits/hierarchy.ts'
+import { listCgroups } from '../host/limits/hierarchy.ts'
 import { createRun } from '../host/run.ts'
 import type { Backend, BackendName } from './backends/backend.ts'
 import { type BackendChoice, chooseBackend } from './backends/choose-backend.ts'
@@ -147,7 +147,7 @@ async function openDriver(
   const pool = await openPool(options, directory, machine.host, backend, [volumes, snapshots])
   const locks = createLocks()
   const found = machine.facts.limits
-  const list = async () => (found.version === 'none' ? [] : allCgroups(found.root))
+  const list = async () => (found.version === 'none' ? [] : listCgroups(found.root))
   const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list })
   const limits = createLimitReconciler({ node: backend.node, volumes, mountRecords, locks, cgroups, clock, log })
   const topology = { [topologyKey]: nodeId }

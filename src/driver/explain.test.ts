@@ -30,7 +30,7 @@ describe('explain', () => {
     const busy = new ProgramFailedError(['umount', '/x'], {
       code: 32,
       stderr: 'target is busy\n',
-      how: 'exited with 32',
+      reason: 'exited with 32',
     })
     expect(said(busy)).toBe('FAILED_PRECONDITION: target is busy. A process has a file open there. Stop it first.')
   })

@@ -4,8 +4,8 @@ import { classifyContent, parseBlkid } from './content.ts'
 
 const EXT4 = 'DEVNAME=/dev/loop0\nUUID=b9db6056-f470\nLABEL=my\\ data\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n'
 
-describe('the content of a device', () => {
-  it('SYS-6 is a file system if blkid finds one, with UUID and label', () => {
+describe('classifyContent', () => {
+  it('SYS-6 returns a file system with UUID and label if blkid finds one', () => {
     expect(classifyContent({ code: 0, stdout: EXT4, isStartZero: false })).toEqual({
       is: 'filesystem',
       type: 'ext4',
@@ -14,7 +14,7 @@ describe('the content of a device', () => {
     })
   })
 
-  it('SYS-6 is blank only if blkid finds nothing and the start is zero', () => {
+  it('SYS-6 returns blank only if blkid finds nothing and the start is zero', () => {
     expect(classifyContent({ code: 2, stdout: '', isStartZero: true })).toEqual({ is: 'blank' })
     expect(classifyContent({ code: 2, stdout: '', isStartZero: false })).toMatchObject({ is: 'unclear' })
   })
@@ -27,19 +27,21 @@ describe('the content of a device', () => {
       { code: 0, stdout: 'TYPE=linux_raid_member\nUSAGE=raid\n', isStartZero: true },
       'linux_raid',
     ],
-  ])('SYS-6 is unclear for %s', (_, seen, because) => {
-    expect(classifyContent(seen)).toEqual({ is: 'unclear', because: expect.stringContaining(because) })
+  ])('SYS-6 returns unclear for %s', (_, probe, reason) => {
+    expect(classifyContent(probe)).toEqual({ is: 'unclear', because: expect.stringContaining(reason) })
   })
 
-  it('SYS-6 is never blank if blkid exited with 0, regardless of its output', () => {
+  it('SYS-6 never returns blank if blkid exits with 0, regardless of its output', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (stdout, isStartZero) => {
         expect(classifyContent({ code: 0, stdout, isStartZero }).is).not.toBe('blank')
       }),
     )
   })
+})
 
-  it('SYS-6 may have an equals sign in its label', () => {
+describe('parseBlkid', () => {
+  it('SYS-6 accepts an equals sign in a value', () => {
     expect(parseBlkid('LABEL=a=b\nnonsense\n')).toEqual(new Map([['LABEL', 'a=b']]))
   })
 })

@@ -4,11 +4,11 @@ import { open } from 'node:fs/promises'
 import type { DeviceContent } from './host.ts'
 import type { Run } from './run.ts'
 
-/** Covers all superblocks and partition tables at the start of a device. */
+/** All superblocks and partition tables at the start of a device are within this many bytes. */
 export const START_BYTES = 1024 * 1024
 
 export async function readContent(run: Run, device: string): Promise<DeviceContent> {
-  const start = await readStart(device, START_BYTES) // first, because for a missing device blkid also reports "nothing found"
+  const start = await readStart(device, START_BYTES) // read first: for a missing device, blkid also reports that it found nothing
   const { stdout, code } = await run('blkid', ['--probe', '--output', 'export', device], { okCodes: [0, 2, 8] })
   return classifyContent({ code, stdout, isStartZero: isZero(start) })
 }
@@ -18,13 +18,13 @@ export const isZero = (bytes: Buffer): boolean => bytes.equals(Buffer.alloc(byte
 const BLKID_NOTHING = 2
 const BLKID_AMBIGUOUS = 8
 
-export function classifyContent(seen: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
-  if (seen.code === BLKID_AMBIGUOUS) return { is: 'unclear', because: 'it has several conflicting signatures' }
-  if (seen.code === BLKID_NOTHING) {
-    if (seen.isStartZero) return { is: 'blank' }
+export function classifyContent(probe: { code: number; stdout: string; isStartZero: boolean }): DeviceContent {
+  if (probe.code === BLKID_AMBIGUOUS) return { is: 'unclear', because: 'it has several conflicting signatures' }
+  if (probe.code === BLKID_NOTHING) {
+    if (probe.isStartZero) return { is: 'blank' }
     return { is: 'unclear', because: 'it starts with data that has no known signature' }
   }
-  const tags = parseBlkid(seen.stdout)
+  const tags = parseBlkid(probe.stdout)
   const type = tags.get('TYPE')
   if (type && tags.get('USAGE') === 'filesystem') {
     return { is: 'filesystem', type, uuid: tags.get('UUID'), label: tags.get('LABEL') }
@@ -32,7 +32,7 @@ export function classifyContent(seen: { code: number; stdout: string; isStartZer
   return { is: 'unclear', because: `it contains ${type ?? `a partition table (${tags.get('PTTYPE') ?? 'unknown'})`}` }
 }
 
-/** Parses `KEY=value` lines; blkid escapes special characters with a backslash. */
+/** Parses `KEY=value` lines. blkid escapes special characters with a backslash. */
 export function parseBlkid(stdout: string): Map<string, string> {
   const tags = new Map<string, string>()
   for (const line of stdout.split('\n')) {
@@ -42,7 +42,7 @@ export function parseBlkid(stdout: string): Map<string, string> {
   return tags
 }
 
-/** The first `length` bytes, or fewer if the device is smaller. */
+/** Returns the first `length` bytes, or fewer if the device is smaller. */
 export async function readStart(device: string, length: number): Promise<Buffer> {
   const file = await open(device, 'r')
   try {
@@ -54,7 +54,7 @@ export async function readStart(device: string, length: number): Promise<Buffer>
   }
 }
 
-export async function zeroStart(device: string): Promise<void> {
+export async function eraseStart(device: string): Promise<void> {
   const file = await open(device, 'r+')
   try {
     await file.write(Buffer.alloc(START_BYTES), 0, START_BYTES, 0)

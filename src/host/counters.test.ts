@@ -13,14 +13,14 @@ beforeEach(async () => {
 })
 afterEach(() => rm(sysBlock, { recursive: true, force: true }))
 
-const kernelSays = (reads: number, sectorsRead: number, writes: number, sectorsWritten: number) =>
+const writeKernelCounters = (reads: number, sectorsRead: number, writes: number, sectorsWritten: number) =>
   writeFile(
     join(sysBlock, 'loop3', 'stat'),
     `  ${reads} 0 ${sectorsRead} 5  ${writes} 0 ${sectorsWritten} 9 0 8 9 0 0 0 0 0 0\n`,
   )
 
-describe('the counters of a device', () => {
-  it('PIO-8 are parsed with sectors of 512 bytes', () => {
+describe('createCounters', () => {
+  it('PIO-8 parses kernel counters with sectors of 512 bytes', () => {
     expect(parseDeviceStat('  2  1  16  4  3  0  24  8  0  12  12\n')).toEqual({
       reads: 2,
       readBytes: 8192,
@@ -30,11 +30,11 @@ describe('the counters of a device', () => {
     expect(() => parseDeviceStat('2 1 x')).toThrow('Cannot parse device counters')
   })
 
-  it('PIO-8 start at zero for a volume with a reused loop number', async () => {
+  it('PIO-8 starts at zero for a volume with a reused loop number', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
-    await kernelSays(1_000, 80_000, 2_000, 160_000)
+    await writeKernelCounters(1_000, 80_000, 2_000, 160_000)
     await counters.begin('/dev/loop3')
-    await kernelSays(1_010, 80_080, 2_001, 160_008)
+    await writeKernelCounters(1_010, 80_080, 2_001, 160_008)
     expect((await counters.read('/dev/loop3'))?.totals).toEqual({
       reads: 10,
       readBytes: 40_960,
@@ -43,33 +43,33 @@ describe('the counters of a device', () => {
     })
   })
 
-  it('PIO-8 give iops and throughput since the last sample', async () => {
+  it('PIO-8 computes iops and throughput since the last sample', async () => {
     const clock = manualClock()
     const counters = createCounters({ clock, sysBlock })
-    await kernelSays(0, 0, 0, 0)
+    await writeKernelCounters(0, 0, 0, 0)
     await counters.begin('/dev/loop3')
     await clock.advance(10_000)
-    await kernelSays(1_000, 8_000, 500, 100_000)
-    const first = { readIops: 100, readBps: 409_600, writeIops: 50, writeBps: 5_120_000 }
-    expect((await counters.read('/dev/loop3'))?.rates).toEqual(first)
+    await writeKernelCounters(1_000, 8_000, 500, 100_000)
+    const firstRates = { readIops: 100, readBps: 409_600, writeIops: 50, writeBps: 5_120_000 }
+    expect((await counters.read('/dev/loop3'))?.rates).toEqual(firstRates)
 
     await clock.advance(500)
-    await kernelSays(9_000, 72_000, 500, 100_000)
-    expect((await counters.read('/dev/loop3'))?.rates, 'too soon to tell').toEqual(first)
+    await writeKernelCounters(9_000, 72_000, 500, 100_000)
+    expect((await counters.read('/dev/loop3'))?.rates, 'too soon for a new sample').toEqual(firstRates)
 
     await clock.advance(1_500)
     expect((await counters.read('/dev/loop3'))?.rates).toMatchObject({ readIops: 4_000, writeIops: 0 })
   })
 
-  it('PIO-8 restart if the device was removed and created again', async () => {
+  it('PIO-8 restarts if the device was removed and created again', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
-    await kernelSays(100, 800, 0, 0)
+    await writeKernelCounters(100, 800, 0, 0)
     await counters.begin('/dev/loop3')
-    await kernelSays(5, 40, 0, 0)
+    await writeKernelCounters(5, 40, 0, 0)
     expect((await counters.read('/dev/loop3'))?.totals.reads).toBe(0)
   })
 
-  it('PIO-8 are undefined for a device that does not exist', async () => {
+  it('PIO-8 returns undefined for a device that does not exist', async () => {
     const counters = createCounters({ clock: manualClock(), sysBlock })
     await counters.begin('/dev/loop9')
     expect(await counters.read('/dev/loop9')).toBeUndefined()

@@ -1,5 +1,5 @@
-// IO totals and rates of a device from /sys/block/*/stat. The kernel's counters belong to the loop number and continue
-// across volumes, so each volume is counted from a baseline.
+// Reads IO totals and rates of devices from /sys/block/*/stat. The counters of the kernel belong to the loop number and
+// continue across volumes, so each volume is counted from a baseline.
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -10,17 +10,17 @@ export interface CountersDeps {
   readonly sysBlock?: string
 }
 
-/** Readers within this time get the same rates; over shorter intervals rates would be mostly noise. */
+/** The minimum interval between two samples. Rates over shorter intervals would be mostly noise. */
 const RATE_INTERVAL_MS_MIN = 1_000
 
-interface Tracked {
+interface TrackedDevice {
   readonly baseline: IoTotals
   lastSample: { readonly atMs: number; readonly raw: IoTotals }
   rates: IoRates
 }
 
 export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps): Counters {
-  const watched = new Map<string, Tracked>() // one per device, until forget()
+  const tracked = new Map<string, TrackedDevice>() // one per device, until end()
 
   async function readRaw(device: string): Promise<IoTotals | undefined> {
     try {
@@ -31,7 +31,7 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
     }
   }
 
-  const startAt = (raw: IoTotals): Tracked => ({
+  const startTracking = (raw: IoTotals): TrackedDevice => ({
     baseline: raw,
     lastSample: { atMs: clock.monotonicMs(), raw },
     rates: { readIops: 0, writeIops: 0, readBps: 0, writeBps: 0 },
@@ -40,39 +40,39 @@ export function createCounters({ clock, sysBlock = '/sys/block' }: CountersDeps)
   return {
     async begin(device) {
       const raw = await readRaw(device)
-      if (raw) watched.set(device, startAt(raw))
+      if (raw) tracked.set(device, startTracking(raw))
     },
 
     async read(device) {
       const raw = await readRaw(device)
       if (!raw) {
-        watched.delete(device)
+        tracked.delete(device)
         return undefined
       }
-      let known = watched.get(device)
-      // Counters that went back belong to a new device with the same number.
-      if (!known || raw.reads < known.lastSample.raw.reads || raw.writes < known.lastSample.raw.writes) {
-        known = startAt(raw)
-        watched.set(device, known)
+      let entry = tracked.get(device)
+      // Counters that have decreased belong to a new device with the same number.
+      if (!entry || raw.reads < entry.lastSample.raw.reads || raw.writes < entry.lastSample.raw.writes) {
+        entry = startTracking(raw)
+        tracked.set(device, entry)
       }
       const atMs = clock.monotonicMs()
-      const elapsedMs = atMs - known.lastSample.atMs
+      const elapsedMs = atMs - entry.lastSample.atMs
       if (elapsedMs >= RATE_INTERVAL_MS_MIN) {
-        known.rates = ratesOf(difference(raw, known.lastSample.raw), elapsedMs)
-        known.lastSample = { atMs, raw }
+        entry.rates = ratesOf(difference(raw, entry.lastSample.raw), elapsedMs)
+        entry.lastSample = { atMs, raw }
       }
-      return { totals: difference(raw, known.baseline), rates: known.rates }
+      return { totals: difference(raw, entry.baseline), rates: entry.rates }
     },
 
-    forget(device) {
-      watched.delete(device)
+    end(device) {
+      tracked.delete(device)
     },
   }
 }
 
 const SECTOR_BYTES = 512 // independent of the device's sector size
 
-/** Fields: reads, merged, sectors read, ms, writes, merged, sectors written, and others that are not used here. */
+/** Parses the fields: reads, merged, sectors read, ms, writes, merged, sectors written. Others are ignored. */
 export function parseDeviceStat(text: string): IoTotals {
   const numbers = text.trim().split(/\s+/).map(Number)
   const [reads, , sectorsRead, , writes, , sectorsWritten] = numbers
@@ -87,19 +87,19 @@ export function parseDeviceStat(text: string): IoTotals {
   }
 }
 
-const difference = (now: IoTotals, then: IoTotals): IoTotals => ({
-  reads: now.reads - then.reads,
-  readBytes: now.readBytes - then.readBytes,
-  writes: now.writes - then.writes,
-  writtenBytes: now.writtenBytes - then.writtenBytes,
+const difference = (current: IoTotals, previous: IoTotals): IoTotals => ({
+  reads: current.reads - previous.reads,
+  readBytes: current.readBytes - previous.readBytes,
+  writes: current.writes - previous.writes,
+  writtenBytes: current.writtenBytes - previous.writtenBytes,
 })
 
-function ratesOf(done: IoTotals, elapsedMs: number): IoRates {
+function ratesOf(totals: IoTotals, elapsedMs: number): IoRates {
   const perSecond = (count: number) => (count * 1_000) / elapsedMs
   return {
-    readIops: perSecond(done.reads),
-    writeIops: perSecond(done.writes),
-    readBps: perSecond(done.readBytes),
-    writeBps: perSecond(done.writtenBytes),
+    readIops: perSecond(totals.reads),
+    writeIops: perSecond(totals.writes),
+    readBps: perSecond(totals.readBytes),
+    writeBps: perSecond(totals.writtenBytes),
   }
 }

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { deviceNumberOf, formatDeviceNumber } from './device-number.ts'
 
-describe('device numbers', () => {
-  it('SYS-6 are unpacked like the C library packs them', () => {
+describe('formatDeviceNumber', () => {
+  it('SYS-6 unpacks numbers that are packed like in the C library', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.bigInt(0n, 2n ** 32n - 1n), (major, minor) => {
         const packed =
@@ -12,8 +12,10 @@ describe('device numbers', () => {
       }),
     )
   })
+})
 
-  it('SYS-6 of /dev/null are 1:3', async () => {
+describe('deviceNumberOf', () => {
+  it('SYS-6 returns 1:3 for /dev/null', async () => {
     expect(await deviceNumberOf('/dev/null')).toBe('1:3')
   })
 })

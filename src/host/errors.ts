@@ -1,6 +1,6 @@
 // Errors of the host package that callers distinguish. Messages contain at most the stderr of the failed program.
 
-/** The program is not installed; the message names its package. */
+/** The program is not installed. The message contains its package. */
 export class MissingToolError extends Error {
   override readonly name = 'MissingToolError'
   readonly program: string
@@ -13,15 +13,15 @@ export class MissingToolError extends Error {
   }
 }
 
-/** The program exited with an error code, or did not exit in time (then `code` is undefined). */
+/** The program exited with an error code. If it did not exit in time, `code` is undefined. */
 export class ProgramFailedError extends Error {
   override readonly name = 'ProgramFailedError'
   readonly program: string
   readonly code: number | undefined
   readonly stderr: string
 
-  constructor(command: readonly [string, ...string[]], outcome: { code?: number; stderr: string; how: string }) {
-    super(`"${command.join(' ')}" ${outcome.how}${outcome.stderr ? `: ${oneLine(outcome.stderr)}` : ''}`)
+  constructor(command: readonly [string, ...string[]], outcome: { code?: number; stderr: string; reason: string }) {
+    super(`"${command.join(' ')}" ${outcome.reason}${outcome.stderr ? `: ${toSingleLine(outcome.stderr)}` : ''}`)
     this.program = command[0]
     this.code = outcome.code
     this.stderr = outcome.stderr
@@ -38,21 +38,21 @@ export class OccupiedError extends Error {
   override readonly name = 'OccupiedError'
 }
 
-/** Another program has frozen the file system and has to thaw it. */
+/** Another program has frozen the file system and must thaw it. */
 export class FrozenError extends Error {
   override readonly name = 'FrozenError'
 }
 
-/** The device is not blank, so it is not formatted. */
+/** The device is not formatted, because it is not blank. */
 export class NotBlankError extends Error {
   override readonly name = 'NotBlankError'
 }
 
-/** Whether the program failed with a matching message on stderr. */
+/** Returns whether the program failed with a matching message on stderr. */
 export const stderrMatches = (error: unknown, pattern: RegExp): boolean =>
   error instanceof ProgramFailedError && pattern.test(error.stderr)
 
-/** Debian's package names; other distributions mostly use the same. */
+/** The package names of Debian. Most other distributions use the same. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'mkfs.xfs': 'xfsprogs',
   xfs_growfs: 'xfsprogs',
@@ -72,7 +72,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
 
 const STDERR_LENGTH_MAX = 1_000 // longer output is truncated, because the message becomes an event
 
-const oneLine = (text: string) =>
+const toSingleLine = (text: string) =>
   text
     .trim()
     .replace(/\s*\n\s*/g, '; ')

@@ -19,16 +19,16 @@ beforeEach(async () => {
 })
 afterEach(() => rm(pool, { recursive: true, force: true }))
 
-const failing = (stderr: string): Run => {
+const createFailingRun = (stderr: string): Run => {
   return async (program) => {
-    // Like fallocate before it fails: the file grows by a part of the requested size.
+    // Like a failing fallocate, it extends the file by a part of the requested size.
     await truncate(file, 3 * MIB)
-    throw new ProgramFailedError([program], { code: 1, stderr, how: 'exited with 1' })
+    throw new ProgramFailedError([program], { code: 1, stderr, reason: 'exited with 1' })
   }
 }
 
-describe('a reserved file', () => {
-  it('SYS-6 has all blocks allocated, is private to its owner, and is idempotent', async () => {
+describe('reserve', () => {
+  it('SYS-6 allocates all blocks of a private file, and is idempotent', async () => {
     await files.reserve(file, 8 * MIB)
     await files.reserve(file, 8 * MIB)
     const sizes = await files.sizes(file)
@@ -37,7 +37,7 @@ describe('a reserved file', () => {
     expect((await stat(file)).mode & 0o077).toBe(0)
   })
 
-  it('REX-1 keeps its data when it is extended', async () => {
+  it('REX-1 keeps the data of a file that it extends', async () => {
     await files.reserve(file, 4 * MIB)
     await writeAt(file, 'the data', 4 * MIB - 8)
     await files.reserve(file, 8 * MIB)
@@ -45,63 +45,63 @@ describe('a reserved file', () => {
     expect((await files.sizes(file))?.allocatedBytes).toBeGreaterThanOrEqual(8 * MIB)
   })
 
-  it('SYS-6 that does not fit into the pool fails, and leaves no file', async () => {
+  it('SYS-6 fails without leaving a file if the pool is too small', async () => {
     const { bavail, bsize } = await statfs(pool)
     await expect(files.reserve(file, bavail * bsize + 1024 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 whose allocation fails halfway leaves no file', async () => {
-    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
-    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow(NoSpaceError)
+  it('SYS-6 leaves no file if the allocation fails halfway', async () => {
+    const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: No space left on device') })
+    await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 whose extension fails halfway keeps its old size and data', async () => {
+  it('SYS-6 keeps the old size and data if an extension fails halfway', async () => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
-    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
-    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('Cannot allocate 8388608 bytes')
+    const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: No space left on device') })
+    await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow('Cannot allocate 8388608 bytes')
     expect((await readFile(file)).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
   })
 
-  it('SYS-6 on a file system without fallocate fails with advice', async () => {
-    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: Operation not supported') })
-    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('or a class with thin provisioning')
+  it('SYS-6 fails with advice on a file system without fallocate', async () => {
+    const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: Operation not supported') })
+    await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow('or a class with thin provisioning')
   })
 })
 
-describe('a sparse file', () => {
-  it('SYS-6 has its length and no allocated blocks', async () => {
+describe('extend', () => {
+  it('SYS-6 creates a sparse file without allocated blocks', async () => {
     await files.extend(file, 1024 * MIB)
     expect(await files.sizes(file)).toMatchObject({ bytes: 1024 * MIB, allocatedBytes: 0 })
   })
 })
 
-describe('the size of a file', () => {
-  it.each(['reserve', 'extend'] as const)('SYS-6 is never reduced by %s', async (verb) => {
+describe('checks of the size', () => {
+  it.each(['reserve', 'extend'] as const)('SYS-6 prevent that %s truncates a file', async (verb) => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
     await expect(files[verb](file, MIB)).rejects.toThrow('must not be truncated to 1048576')
     expect((await files.sizes(file))?.bytes).toBe(2 * MIB)
   })
 
-  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 cannot be %s', async (bytes) => {
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 reject the size %s', async (bytes) => {
     await expect(files.extend(file, bytes)).rejects.toThrow('must be a positive number of bytes')
     expect(await files.sizes(file)).toBeUndefined()
   })
 })
 
-describe('a copy', () => {
-  it('SYS-6 has the same bytes and holes, and does not overwrite its target', async () => {
+describe('copy', () => {
+  it('SYS-6 copies bytes and holes, and does not overwrite an existing file', async () => {
     await files.extend(file, 64 * MIB)
     await writeAt(file, 'the data', 32 * MIB)
     const copy = join(pool, 'copy')
-    expect(['reflink', 'full']).toContain((await files.copy(file, copy)).how)
+    expect(['reflink', 'full']).toContain((await files.copy(file, copy)).method)
     expect((await readFile(copy)).equals(await readFile(file))).toBe(true)
     expect((await files.sizes(copy))?.allocatedBytes).toBeLessThan(MIB)
     await expect(files.copy(file, copy)).rejects.toThrow(/the target exists/)
   })
 
-  it('SYS-6 that a crash interrupted is started again', async () => {
+  it('SYS-6 restarts a copy that a crash interrupted', async () => {
     await writeFile(file, 'the whole')
     await writeFile(join(pool, 'copy.part'), 'the wh')
     await files.copy(file, join(pool, 'copy'))
@@ -109,14 +109,14 @@ describe('a copy', () => {
     expect((await readdir(pool)).sort()).toEqual(['copy', 'volume'])
   })
 
-  it('SYS-6 of a missing file fails and leaves no file', async () => {
+  it('SYS-6 leaves no file if the source is missing', async () => {
     await expect(files.copy(join(pool, 'missing'), join(pool, 'copy'))).rejects.toThrow()
     expect(await readdir(pool)).toEqual([])
   })
 })
 
-it('SYS-6 counts only written extents for the space that a copy needs', () => {
-  const listed = [
+it('SYS-6 parseExtents counts only written extents', () => {
+  const output = [
     'Filesystem type is: ef53',
     'File size of /pool/volume is 209715200 (51200 blocks of 4096 bytes)',
     ' ext:     logical_offset:        physical_offset: length:   expected: flags:',
@@ -124,11 +124,11 @@ it('SYS-6 counts only written extents for the space that a copy needs', () => {
     '   1:     1024..   51199:      35840..     86015:  50176:      40000: last,unwritten,eof',
     '/pool/volume: 1 extent found',
   ]
-  expect(parseExtents(listed.join('\n'))).toBe(4 * MIB)
+  expect(parseExtents(output.join('\n'))).toBe(4 * MIB)
   expect(parseExtents('filefrag: FIBMAP unsupported')).toBeUndefined()
 })
 
-it('SYS-6 removes a file idempotently', async () => {
+it('SYS-6 remove is idempotent', async () => {
   await writeFile(file, 'data')
   await files.remove(file)
   await files.remove(file)

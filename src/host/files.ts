@@ -1,5 +1,4 @@
-// Image files of volumes: reserve, extend (sparse), copy, remove. Files are never truncated, because that would silently
-// lose data.
+// Reserves, extends, copies and removes the image files of volumes. Files are never truncated, because that would lose data.
 import { strict as assert } from 'node:assert'
 import { constants } from 'node:fs'
 import { copyFile, open, rename, rm, stat, statfs, truncate, unlink } from 'node:fs/promises'
@@ -8,7 +7,7 @@ import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { FileSizes, Files } from './host.ts'
 import type { Run } from './run.ts'
 
-/** Enough for a full copy of a large volume on a slow disk. */
+/** Sufficient for a full copy of a large volume on a slow disk. */
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
 const OWNER_ONLY = 0o600
@@ -19,47 +18,47 @@ const STAT_BLOCK_BYTES = 512
 export function createFiles({ run }: { readonly run: Run }): Files {
   return {
     async reserve(path, bytes) {
-      const before = await sizes(path)
-      checkSize(path, before, bytes)
-      if (before && before.bytes === bytes && before.allocatedBytes >= bytes) return
-      await requireSpace(path, bytes - (before?.allocatedBytes ?? 0))
-      if (!before) await createEmpty(path)
+      const current = await readSizes(path)
+      checkSize(path, current, bytes)
+      if (current && current.bytes === bytes && current.allocatedBytes >= bytes) return
+      await requireSpace(path, bytes - (current?.allocatedBytes ?? 0))
+      if (!current) await createEmptyFile(path)
       try {
         await run('fallocate', ['--length', String(bytes), path])
       } catch (error) {
-        await rollBack(path, before)
+        await rollBack(path, current)
         throw explainReserveError(error, path, bytes)
       }
       await syncFile(path)
-      if (!before) await syncDirectory(dirname(path))
+      if (!current) await syncDirectory(dirname(path))
     },
 
     async extend(path, bytes) {
-      const before = await sizes(path)
-      checkSize(path, before, bytes)
-      if (before?.bytes === bytes) return
-      if (!before) await createEmpty(path)
+      const current = await readSizes(path)
+      checkSize(path, current, bytes)
+      if (current?.bytes === bytes) return
+      if (!current) await createEmptyFile(path)
       await truncate(path, bytes)
       await syncFile(path)
-      if (!before) await syncDirectory(dirname(path))
+      if (!current) await syncDirectory(dirname(path))
     },
 
     async copy(from, to, { keepFreeBytes = 0 } = {}) {
-      if (await sizes(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
-      const part = `${to}.part`
-      await rm(part, { force: true })
-      const isShared = await reflink(from, part)
+      if (await readSizes(to)) throw new Error(`Cannot copy ${from} to ${to}: the target exists. Move it away.`)
+      const partialPath = `${to}.part`
+      await rm(partialPath, { force: true })
+      const isShared = await reflink(from, partialPath)
       if (!isShared) {
         await requireSpace(to, (await writtenBytes(run, from)) + keepFreeBytes)
-        await fullCopy(run, from, part)
+        await fullCopy(run, from, partialPath)
       }
-      await syncFile(part)
-      await rename(part, to)
+      await syncFile(partialPath)
+      await rename(partialPath, to)
       await syncDirectory(dirname(to))
-      return { how: isShared ? 'reflink' : 'full' }
+      return { method: isShared ? 'reflink' : 'full' }
     },
 
-    sizes,
+    sizes: readSizes,
 
     async remove(path) {
       await unlink(path).catch((error: NodeJS.ErrnoException) => {
@@ -73,31 +72,34 @@ export function createFiles({ run }: { readonly run: Run }): Files {
   }
 }
 
-function checkSize(path: string, before: FileSizes | undefined, bytes: number): void {
+function checkSize(path: string, current: FileSizes | undefined, bytes: number): void {
   assert(Number.isSafeInteger(bytes) && bytes > 0, `the size of ${path} must be a positive number of bytes: ${bytes}`)
-  assert(!before || before.bytes <= bytes, `${path} has ${before?.bytes} bytes and must not be truncated to ${bytes}`)
+  assert(
+    !current || current.bytes <= bytes,
+    `${path} has ${current?.bytes} bytes and must not be truncated to ${bytes}`,
+  )
 }
 
-/** Checks first, so that a request that is too large does not temporarily fill the pool and fail other writers. */
+/** Throws if the disk does not have enough space. Without this check, a large request could temporarily fill the pool. */
 async function requireSpace(path: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(path))
-  if (bytes > bavail * bsize) throw noSpace(path, bytes, bavail * bsize)
+  if (bytes > bavail * bsize) throw noSpaceError(path, bytes, bavail * bsize)
 }
 
-async function createEmpty(path: string): Promise<void> {
+async function createEmptyFile(path: string): Promise<void> {
   const file = await open(path, 'a', OWNER_ONLY)
   await file.close()
 }
 
-/** Undoes a failed reservation: removes a new file, or truncates an old one to its previous size. */
-async function rollBack(path: string, before: FileSizes | undefined): Promise<void> {
-  if (before) await truncate(path, before.bytes)
+/** Undoes a failed reservation: removes a new file, or truncates an existing one to its previous size. */
+async function rollBack(path: string, current: FileSizes | undefined): Promise<void> {
+  if (current) await truncate(path, current.bytes)
   else await rm(path, { force: true })
 }
 
 function explainReserveError(error: unknown, path: string, bytes: number): unknown {
   if (!(error instanceof ProgramFailedError)) return error
-  if (/no space left|file too large/i.test(error.stderr)) return noSpace(path, bytes)
+  if (/no space left|file too large/i.test(error.stderr)) return noSpaceError(path, bytes)
   if (!/not supported/i.test(error.stderr)) return error
   const advice = 'Use a pool on xfs, ext4 or btrfs, or a class with thin provisioning.'
   return new Error(
@@ -105,7 +107,7 @@ function explainReserveError(error: unknown, path: string, bytes: number): unkno
   )
 }
 
-const noSpace = (path: string, bytes: number, availableBytes?: number) =>
+const noSpaceError = (path: string, bytes: number, availableBytes?: number) =>
   new NoSpaceError(
     `Cannot allocate ${bytes} bytes for ${path}: the pool ${
       availableBytes === undefined ? 'does not have enough space' : `has ${availableBytes} bytes left`
@@ -141,12 +143,12 @@ async function fullCopy(run: Run, from: string, to: string): Promise<void> {
 }
 
 /**
- * The maximum space that a copy needs. Blocks that are reserved but were never written are not copied; only the extent
- * list of filefrag shows them. Without it, all allocated blocks count.
+ * Returns the maximum space that a copy needs. Reserved blocks that were never written are not copied, but only the extent
+ * list of filefrag shows them. Without filefrag, all allocated blocks are counted.
  *    0:        0..   32767:      34816..     67583:  32768:             unwritten,last,eof
  */
 async function writtenBytes(run: Run, path: string): Promise<number> {
-  const allocatedBytes = (await sizes(path))?.allocatedBytes ?? 0
+  const allocatedBytes = (await readSizes(path))?.allocatedBytes ?? 0
   try {
     const { stdout } = await run('filefrag', ['-v', `-b${EXTENT_UNIT_BYTES}`, path])
     return Math.min(allocatedBytes, parseExtents(stdout) ?? allocatedBytes)
@@ -163,11 +165,11 @@ export function parseExtents(text: string): number | undefined {
     return /^\s*\d+:/.test(line) && length !== undefined ? [{ blocks: Number(length), flags: flags.join(':') }] : []
   })
   if (rows.length === 0 || rows.some(({ blocks }) => Number.isNaN(blocks))) return undefined
-  const written = rows.filter(({ flags }) => !flags.includes('unwritten'))
-  return written.reduce((sum, { blocks }) => sum + blocks * EXTENT_UNIT_BYTES, 0)
+  const writtenRows = rows.filter(({ flags }) => !flags.includes('unwritten'))
+  return writtenRows.reduce((sum, { blocks }) => sum + blocks * EXTENT_UNIT_BYTES, 0)
 }
 
-async function sizes(path: string): Promise<FileSizes | undefined> {
+async function readSizes(path: string): Promise<FileSizes | undefined> {
   try {
     const { size, blocks } = await stat(path)
     return { bytes: size, allocatedBytes: blocks * STAT_BLOCK_BYTES }

@@ -12,17 +12,17 @@ import { FILESYSTEM_TYPES, type FilesystemType } from './host.ts'
 const MIB = 1024 * 1024
 const facts = await probeThisMachine()
 const missing = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
-const because = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
+const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
-describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
+describe.skipIf(missing)(`real file systems${skipNote(missing)}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
   })
   afterEach(() => fixture.dispose())
 
-  /** A file system on its own device, mounted. */
-  async function staged(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
+  /** Creates a device with a mounted file system. */
+  async function createStaged(type: FilesystemType, bytes = minimumBytes(type), name = 'volume') {
     const { file, device } = await fixture.device(name, bytes)
     await fixture.host.filesystems.format(device, type, { keepReservation: false })
     const stage = await fixture.directory(`${name}-stage`)
@@ -55,14 +55,14 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
 
     it('SYS-6 does not overwrite a file system of any type', async () => {
       const { filesystems } = fixture.host
-      for (const there of FILESYSTEM_TYPES) {
-        const { file, device } = await fixture.device(`has-${there}`, minimumBytes('xfs'))
-        await filesystems.format(device, there, { keepReservation: false })
-        const before = await digestOf(file)
-        const again = filesystems.format(device, type, { keepReservation: false })
-        await expect(again).rejects.toThrow(NotBlankError)
-        await expect(again).rejects.toThrow(`Cannot format ${device} with ${type}: it contains ${there}`)
-        expect(await digestOf(file)).toBe(before)
+      for (const existingType of FILESYSTEM_TYPES) {
+        const { file, device } = await fixture.device(`has-${existingType}`, minimumBytes('xfs'))
+        await filesystems.format(device, existingType, { keepReservation: false })
+        const digestBefore = await digestOf(file)
+        const formatting = filesystems.format(device, type, { keepReservation: false })
+        await expect(formatting).rejects.toThrow(NotBlankError)
+        await expect(formatting).rejects.toThrow(`Cannot format ${device} with ${type}: it contains ${existingType}`)
+        expect(await digestOf(file)).toBe(digestBefore)
       }
     })
 
@@ -70,8 +70,10 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
       const { filesystems } = fixture.host
       const { file, device } = await fixture.device('raw', minimumBytes(type))
       await writeAt(file, 'precious', 500_000)
-      const { device: fresh } = await reattach(file, device)
-      await expect(filesystems.format(fresh, type, { keepReservation: false })).rejects.toThrow('no known signature')
+      const { device: reattached } = await reattach(file, device)
+      await expect(filesystems.format(reattached, type, { keepReservation: false })).rejects.toThrow(
+        'no known signature',
+      )
       expect((await readFile(file)).subarray(500_000, 500_008).toString()).toBe('precious')
     })
 
@@ -85,35 +87,35 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
 
     it('SYS-6 does not overwrite another type after an interrupted format', async () => {
       const { filesystems } = fixture.host
-      const other = type === 'xfs' ? 'ext4' : 'xfs'
+      const otherType = type === 'xfs' ? 'ext4' : 'xfs'
       const { device } = await fixture.device('volume', minimumBytes('xfs'))
-      await filesystems.format(device, other, { keepReservation: false })
+      await filesystems.format(device, otherType, { keepReservation: false })
       const formatting = filesystems.format(device, type, { keepReservation: false, wasInterrupted: true })
       await expect(formatting).rejects.toThrow(NotBlankError)
     })
 
-    it('SYS-6 is thawed even if the work on the frozen file system fails', async () => {
+    it('SYS-6 is thawed even if the work fails while it is frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await staged(type)
-      const failed = filesystems.whileFrozen(stage, async () => {
+      const { stage } = await createStaged(type)
+      const work = filesystems.whileFrozen(stage, async () => {
         throw new Error('the copy failed')
       })
-      await expect(failed).rejects.toThrow('the copy failed')
+      await expect(work).rejects.toThrow('the copy failed')
       await writeFile(join(stage, 'written after'), 'it would hang here if it were frozen')
-      await filesystems.thaw(stage) // not frozen: nothing to do
+      await filesystems.thaw(stage) // no effect, because it is not frozen
     })
 
-    it('SYS-6 that a killed driver left frozen can be thawed', async () => {
+    it('SYS-6 can be thawed after a killed driver left it frozen', async () => {
       const { filesystems } = fixture.host
-      const { stage } = await staged(type)
+      const { stage } = await createStaged(type)
       await fixture.run('fsfreeze', ['--freeze', stage])
       await filesystems.thaw(stage)
       await writeFile(join(stage, 'written after'), 'data')
     })
 
-    it('SYS-6 can be mounted at the same time as its copy, which has the same data', async () => {
+    it('SYS-6 can be mounted at the same time as a copy with the same data', async () => {
       const { files, loops, filesystems, mounts } = fixture.host
-      const { file, stage } = await staged(type)
+      const { file, stage } = await createStaged(type)
       const data = Buffer.alloc(2 * MIB, 'checked data')
       await writeFile(join(stage, 'data'), data)
       const copy = join(fixture.pool, 'copy')
@@ -122,14 +124,14 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
       const device = await loops.attach(copy)
       await filesystems.newUuid(device, type, join(fixture.pool, 'scratch'))
       await filesystems.newUuid(device, type, join(fixture.pool, 'scratch')) // as after a crash
-      const beside = await fixture.directory('beside')
-      await mounts.mount(device, beside, type)
-      expect((await readFile(join(beside, 'data'))).equals(data)).toBe(true)
+      const copyTarget = await fixture.directory('beside')
+      await mounts.mount(device, copyTarget, type)
+      expect((await readFile(join(copyTarget, 'data'))).equals(data)).toBe(true)
       expect(await readdir(fixture.pool)).not.toContain('scratch')
     })
   })
 
-  it('SYS-6 are not frozen through a path that is not a mount point', async () => {
+  it('SYS-6 are not frozen by a path that is not a mount point', async () => {
     const plain = await fixture.directory('plain')
     let hasRun = false
     const frozen = fixture.host.filesystems.whileFrozen(plain, async () => {
@@ -139,13 +141,13 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
     expect(hasRun).toBe(false)
   })
 
-  it('SYS-6 on a missing device are an error, not a blank device', async () => {
-    await expect(fixture.host.filesystems.probe('/dev/loop-of-no-one')).rejects.toThrow('ENOENT')
+  it('SYS-6 cannot be probed on a missing device', async () => {
+    await expect(fixture.host.filesystems.probe('/dev/loop-missing')).rejects.toThrow('ENOENT')
   })
 
   it('REX-1 xfs grows while it is mounted and written to', async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await staged('xfs', 300 * MIB)
+    const { file, device, stage } = await createStaged('xfs', 300 * MIB)
     const data = Buffer.alloc(8 * MIB, 'checked data')
     const writing = (async () => {
       for (let round = 0; round < 5; round++) await writeFile(join(stage, `data-${round}`), data)
@@ -165,7 +167,7 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
 
   it('REX-1 ext4 grows while it is not mounted', async () => {
     const { filesystems, mounts } = fixture.host
-    const { file, device, stage } = await staged('ext4', 64 * MIB)
+    const { file, device, stage } = await createStaged('ext4', 64 * MIB)
     await writeFile(join(stage, 'data'), 'checked data')
     await mounts.unmount(stage)
     await growDevice(file, device, 256 * MIB)
@@ -177,21 +179,21 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
     expect(await readFile(join(stage, 'data'), 'utf8')).toBe('checked data')
   })
 
-  const cannotGrow = skipReason(facts, ['ext4OnlineGrowth'])
-  it.skipIf(cannotGrow)(`REX-1 ext4 grows while it is mounted${because(cannotGrow)}`, async () => {
+  const onlineGrowthSkip = skipReason(facts, ['ext4OnlineGrowth'])
+  it.skipIf(onlineGrowthSkip)(`REX-1 ext4 grows while it is mounted${skipNote(onlineGrowthSkip)}`, async () => {
     const { filesystems, usage } = fixture.host
-    const { file, device, stage } = await staged('ext4', 64 * MIB)
+    const { file, device, stage } = await createStaged('ext4', 64 * MIB)
     await growDevice(file, device, 256 * MIB)
     expect(await filesystems.grow(device, stage, 'ext4')).toEqual({ is: 'grown' })
     expect((await usage.ofFilesystem(stage)).totalBytes).toBeGreaterThan(200 * MIB)
   })
 
-  const isNotRefused = skipReason(facts, ['ext4OnlineGrowthRefused'])
-  it.skipIf(isNotRefused)(
-    `REX-1 ext4 without CAP_SYS_RESOURCE needs an unmount to grow${because(isNotRefused)}`,
+  const growthRefusalSkip = skipReason(facts, ['ext4OnlineGrowthRefused'])
+  it.skipIf(growthRefusalSkip)(
+    `REX-1 ext4 without CAP_SYS_RESOURCE needs an unmount to grow${skipNote(growthRefusalSkip)}`,
     async () => {
       const { filesystems, usage } = fixture.host
-      const { file, device, stage } = await staged('ext4', 64 * MIB)
+      const { file, device, stage } = await createStaged('ext4', 64 * MIB)
       const { totalBytes } = await usage.ofFilesystem(stage)
       await growDevice(file, device, 256 * MIB)
       expect(await filesystems.grow(device, stage, 'ext4')).toMatchObject({
@@ -204,17 +206,17 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
 
   it('SYS-6 on xfs copy files as reflinks that are independent of the original', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await staged('xfs')
+    const { stage: pool } = await createStaged('xfs')
     const [original, copy] = [join(pool, 'original'), join(pool, 'copy')]
     await writeFile(original, Buffer.alloc(8 * MIB, 7))
-    expect(await files.copy(original, copy)).toEqual({ how: 'reflink' })
+    expect(await files.copy(original, copy)).toEqual({ method: 'reflink' })
     await writeAt(copy, 'changed', 0)
     expect((await readFile(original)).equals(Buffer.alloc(8 * MIB, 7))).toBe(true)
   })
 
-  it('SYS-6 that are full fail copies and reservations, and keep their files', async () => {
+  it('SYS-6 keep existing files if copies and reservations fail because they are full', async () => {
     const { files } = fixture.host
-    const { stage: pool } = await staged('ext4')
+    const { stage: pool } = await createStaged('ext4')
     const original = join(pool, 'original')
     await writeFile(original, Buffer.alloc(7 * MIB, 7))
     await expect(files.copy(original, join(pool, 'copy'))).rejects.toThrow(NoSpaceError)
@@ -229,7 +231,7 @@ describe.skipIf(missing)(`real file systems${because(missing)}`, () => {
   }
 })
 
-/** Digest of the start, where every mkfs writes. */
+/** Returns a digest of the start of the file, where every mkfs writes. */
 async function digestOf(file: string): Promise<string> {
   return createHash('sha256')
     .update(await readStart(file, 8 * MIB))

@@ -1,8 +1,8 @@
-// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices are formatted, and the check is
-// our own: without a terminal, mkfs.ext4 overwrites an existing file system without asking.
+// Formats, grows and freezes file systems, and gives copies a new UUID. Only blank devices are formatted. The check is done
+// here, because without a terminal mkfs.ext4 overwrites an existing file system without confirmation.
 import { mkdir, rmdir } from 'node:fs/promises'
 import { keyedLock } from '../base/keyed-lock.ts'
-import { isZero, readContent, readStart, START_BYTES, zeroStart } from './content.ts'
+import { eraseStart, isZero, readContent, readStart, START_BYTES } from './content.ts'
 import { FrozenError, NotBlankError, stderrMatches } from './errors.ts'
 import type { DeviceContent, Filesystems, FilesystemType, FormatOptions, Growth, Mounts } from './host.ts'
 import type { Run } from './run.ts'
@@ -15,20 +15,20 @@ export interface FilesystemsDeps {
 
 const MIB = 1024 * 1024
 
-/** mkfs.xfs requires 300 MiB. Below 8 MiB an ext4 with 4 KiB blocks has no journal; 16 MiB leave some space for files. */
+/** mkfs.xfs requires 300 MiB. ext4 with 4 KiB blocks has no journal below 8 MiB, and needs some more space for files. */
 const MINIMUM_BYTES: Readonly<Record<FilesystemType, number>> = { xfs: 300 * MIB, ext4: 16 * MIB }
 
 export const minimumBytes = (type: FilesystemType): number => MINIMUM_BYTES[type]
 
-/** Exit codes of e2fsck for a file system without errors: none found, or all repaired. */
-const CLEAN_CODES = [0, 1]
+/** Exit codes of e2fsck if it found no errors or repaired all of them. */
+const E2FSCK_OK_CODES = [0, 1]
 
 export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems {
   const probe = (device: string) => readContent(run, device)
   const withLock = keyedLock()
 
   async function format(device: string, type: FilesystemType, options: FormatOptions): Promise<void> {
-    // An unused volume whose start is zero needs no blkid.
+    // A volume that was never used and starts with zeros needs no blkid.
     const isUntouched = options.wasInterrupted === true && isZero(await readStart(device, START_BYTES))
     if (!isUntouched) await requireBlank(device, type, options)
     await run(...formatCommand(device, type, options))
@@ -37,10 +37,10 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   async function requireBlank(device: string, type: FilesystemType, options: FormatOptions): Promise<void> {
     let content = await probe(device)
     if (options.wasInterrupted && isInterruptedFormat(content, type)) {
-      await zeroStart(device)
+      await eraseStart(device)
       content = await probe(device)
     }
-    if (content.is !== 'blank') throw notBlank(device, type, content)
+    if (content.is !== 'blank') throw notBlankError(device, type, content)
   }
 
   async function grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth> {
@@ -65,7 +65,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 
   async function growUnmountedExt4(device: string): Promise<Growth> {
-    await run('e2fsck', ['-f', '-p', device], { okCodes: CLEAN_CODES })
+    await run('e2fsck', ['-f', '-p', device], { okCodes: E2FSCK_OK_CODES })
     await run('resize2fs', [device])
     return { is: 'grown' }
   }
@@ -80,7 +80,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
           `The file system at ${mountpoint} was frozen by another program. Thaw it (fsfreeze --unfreeze ${mountpoint}) and retry.`,
         )
       }
-      await thaw(mountpoint) // it may be frozen despite the error
+      await thaw(mountpoint) // the file system may be frozen despite the error
       throw error
     }
   }
@@ -90,11 +90,11 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     try {
       await run('fsfreeze', ['--unfreeze', mountpoint])
     } catch (error) {
-      if (!stderrMatches(error, /invalid argument/i)) throw error // "invalid argument": it is not frozen
+      if (!stderrMatches(error, /invalid argument/i)) throw error // "invalid argument" means that it is not frozen
     }
   }
 
-  /** For a plain directory these programs act on the file system that contains it: in the worst case they freeze the root. */
+  /** For a plain directory, these programs act on the file system that contains it, for example the root file system. */
   async function requireMountPoint(path: string, verb: string): Promise<void> {
     if (await mounts.isMountPoint(path)) return
     throw new Error(`Cannot ${verb} the file system at ${path}: nothing is mounted there.`)
@@ -119,7 +119,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     thaw,
     async newUuid(device, type, scratch) {
       if (type !== 'xfs') return
-      // A copy of a mounted file system has a dirty log, which xfs_admin rejects; mounting replays it.
+      // A copy of a mounted file system has a dirty log, which xfs_admin rejects. Mounting it replays the log.
       await mkdir(scratch, { recursive: true })
       try {
         await mounts.mount(device, scratch, type, ['nouuid'])
@@ -132,24 +132,24 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 }
 
-/** An interrupted mkfs leaves a file system of its type or unrecognisable data. */
+/** Returns whether the content may be that of an interrupted mkfs: a file system of its type, or unrecognisable data. */
 const isInterruptedFormat = (content: DeviceContent, type: FilesystemType) =>
   content.is === 'filesystem' ? content.type === type : content.is === 'unclear'
 
 function formatCommand(device: string, type: FilesystemType, options: FormatOptions): [string, string[]] {
   const label = options.label === undefined ? [] : ['-L', options.label]
   if (type === 'xfs') return ['mkfs.xfs', ['-q', ...(options.keepReservation ? ['-K'] : []), ...label, device]]
-  // Always 4 KiB blocks: below 512 MiB the default is 1 KiB, which would stay when the volume grows. No blocks reserved
-  // for root, because the volume belongs to its user.
+  // Always 4 KiB blocks: below 512 MiB the default is 1 KiB, which would remain when the volume grows. No blocks are
+  // reserved for root, because the volume belongs to its user.
   const extended = options.keepReservation ? ['-E', 'nodiscard'] : []
   return ['mkfs.ext4', ['-q', '-b', '4096', '-m', '0', ...extended, ...label, device]]
 }
 
-function notBlank(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {
-  const what =
+function notBlankError(device: string, type: FilesystemType, content: DeviceContent): NotBlankError {
+  const reason =
     content.is === 'filesystem' ? `it contains ${content.type}` : content.is === 'unclear' ? content.because : ''
   return new NotBlankError(
-    `Cannot format ${device} with ${type}: ${what}. Nothing was written. Save the existing data, or use a new volume.`,
+    `Cannot format ${device} with ${type}: ${reason}. Nothing was written. Save the existing data, or use a new volume.`,
   )
 }
 

@@ -1,11 +1,11 @@
-// Test fixture: the real Host with a temporary pool. dispose() removes all devices, mounts, files and cgroups that the
-// test created, even if it failed halfway.
+// Test fixture: the Host of this machine with a temporary pool. dispose() removes all devices, mounts, files and cgroups that
+// the test created.
 import { mkdir, mkdtemp, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import type { Host } from './host.ts'
-import { findLimits } from './limits/open-limits.ts'
+import { detectLimits } from './limits/open-limits.ts'
 import { openHost } from './open-host.ts'
 import { createRun, type Run } from './run.ts'
 
@@ -13,11 +13,11 @@ export interface HostFixture {
   readonly host: Host
   readonly run: Run
   readonly pool: string
-  /** A new directory in the pool. */
+  /** Creates a directory in the pool. */
   directory(name: string): Promise<string>
-  /** A file of this size, attached as a loop device. */
+  /** Creates a file of this size and attaches it as a loop device. */
   device(name: string, bytes: number): Promise<{ readonly file: string; readonly device: string }>
-  /** A new, empty cgroup in the hierarchy that holds the limits. */
+  /** Creates a cgroup in the hierarchy with the IO controller. */
   cgroup(name: string): Promise<{ readonly path: string; readonly directory: string }>
   dispose(): Promise<void>
 }
@@ -46,10 +46,10 @@ export async function startHostFixture(): Promise<HostFixture> {
     },
 
     async cgroup(name) {
-      const found = await findLimits()
-      if (found.version === 'none') throw new Error(found.because)
+      const limits = await detectLimits()
+      if (limits.version === 'none') throw new Error(limits.because)
       const path = `/stowage-test-${process.pid}-${name}`
-      const directory = join(found.root, path)
+      const directory = join(limits.root, path)
       await mkdir(directory)
       cgroups.push(directory)
       return { path, directory }
@@ -70,7 +70,7 @@ export async function startHostFixture(): Promise<HostFixture> {
   }
 }
 
-/** Moves remaining processes to the parent cgroup first. */
+/** Removes the cgroup after moving its remaining processes to the parent cgroup. */
 async function removeCgroup(directory: string): Promise<void> {
   const processes = (await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean)
   for (const id of processes) await writeFile(join(directory, '..', 'cgroup.procs'), id).catch(() => {})

@@ -1,4 +1,4 @@
-// The public interface of the host package: the operating system of this node behind interfaces (host.ts).
+// Public API of the host package: the operating system of this node behind interfaces (host.ts).
 export {
   FrozenError,
   MissingToolError,

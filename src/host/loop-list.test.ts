@@ -25,8 +25,8 @@ const PRINTED = `{
    ]
 }`
 
-describe('the list of loop devices', () => {
-  it('SYS-6 contains the backing file, its identity, and whether it is deleted', () => {
+describe('parseLoopList', () => {
+  it('SYS-6 returns the backing file, its identity, and whether it is deleted', () => {
     expect(parseLoopList(PRINTED)).toEqual([
       {
         device: '/dev/loop0',
@@ -51,14 +51,14 @@ describe('the list of loop devices', () => {
     ])
   })
 
-  it('SYS-6 is parsed from older releases, where all values are strings', () => {
+  it('SYS-6 parses the output of older releases, in which all values are strings', () => {
     const [device] = parseLoopList(
       '{"loopdevices":[{"name":"/dev/loop1","back-file":"/a","back-ino":"5","back-maj:min":"8:1","ro":"1","autoclear":"0","offset":"0","sizelimit":"0"}]}',
     )
     expect(device).toMatchObject({ fileId: '8:1/5', isReadOnly: true, isAutoclear: false, offsetBytes: 0 })
   })
 
-  it('SYS-6 can be empty, in both formats', () => {
+  it('SYS-6 returns an empty list for both formats of empty output', () => {
     expect(parseLoopList('{\n   "loopdevices": [\n\n   ]\n}\n')).toEqual([])
     expect(parseLoopList('')).toEqual([])
   })

@@ -4,23 +4,23 @@ import type { LoopDevice } from './host.ts'
 
 export const LOOP_COLUMNS = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN,RO,AUTOCLEAR,OFFSET,SIZELIMIT'
 
-const DELETED = ' (deleted)'
+const DELETED_SUFFIX = ' (deleted)'
 
 export function parseLoopList(text: string): LoopDevice[] {
   if (text.trim() === '') return [] // some releases print nothing if there are no devices
   const { loopdevices } = JSON.parse(text) as { loopdevices: Record<string, unknown>[] }
   return loopdevices
-    .filter((row) => row['back-file']) // detached while losetup was reading
+    .filter((row) => row['back-file']) // a device without a file was detached while losetup was reading
     .map((row) => {
       const file = String(row['back-file'])
-      const isDeleted = file.endsWith(DELETED)
+      const isDeleted = file.endsWith(DELETED_SUFFIX)
       return {
         device: String(row.name),
-        file: isDeleted ? file.slice(0, -DELETED.length) : file,
+        file: isDeleted ? file.slice(0, -DELETED_SUFFIX.length) : file,
         isDeleted,
         fileId: formatFileId(String(row['back-maj:min']).replaceAll(' ', ''), String(row['back-ino'])),
-        isReadOnly: isYes(row.ro),
-        isAutoclear: isYes(row.autoclear),
+        isReadOnly: isTrue(row.ro),
+        isAutoclear: isTrue(row.autoclear),
         offsetBytes: Number(row.offset),
         sizeLimitBytes: Number(row.sizelimit),
       }
@@ -29,4 +29,4 @@ export function parseLoopList(text: string): LoopDevice[] {
 
 export const formatFileId = (deviceNumber: string, inode: bigint | string) => `${deviceNumber}/${Number(inode)}`
 
-const isYes = (value: unknown) => value === true || value === 1 || value === '1'
+const isTrue = (value: unknown) => value === true || value === 1 || value === '1'

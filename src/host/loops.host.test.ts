@@ -25,10 +25,10 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
 
   it('SYS-6 attaches many files concurrently', async () => {
     const devices = await Promise.all(Array.from({ length: 8 }, (_, index) => fixture.device(`volume-${index}`, MIB)))
-    expect(new Set(devices.map((it) => it.device)).size).toBe(8)
+    expect(new Set(devices.map(({ device }) => device)).size).toBe(8)
   })
 
-  it('SYS-6 finds the device of another process by inode, also after a rename', async () => {
+  it('SYS-6 finds the device of another process by inode after a rename', async () => {
     const { file, device } = await fixture.device('volume', 16 * MIB)
     const renamed = join(fixture.pool, 'renamed')
     await rename(file, renamed)
@@ -50,7 +50,7 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     await expect(writeFile(readOnly, 'x', { flag: 'r+' })).rejects.toThrow('EPERM')
   })
 
-  it('SYS-6 clears the flag of blockdev --setro for the next volume', async () => {
+  it('SYS-6 clears the read-only flag of a loop number for the next volume', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('first', MIB)
     await fixture.run('blockdev', ['--setro', device])
@@ -70,14 +70,14 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     expect(await loops.sizeBytes(device)).toBe(32 * MIB)
   })
 
-  it('SYS-6 detaches idempotently, also if the file was deleted', async () => {
+  it('SYS-6 detaches idempotently if the file was deleted', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     await rm(file)
-    expect((await loops.list()).find((it) => it.device === device)).toMatchObject({ file, isDeleted: true })
+    expect((await loops.list()).find((loop) => loop.device === device)).toMatchObject({ file, isDeleted: true })
     expect(await loops.detach(device, { file })).toEqual({ is: 'detached' })
     expect(await loops.detach(device, { file })).toEqual({ is: 'detached' })
-    expect((await loops.list()).filter((it) => it.file === file)).toEqual([])
+    expect((await loops.list()).filter((loop) => loop.file === file)).toEqual([])
   })
 
   it('SYS-6 does not detach the device of another volume on a late retry', async () => {
@@ -89,7 +89,7 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     expect(await loops.findByFile(first.file)).toHaveLength(1)
   })
 
-  it('SYS-6 detaches a mounted device at its last unmount, unless it is attached again before', async () => {
+  it('SYS-6 detaches a mounted device at its last unmount unless it is attached again', async () => {
     const { loops, mounts, filesystems } = fixture.host
     const { file, device } = await fixture.device('volume', 16 * MIB)
     await filesystems.format(device, 'ext4', { keepReservation: false })
@@ -107,19 +107,19 @@ describe.skipIf(missing)(`real loop devices${missing ? ` (skipped: ${missing})` 
     await mounts.mount(device, stage, 'ext4')
     await loops.detach(device, { file })
     await mounts.unmount(stage)
-    expect(await loops.findByFile(file), 'gone with the mount').toEqual([])
+    expect(await loops.findByFile(file), 'detached with the unmount').toEqual([])
   })
 
   it('SYS-6 detaches an open device when the process closes it', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
-    const holder = await open(device, 'r')
+    const openDevice = await open(device, 'r')
     const detaching = loops.detach(device, { file })
     try {
-      // Marked for detachment, but still attached.
+      // The device is marked for detachment, but still attached.
       await expect.poll(async () => (await loops.findByFile(file))[0]?.isAutoclear).toBe(true)
     } finally {
-      await holder.close()
+      await openDevice.close()
     }
     expect(await detaching).toEqual({ is: 'detached' })
   })

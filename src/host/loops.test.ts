@@ -18,19 +18,19 @@ beforeEach(async () => {
 })
 afterEach(() => rm(pool, { recursive: true, force: true }))
 
-/** A Run that returns the output of `answer` and records the commands. */
-function fakeTools(answer: (command: string) => string | Promise<string>) {
+/** Creates a Run that returns the output of `respond` and records the commands. */
+function createFakeRun(respond: (command: string) => string | Promise<string>) {
   const commands: string[] = []
   const run: Run = async (program, args) => {
     const command = [program, ...args].join(' ')
     commands.push(command)
-    return { stdout: await answer(command), stderr: '', code: 0 }
+    return { stdout: await respond(command), stderr: '', code: 0 }
   }
   return { commands, run }
 }
 
-const fail = (stderr: string): never => {
-  throw new ProgramFailedError(['losetup'], { code: 1, stderr, how: 'exited with 1' })
+const failLosetup = (stderr: string): never => {
+  throw new ProgramFailedError(['losetup'], { code: 1, stderr, reason: 'exited with 1' })
 }
 
 async function loopListOf(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
@@ -49,7 +49,7 @@ async function loopListOf(devices: readonly { device: string; ro: boolean; offse
   })
 }
 
-const loopsWith = (run: Run, cleared: string[] = []) =>
+const createTestLoops = (run: Run, cleared: string[] = []) =>
   createLoops({
     run,
     clock: manualClock(),
@@ -59,76 +59,80 @@ const loopsWith = (run: Run, cleared: string[] = []) =>
   })
 
 describe('attach', () => {
-  it('SYS-6 runs one command, with direct IO and without overlap', async () => {
-    const { run, commands } = fakeTools(() => '/dev/loop4\n')
-    expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
+  it('SYS-6 runs one command with direct IO and --nooverlap', async () => {
+    const { run, commands } = createFakeRun(() => '/dev/loop4\n')
+    expect(await createTestLoops(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toEqual([`losetup --find --show --nooverlap --direct-io=on ${file}`])
   })
 
   it('SYS-6 serializes concurrent calls for one file', async () => {
     let running = 0
-    let mostAtOnce = 0
-    const { run } = fakeTools(async () => {
-      mostAtOnce = Math.max(mostAtOnce, ++running)
+    let maxConcurrent = 0
+    const { run } = createFakeRun(async () => {
+      maxConcurrent = Math.max(maxConcurrent, ++running)
       await new Promise((resolve) => setImmediate(resolve))
       running--
       return '/dev/loop4\n'
     })
-    const loops = loopsWith(run)
+    const loops = createTestLoops(run)
     await Promise.all(Array.from({ length: 20 }, () => loops.attach(file)))
-    expect(mostAtOnce).toBe(1)
+    expect(maxConcurrent).toBe(1)
   })
 
   it('SYS-6 uses the device that losetup attached before direct IO failed', async () => {
-    const { run, commands } = fakeTools((command) => {
-      if (command.includes('--direct-io')) fail('losetup: /dev/loop4: set direct io failed: Invalid argument')
-      return command.includes('--list') ? loopListOf([{ device: '/dev/loop4', ro: false }]) : fail('a second one')
+    const { run, commands } = createFakeRun((command) => {
+      if (command.includes('--direct-io')) failLosetup('losetup: /dev/loop4: set direct io failed: Invalid argument')
+      return command.includes('--list')
+        ? loopListOf([{ device: '/dev/loop4', ro: false }])
+        : failLosetup('a second one')
     })
-    expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
+    expect(await createTestLoops(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toHaveLength(2)
   })
 
   it('SYS-6 attaches a writable device in addition to a read-only one', async () => {
-    const { run, commands } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) fail('losetup: overlapping read-only loop device exists')
+    const { run, commands } = createFakeRun((command) => {
+      if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
       return command.includes('--list') ? loopListOf([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
     })
-    expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
+    expect(await createTestLoops(run).attach(file)).toBe('/dev/loop2')
     expect(commands.at(-1)).toBe(`losetup --find --show --direct-io=on ${file}`)
   })
 
-  it('SYS-6 reuses the writable device if there is a read-only one too', async () => {
-    const { run } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) fail('losetup: overlapping read-only loop device exists')
+  it('SYS-6 reuses the writable device if there is also a read-only one', async () => {
+    const { run } = createFakeRun((command) => {
+      if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
       return command.includes('--list')
         ? loopListOf([
             { device: '/dev/loop1', ro: true },
             { device: '/dev/loop2', ro: false },
           ])
-        : fail('a second one')
+        : failLosetup('a second one')
     })
-    expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
+    expect(await createTestLoops(run).attach(file)).toBe('/dev/loop2')
   })
 
   it('SYS-6 fails if another program has attached a part of the file for writing', async () => {
-    const { run } = fakeTools((command) => {
-      if (command.includes('--nooverlap')) fail('losetup: overlapping loop device exists')
-      return command.includes('--list') ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }]) : fail('no')
+    const { run } = createFakeRun((command) => {
+      if (command.includes('--nooverlap')) failLosetup('losetup: overlapping loop device exists')
+      return command.includes('--list')
+        ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }])
+        : failLosetup('no')
     })
-    await expect(loopsWith(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
+    await expect(createTestLoops(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
   })
 
   it('SYS-6 clears the read-only flag that another volume left on the loop number', async () => {
     await mkdir(join(pool, 'sys', 'loop4'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'ro'), '1\n')
-    const { run, commands } = fakeTools(() => '/dev/loop4\n')
-    await loopsWith(run).attach(file)
+    const { run, commands } = createFakeRun(() => '/dev/loop4\n')
+    await createTestLoops(run).attach(file)
     expect(commands.at(-1)).toBe('blockdev --setrw /dev/loop4')
   })
 
-  it('SYS-6 names the missing file', async () => {
-    const { run, commands } = fakeTools(() => '/dev/loop4\n')
-    await expect(loopsWith(run).attach(join(pool, 'gone'))).rejects.toThrow(
+  it('SYS-6 fails with the path of a missing file', async () => {
+    const { run, commands } = createFakeRun(() => '/dev/loop4\n')
+    await expect(createTestLoops(run).attach(join(pool, 'gone'))).rejects.toThrow(
       `Cannot attach ${pool}/gone: the file does not exist`,
     )
     expect(commands).toEqual([])
@@ -136,12 +140,12 @@ describe('attach', () => {
 })
 
 describe('detach', () => {
-  it('SYS-6 does nothing if the loop number belongs to another file now', async () => {
+  it('SYS-6 does nothing if the loop number now belongs to another file', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
     const cleared: string[] = []
-    const { run, commands } = fakeTools(() => loopListOf([]))
-    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
+    const { run, commands } = createFakeRun(() => loopListOf([]))
+    expect(await createTestLoops(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(commands.filter((command) => command.includes('--detach'))).toEqual([])
     expect(cleared).toEqual([])
   })
@@ -151,20 +155,20 @@ describe('detach', () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(backing, `${file}\n`)
     const cleared: string[] = []
-    const { run } = fakeTools(async () => {
+    const { run } = createFakeRun(async () => {
       expect(cleared).toEqual(['/dev/loop4'])
       await rm(backing)
       return ''
     })
-    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
+    expect(await createTestLoops(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'detached' })
     expect(cleared).toEqual(['/dev/loop4'])
   })
 
-  it('SYS-6 waits for programs that inspect the device, and then reports it as pending', async () => {
+  it('SYS-6 waits for programs that have the device open, and then returns pending', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), `${file}\n`)
     const clock = manualClock()
-    const { run } = fakeTools(() => '')
+    const { run } = createFakeRun(() => '')
     const loops = createLoops({
       run,
       clock,
@@ -172,16 +176,16 @@ describe('detach', () => {
       clearLimits: async () => {},
       sysBlock: join(pool, 'sys'),
     })
-    let answer: unknown
-    const detaching = loops.detach('/dev/loop4', { file }).then((it) => {
-      answer = it
+    let result: unknown
+    const detaching = loops.detach('/dev/loop4', { file }).then((detachment) => {
+      result = detachment
     })
-    while (answer === undefined) {
-      await clock.nextTurn() // detach() reads files, which takes real turns of the event loop
+    while (result === undefined) {
+      await clock.nextTurn() // detach() reads files, which requires turns of the event loop
       await clock.advance(100)
     }
     await detaching
-    expect(answer).toEqual({
+    expect(result).toEqual({
       is: 'pending',
       because: 'a process has /dev/loop4 open, and it is detached when that process closes it',
     })

@@ -1,6 +1,6 @@
-// Loop devices of image files. The kernel allows two writable devices for one file, which corrupts it, so attach() first
-// looks for a device by inode, under a lock per file. Devices outlive the process that created them, and their numbers
-// are reused together with cgroup limits and the read-only flag.
+// Attaches and detaches the loop devices of image files. The kernel allows two writable devices for one file, which would
+// corrupt it, so attach() first looks for a device by inode, with a lock per file. Devices outlive the process that created
+// them. Their numbers are reused, together with cgroup limits and the read-only flag.
 import { strict as assert } from 'node:assert'
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
@@ -30,7 +30,7 @@ const SECTOR_BYTES = 512
 export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/block' }: LoopsDeps): Loops {
   const withLock = keyedLock()
 
-  const sysFile = async (device: string, name: string): Promise<string | undefined> => {
+  const readSysFile = async (device: string, name: string): Promise<string | undefined> => {
     try {
       return (await readFile(`${sysBlock}/${basename(device)}/${name}`, 'utf8')).trimEnd()
     } catch (error) {
@@ -56,13 +56,13 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function attachWritable(file: string): Promise<string> {
-    const device = (await attachUnlessOverlapping(file)) ?? (await attachBesideOthers(file))
-    // The flag of `blockdev --setro` survives a detach and would make this volume read-only.
-    if ((await sysFile(device, 'ro')) === '1') await run('blockdev', ['--setrw', device])
+    const device = (await attachUnlessOverlapping(file)) ?? (await attachWithOtherDevices(file))
+    // The flag of `blockdev --setro` persists after a detach and would make this volume read-only.
+    if ((await readSysFile(device, 'ro')) === '1') await run('blockdev', ['--setrw', device])
     return device
   }
 
-  /** A single command for the common cases: no device yet, or exactly one, which losetup finds by inode and reuses. */
+  /** Handles the common cases with one command: no device yet, or exactly one, which losetup finds by inode and reuses. */
   async function attachUnlessOverlapping(file: string): Promise<string | undefined> {
     try {
       return await losetup(file, ['--nooverlap'])
@@ -72,11 +72,11 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
   }
 
-  /** Other read-only devices are harmless; any other device of the file was not attached by us. */
-  async function attachBesideOthers(file: string): Promise<string> {
+  /** Attaches a writable device in addition to read-only ones. Throws if another program has attached the file. */
+  async function attachWithOtherDevices(file: string): Promise<string> {
     const writable = (await findByFile(file)).filter((device) => !device.isReadOnly)
-    const partial = writable.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)
-    if (partial || writable.length > 1) {
+    const partialDevice = writable.find((device) => device.offsetBytes !== 0 || device.sizeLimitBytes !== 0)
+    if (partialDevice || writable.length > 1) {
       const devices = writable.map((device) => device.device).join(', ')
       throw new Error(`Cannot attach ${file}: another program has attached it as ${devices}. Detach it first.`)
     }
@@ -84,14 +84,16 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function attachReadOnly(file: string): Promise<string> {
-    const known = (await findByFile(file)).find((it) => it.isReadOnly && it.offsetBytes === 0 && !it.isAutoclear)
-    return known?.device ?? losetup(file, ['--read-only'])
+    const existing = (await findByFile(file)).find(
+      (loop) => loop.isReadOnly && loop.offsetBytes === 0 && !loop.isAutoclear,
+    )
+    return existing?.device ?? losetup(file, ['--read-only'])
   }
 
-  /** Uses direct IO if the file system supports it; without it, data is cached twice. */
+  /** Uses direct IO if the file system supports it. Without direct IO, data is cached twice. */
   async function losetup(file: string, options: readonly string[]): Promise<string> {
-    const attachWith = async (more: readonly string[]) => {
-      const { stdout } = await run('losetup', ['--find', '--show', ...options, ...more, file])
+    const attachWith = async (extraOptions: readonly string[]) => {
+      const { stdout } = await run('losetup', ['--find', '--show', ...options, ...extraOptions, file])
       const device = stdout.trim()
       assert(/^\/dev\/loop\d+$/.test(device), `losetup printed no device: "${device}"`)
       return device
@@ -100,9 +102,9 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
       return await attachWith(['--direct-io=on'])
     } catch (error) {
       if (!stderrMatches(error, /direct io/i)) throw error
-      // losetup has attached the device but could not enable direct IO: use it instead of attaching a second one.
-      const [half] = (await findByFile(file)).filter((it) => it.isReadOnly === options.includes('--read-only'))
-      return half?.device ?? attachWith([])
+      // losetup has attached the device but could not enable direct IO. Use it instead of attaching a second one.
+      const [attached] = (await findByFile(file)).filter((loop) => loop.isReadOnly === options.includes('--read-only'))
+      return attached?.device ?? attachWith([])
     }
   }
 
@@ -112,21 +114,21 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 
   async function detachLocked(device: string, file: string | undefined): Promise<Detachment> {
-    const backing = await sysFile(device, 'loop/backing_file')
-    if (backing === undefined) {
-      await clearLimits(device) // a crash may have prevented it after the detach
-      return detached
+    const backingFile = await readSysFile(device, 'loop/backing_file')
+    if (backingFile === undefined) {
+      await clearLimits(device) // the process may have crashed after an earlier detach
+      return DETACHED
     }
-    if (file !== undefined && !(await isOver(device, file, backing))) return detached // the number belongs to another file now
+    if (file !== undefined && !(await isBackedByFile(device, file, backingFile))) return DETACHED // the number now belongs to another file
     await clearLimits(device)
     try {
       await run('losetup', ['--detach', device])
     } catch (error) {
-      if (stderrMatches(error, /no such device/i)) return detached
+      if (stderrMatches(error, /no such device/i)) return DETACHED
       throw error
     }
     for (const endMs = clock.monotonicMs() + DETACH_WAIT_MS; ; await clock.sleep(DETACH_POLL_MS)) {
-      if ((await sysFile(device, 'loop/backing_file')) !== backing) return detached
+      if ((await readSysFile(device, 'loop/backing_file')) !== backingFile) return DETACHED
       const mountedAt = (await mounts.mountsOf(device)).map((mount) => mount.target)
       if (mountedAt.length > 0) {
         return {
@@ -143,30 +145,30 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
   }
 
-  async function isOverNow(device: string, file: string): Promise<boolean> {
-    const backing = await sysFile(device, 'loop/backing_file')
-    if (backing === undefined) return false
-    if (backing === file) return true
-    if (backing === `${file} (deleted)`) return (await fileIdOf(file)) === undefined
-    return (await findByFile(file)).some((it) => it.device === device)
+  async function isBackedBy(device: string, file: string): Promise<boolean> {
+    const backingFile = await readSysFile(device, 'loop/backing_file')
+    if (backingFile === undefined) return false
+    if (backingFile === file) return true
+    if (backingFile === `${file} (deleted)`) return (await fileIdOf(file)) === undefined
+    return (await findByFile(file)).some((loop) => loop.device === device)
   }
 
-  /** Compares names first, which is cheap, and inodes if they differ, as after a rename. */
-  async function isOver(device: string, file: string, backing: string): Promise<boolean> {
-    if (backing === file || backing === `${file} (deleted)`) return true
-    return (await findByFile(file)).some((it) => it.device === device)
+  /** Compares names first, which is cheap, and then inodes, which still match after a rename. */
+  async function isBackedByFile(device: string, file: string, backingFile: string): Promise<boolean> {
+    if (backingFile === file || backingFile === `${file} (deleted)`) return true
+    return (await findByFile(file)).some((loop) => loop.device === device)
   }
 
   return {
     attach,
     list,
     findByFile,
-    isBackedBy: isOverNow,
+    isBackedBy: isBackedBy,
     async refreshSize(device) {
       await run('losetup', ['--set-capacity', device])
     },
     async sizeBytes(device) {
-      const sectors = await sysFile(device, 'size')
+      const sectors = await readSysFile(device, 'size')
       if (sectors === undefined) throw new Error(`Device ${device} does not exist.`)
       return Number(sectors) * SECTOR_BYTES
     },
@@ -174,7 +176,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
   }
 }
 
-const detached: Detachment = { is: 'detached' }
+const DETACHED: Detachment = { is: 'detached' }
 
 async function fileIdOf(file: string): Promise<string | undefined> {
   try {

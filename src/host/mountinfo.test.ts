@@ -45,19 +45,19 @@ describe('parseMountInfo', () => {
     expect(() => parseMountInfo('36 35 7:0 / /mnt rw')).toThrow('Cannot parse this line of mountinfo: "36 35 7:0')
   })
 
-  it('SYS-6 round-trips any table', () => {
+  it('SYS-6 parses any formatted table', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => `/${text.replaceAll('\0', '')}`)
-    const words = fc.array(fc.constantFrom('rw', 'ro', 'noatime', 'errors=continue'), { minLength: 1 })
+    const optionLists = fc.array(fc.constantFrom('rw', 'ro', 'noatime', 'errors=continue'), { minLength: 1 })
     const entry: fc.Arbitrary<MountEntry> = fc.record({
       id: fc.nat(),
       parentId: fc.nat(),
       deviceNumber: fc.tuple(fc.nat(4095), fc.nat(1_048_575)).map(([major, minor]) => `${major}:${minor}`),
       root: name,
       target: name,
-      options: words,
+      options: optionLists,
       type: fc.constantFrom('ext4', 'xfs', 'devtmpfs', 'cgroup2'),
       source: name,
-      superOptions: words,
+      superOptions: optionLists,
     })
     const tags = fc.array(fc.constantFrom('shared:1', 'master:22', 'unbindable'))
     fc.assert(
@@ -70,10 +70,10 @@ describe('parseMountInfo', () => {
 })
 
 function formatEntry(entry: MountEntry, tags: readonly string[]): string {
-  const asEscaped = (text: string) =>
-    text.replace(/[ \t\n\\#]/g, (it) => `\\${it.charCodeAt(0).toString(8).padStart(3, '0')}`)
+  const escapeOctal = (text: string) =>
+    text.replace(/[ \t\n\\#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`)
   return [
-    ...[entry.id, entry.parentId, entry.deviceNumber, asEscaped(entry.root), asEscaped(entry.target)],
-    ...[entry.options.join(','), ...tags, '-', entry.type, asEscaped(entry.source), entry.superOptions.join(',')],
+    ...[entry.id, entry.parentId, entry.deviceNumber, escapeOctal(entry.root), escapeOctal(entry.target)],
+    ...[entry.options.join(','), ...tags, '-', entry.type, escapeOctal(entry.source), entry.superOptions.join(',')],
   ].join(' ')
 }

@@ -10,7 +10,7 @@ export function parseMountInfo(text: string): MountEntry[] {
 
 function parseLine(line: string): MountEntry {
   const fields = line.split(' ')
-  const dash = fields.indexOf('-', TAGS_BEGIN)
+  const dash = fields.indexOf('-', TAGS_INDEX)
   const [id, parentId, deviceNumber, root, target, options] = fields
   const [type, source, superOptions] = fields.slice(dash + 1)
   if (dash < 0 || superOptions === undefined) throw new Error(`Cannot parse this line of mountinfo: "${line}"`)
@@ -27,8 +27,8 @@ function parseLine(line: string): MountEntry {
   }
 }
 
-const TAGS_BEGIN = 6
+const TAGS_INDEX = 6
 
-// Escapes stand only for the ASCII characters above, so decoding UTF-8 first and the escapes afterwards is correct.
+// Only ASCII characters are escaped, so the escapes can be decoded after UTF-8.
 const unescapeOctal = (field: string) =>
   field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))

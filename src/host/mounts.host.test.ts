@@ -46,10 +46,10 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     await expect(writeFile(join(target, 'more'), 'x')).rejects.toThrow('EROFS')
     await writeFile(join(stage, 'more'), 'x')
     await expect(mounts.bind(stage, target)).rejects.toThrow('it is bound there read-only')
-    expect((await mounts.mountsOf(device)).map((it) => it.target).sort()).toEqual([stage, target].sort())
+    expect((await mounts.mountsOf(device)).map((entry) => entry.target).sort()).toEqual([stage, target].sort())
   })
 
-  it('SYS-6 that a crash left writable are made read-only by a retry', async () => {
+  it('SYS-6 are made read-only by a retry after a crash left them writable', async () => {
     const { mounts } = fixture.host
     const target = await fixture.directory('published')
     await mounts.bind(stage, target)
@@ -66,14 +66,14 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     await expect(mounts.bind(stage, target)).rejects.toThrow('is mounted there. Unmount it first.')
   })
 
-  it('SYS-6 of a device node onto a file report that device', async () => {
+  it('SYS-6 report the device if its node is bound on a file', async () => {
     const { mounts } = fixture.host
     const target = join(fixture.pool, 'block')
     await writeFile(target, '')
     await mounts.bind(device, target)
     await mounts.bind(device, target)
     expect(await mounts.sourceOf(target)).toBe(device)
-    expect((await mounts.mountsOf(device)).map((it) => it.target)).toContain(target)
+    expect((await mounts.mountsOf(device)).map((entry) => entry.target)).toContain(target)
     await mounts.unmount(target)
     expect(await mounts.sourceOf(target)).toBeUndefined()
   })
@@ -86,14 +86,14 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     await mounts.unmount(target)
     expect(await mounts.isMountPoint(target)).toBe(false)
     await mounts.unmount(target)
-    await mounts.unmount(join(fixture.pool, 'never there'))
+    await mounts.unmount(join(fixture.pool, 'missing'))
   })
 
-  it('SYS-6 of a write-protected device fail for writing instead of becoming read-only', async () => {
+  it('SYS-6 fail for a write-protected device instead of becoming read-only', async () => {
     const { loops, mounts } = fixture.host
-    const { file, device: other } = await fixture.device('other', 16 * MIB)
-    await fixture.host.filesystems.format(other, 'ext4', { keepReservation: false })
-    await loops.detach(other, { file })
+    const { file, device: otherDevice } = await fixture.device('other', 16 * MIB)
+    await fixture.host.filesystems.format(otherDevice, 'ext4', { keepReservation: false })
+    await loops.detach(otherDevice, { file })
     const readOnly = await loops.attach(file, { readOnly: true })
     const target = await fixture.directory('target')
     await expect(mounts.mount(readOnly, target, 'ext4')).rejects.toThrow(/write-protected/)
@@ -107,8 +107,8 @@ describe.skipIf(missing)(`real mounts${missing ? ` (skipped: ${missing})` : ''}`
     await handle.write(Buffer.alloc(MIB, 7))
     await handle.sync()
     await handle.close()
-    const seen = await counters.read(device)
-    expect(seen?.totals.writtenBytes).toBeGreaterThanOrEqual(MIB)
-    expect(seen?.totals.writes).toBeGreaterThan(0)
+    const counts = await counters.read(device)
+    expect(counts?.totals.writtenBytes).toBeGreaterThanOrEqual(MIB)
+    expect(counts?.totals.writes).toBeGreaterThan(0)
   })
 })

@@ -16,13 +16,13 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-const kernelHas = (...lines: string[]) => writeFile(mountInfo, lines.map((line) => `${line}\n`).join(''))
+const writeMountInfo = (...lines: string[]) => writeFile(mountInfo, lines.map((line) => `${line}\n`).join(''))
 
-function mountsWith(answer: (command: string) => Promise<void> | void = () => {}) {
+function createTestMounts(onCommand: (command: string) => Promise<void> | void = () => {}) {
   const commands: string[] = []
   const run: Run = async (program, args) => {
     commands.push([program, ...args].join(' '))
-    await answer(commands.at(-1)!)
+    await onCommand(commands.at(-1)!)
     return { stdout: '', stderr: '', code: 0 }
   }
   return { commands, mounts: createMounts({ run, mountInfo }) }
@@ -30,7 +30,7 @@ function mountsWith(answer: (command: string) => Promise<void> | void = () => {}
 
 describe('mount', () => {
   it('SYS-6 requests read-write or read-only explicitly', async () => {
-    const { mounts, commands } = mountsWith()
+    const { mounts, commands } = createTestMounts()
     await mounts.mount('/dev/null', '/stage', 'xfs', ['noatime', 'nodiratime'])
     await mounts.mount('/dev/null', '/stage', 'ext4', [], { readOnly: true })
     expect(commands).toEqual([
@@ -39,9 +39,9 @@ describe('mount', () => {
     ])
   })
 
-  it('SYS-6 is idempotent, and fails if another device or another mode is mounted', async () => {
-    const { mounts, commands } = mountsWith()
-    await kernelHas('40 1 1:3 / /stage rw - xfs /dev/loop3 rw', '41 1 7:9 / /other rw - xfs /dev/loop9 rw')
+  it('SYS-6 is idempotent, and fails if another device is mounted or the mode differs', async () => {
+    const { mounts, commands } = createTestMounts()
+    await writeMountInfo('40 1 1:3 / /stage rw - xfs /dev/loop3 rw', '41 1 7:9 / /other rw - xfs /dev/loop9 rw')
     await mounts.mount('/dev/null', '/stage', 'xfs') // 1:3 is the number of /dev/null
     await expect(mounts.mount('/dev/null', '/stage', 'xfs', [], { readOnly: true })).rejects.toThrow(
       'mounted there for writing',
@@ -53,7 +53,7 @@ describe('mount', () => {
   it.each(['bind', 'remount', 'loop=/dev/loop1', 'noatime,move', 'X-mount.mkdir', 'helper=x', 'a b', 'SHARED'])(
     'SYS-10 rejects the option %s',
     async (flag) => {
-      const { mounts, commands } = mountsWith()
+      const { mounts, commands } = createTestMounts()
       await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('is not allowed for a volume')
       expect(commands).toEqual([])
     },
@@ -63,10 +63,10 @@ describe('mount', () => {
 describe('unmount', () => {
   it('SYS-6 unmounts all stacked mounts, topmost first', async () => {
     const stack = ['40 1 7:3 / /stage rw - xfs /dev/loop3 rw', '41 40 7:4 / /stage rw - xfs /dev/loop4 rw']
-    await kernelHas(...stack)
-    const { mounts, commands } = mountsWith(async () => {
+    await writeMountInfo(...stack)
+    const { mounts, commands } = createTestMounts(async () => {
       stack.pop()
-      await kernelHas(...stack)
+      await writeMountInfo(...stack)
     })
     expect((await mounts.at('/stage'))?.source).toBe('/dev/loop4')
     await mounts.unmount('/stage')
@@ -74,45 +74,45 @@ describe('unmount', () => {
   })
 
   it('SYS-6 finds the topmost mount by parent id, not by position', async () => {
-    await kernelHas('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
-    expect((await mountsWith().mounts.at('/stage'))?.source).toBe('/dev/loop4')
+    await writeMountInfo('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    expect((await createTestMounts().mounts.at('/stage'))?.source).toBe('/dev/loop4')
   })
 
-  it('SYS-6 succeeds if nothing is mounted, also after a concurrent unmount', async () => {
-    const { mounts, commands } = mountsWith(() => {
+  it('SYS-6 succeeds if nothing is mounted, even after a concurrent unmount', async () => {
+    const { mounts, commands } = createTestMounts(() => {
       throw new ProgramFailedError(['umount'], {
         code: 32,
         stderr: 'umount: /stage: not mounted.',
-        how: 'exited with 32',
+        reason: 'exited with 32',
       })
     })
     await mounts.unmount('/nowhere')
     expect(commands).toEqual([])
-    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     await mounts.unmount('/stage')
   })
 
   it('SYS-6 fails if the path is busy', async () => {
-    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
-    const { mounts } = mountsWith(() => {
+    await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    const { mounts } = createTestMounts(() => {
       throw new ProgramFailedError(['umount'], {
         code: 32,
         stderr: 'umount: /stage: target is busy.',
-        how: 'exited with 32',
+        reason: 'exited with 32',
       })
     })
     await expect(mounts.unmount('/stage')).rejects.toThrow('target is busy')
   })
 
   it('SYS-6 fails after 64 stacked mounts', async () => {
-    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
-    await expect(mountsWith().mounts.unmount('/stage')).rejects.toThrow('more than 64 mounts')
+    await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    await expect(createTestMounts().mounts.unmount('/stage')).rejects.toThrow('more than 64 mounts')
   })
 })
 
-it('SYS-6 does not treat a directory below a mount point as a mount point', async () => {
-  await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
-  const { mounts } = mountsWith()
+it('SYS-6 isMountPoint returns false for a directory below a mount point', async () => {
+  await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+  const { mounts } = createTestMounts()
   expect(await mounts.isMountPoint('/stage')).toBe(true)
   expect(await mounts.isMountPoint('/stage/inner')).toBe(false)
 })

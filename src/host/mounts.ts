@@ -1,9 +1,9 @@
-// Mounts, bind mounts and unmounts. The mount table is read again for every call, because mounts outlive the process that
-// created them and other programs change them.
+// Mounts, binds and unmounts. Every call reads the mount table, because mounts outlive the process that created them and
+// other programs change them.
 import { strict as assert } from 'node:assert'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { deviceNumberOf, deviceOf, formatDeviceNumber } from './device-number.ts'
+import { deviceNumberOf, devicePathOf, formatDeviceNumber } from './device-number.ts'
 import { OccupiedError, stderrMatches } from './errors.ts'
 import type { FilesystemType, MountEntry, Mounts } from './host.ts'
 import { parseMountInfo } from './mountinfo.ts'
@@ -14,13 +14,13 @@ export interface MountsDeps {
   readonly mountInfo?: string
 }
 
-/** Unmounting fails if more mounts are stacked on one path: another program is probably mounting in a loop. */
+/** An unmount fails if more mounts are stacked on one path, because another program is probably mounting in a loop. */
 const STACKED_MOUNTS_MAX = 64
 
 export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: MountsDeps): Mounts {
   const list = async () => parseMountInfo(await readFile(mountInfo, 'utf8'))
 
-  const at = async (target: string) => topmost(await list(), await resolvePath(target))
+  const at = async (target: string) => findTopmost(await list(), await resolvePath(target))
 
   async function mount(
     device: string,
@@ -31,8 +31,8 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
   ): Promise<void> {
     assert(isAbsolute(device) && isAbsolute(directory), 'paths of a mount must be absolute')
     checkMountFlags(flags)
-    const there = await at(directory)
-    if (there) return checkSameMount(there, device, directory, readOnly)
+    const existing = await at(directory)
+    if (existing) return checkSameMount(existing, device, directory, readOnly)
     // Without --rw, mount(8) mounts a write-protected device read-only and reports success.
     const options = flags.length > 0 ? ['-o', flags.join(',')] : []
     await run('mount', ['-t', type, readOnly ? '--read-only' : '--rw', ...options, device, directory])
@@ -40,18 +40,18 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
 
   async function bind(from: string, to: string, { readOnly = false } = {}): Promise<void> {
     assert(isAbsolute(from) && isAbsolute(to), 'paths of a mount must be absolute')
-    const there = await at(to)
-    if (!there) {
+    const existing = await at(to)
+    if (!existing) {
       await run('mount', ['--bind', from, to])
     } else if (!(await isSameFile(from, to))) {
-      throw new OccupiedError(`Cannot bind ${from} at ${to}: ${there.source} is mounted there. Unmount it first.`)
-    } else if (!readOnly && there.options.includes('ro') && !(await at(from))?.options.includes('ro')) {
+      throw new OccupiedError(`Cannot bind ${from} at ${to}: ${existing.source} is mounted there. Unmount it first.`)
+    } else if (!readOnly && existing.options.includes('ro') && !(await at(from))?.options.includes('ro')) {
       throw new OccupiedError(
         `Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`,
       )
     }
-    if (!readOnly || there?.options.includes('ro')) return
-    // Read-only requires a separate remount. If a crash comes in between, the retry makes the bind mount read-only.
+    if (!readOnly || existing?.options.includes('ro')) return
+    // Read-only requires a separate remount. After a crash between the two, a retry makes the bind mount read-only.
     try {
       await run('mount', ['-o', 'remount,bind,ro', to])
     } catch (error) {
@@ -83,14 +83,14 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
       if (!entry) return undefined
       // stat fails if the file system has shut down after an error, but the mount table still has its device.
       const node = await stat(target, { bigint: true }).catch(() => undefined)
-      return deviceOf(node?.isBlockDevice() ? formatDeviceNumber(node.rdev) : entry.deviceNumber)
+      return devicePathOf(node?.isBlockDevice() ? formatDeviceNumber(node.rdev) : entry.deviceNumber)
     },
     async mountsOf(device) {
       const node = await stat(device, { bigint: true })
       const number = formatDeviceNumber(node.rdev)
-      const nodeLiesOn = formatDeviceNumber(node.dev)
+      const nodeFilesystem = formatDeviceNumber(node.dev)
       const isBoundNode = (entry: MountEntry) =>
-        entry.deviceNumber === nodeLiesOn && entry.root === `/${basename(device)}`
+        entry.deviceNumber === nodeFilesystem && entry.root === `/${basename(device)}`
       return (await list()).filter((entry) => entry.deviceNumber === number || isBoundNode(entry))
     },
     mount,
@@ -99,14 +99,14 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
   }
 }
 
-/** Of several mounts on one path, each is the child of the one below it: the topmost is not a parent. */
-function topmost(entries: readonly MountEntry[], target: string): MountEntry | undefined {
+/** Each mount on a path is the child of the mount below it, so the topmost is the one that is not a parent. */
+function findTopmost(entries: readonly MountEntry[], target: string): MountEntry | undefined {
   const stack = entries.filter((entry) => entry.target === target)
   const covered = new Set(stack.map((entry) => entry.parentId))
   return stack.findLast((entry) => !covered.has(entry.id)) ?? stack.at(-1)
 }
 
-/** The path as in the mount table. If the path itself is not accessible, because its file system has shut down, resolves its parent. */
+/** Returns the path as in the mount table. Resolves only its parent if its file system has shut down. */
 async function resolvePath(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -116,28 +116,33 @@ async function resolvePath(path: string): Promise<string> {
   }
 }
 
-async function checkSameMount(there: MountEntry, device: string, directory: string, readOnly: boolean): Promise<void> {
-  if (there.deviceNumber !== (await deviceNumberOf(device))) {
+async function checkSameMount(
+  existing: MountEntry,
+  device: string,
+  directory: string,
+  readOnly: boolean,
+): Promise<void> {
+  if (existing.deviceNumber !== (await deviceNumberOf(device))) {
     throw new OccupiedError(
-      `Cannot mount ${device} at ${directory}: ${there.source} is mounted there. Unmount it first.`,
+      `Cannot mount ${device} at ${directory}: ${existing.source} is mounted there. Unmount it first.`,
     )
   }
-  if (there.options.includes('ro') === readOnly) return
-  const [is, wanted] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
+  if (existing.options.includes('ro') === readOnly) return
+  const [currentMode, requestedMode] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
   throw new OccupiedError(
-    `Cannot mount ${device} at ${directory} ${wanted}: it is mounted there ${is}. Unmount it first.`,
+    `Cannot mount ${device} at ${directory} ${requestedMode}: it is mounted there ${currentMode}. Unmount it first.`,
   )
 }
 
-async function isSameFile(one: string, other: string): Promise<boolean> {
-  const [a, b] = await Promise.all([stat(one, { bigint: true }), stat(other, { bigint: true })])
+async function isSameFile(pathA: string, pathB: string): Promise<boolean> {
+  const [a, b] = await Promise.all([stat(pathA, { bigint: true }), stat(pathB, { bigint: true })])
   if (a.isBlockDevice() || b.isBlockDevice()) return a.isBlockDevice() && b.isBlockDevice() && a.rdev === b.rdev
   return a.dev === b.dev && a.ino === b.ino
 }
 
 /** Mount options of a StorageClass must not turn the mount into another operation or select another device. */
 function checkMountFlags(flags: readonly string[]): void {
-  for (const flag of flags.flatMap((it) => it.split(','))) {
+  for (const flag of flags.flatMap((value) => value.split(','))) {
     const name = flag.split('=')[0]!.trim().toLowerCase()
     if (FORBIDDEN_FLAGS.has(name) || name.startsWith('x-') || /[\s\0]/.test(flag)) {
       throw new Error(`The mount option "${flag}" is not allowed for a volume. Remove it from the mount options.`)

@@ -1,4 +1,4 @@
-// Creates the Host of this machine: every interface of host.ts with its implementation. Unit tests pass fakes instead.
+// Creates the Host of this machine: every interface of host.ts with its implementation.
 import type { Clock } from '../base/clock.ts'
 import { createCounters } from './counters.ts'
 import { createFiles } from './files.ts'

@@ -12,10 +12,10 @@ beforeEach(async () => {
 })
 afterEach(() => rm(poolDir, { recursive: true, force: true }))
 
-it('SYS-6 cleans up after itself and after a probe that was killed', async () => {
-  const left = join(poolDir, '.stowage-probe-killed')
-  await mkdir(left)
-  await writeFile(join(left, 'loop'), 'x')
+it('SYS-6 probeHost removes its own files and those of a killed probe', async () => {
+  const leftover = join(poolDir, '.stowage-probe-killed')
+  await mkdir(leftover)
+  await writeFile(join(leftover, 'loop'), 'x')
   await writeFile(join(poolDir, 'not-ours'), 'x')
   const facts = await probeHost({ poolDir, clock: systemClock() })
   expect(await readdir(poolDir)).toEqual(['not-ours'])
@@ -25,12 +25,12 @@ it('SYS-6 cleans up after itself and after a probe that was killed', async () =>
   }
 })
 
-it('SYS-6 gives a reason for everything that is not possible', async () => {
+it('SYS-6 probeHost returns a reason for every missing ability', async () => {
   const facts = await probeHost({ poolDir, clock: systemClock() })
   const abilities = [
     ...[facts.canLoop, facts.canMount, facts.canReflink, facts.canGrowExt4Online],
     ...Object.values(facts.filesystems),
     ...Object.values(facts.tools),
   ]
-  expect(abilities.filter((it) => !it.yes && it.because.split(' ').length < 4)).toEqual([])
+  expect(abilities.filter((ability) => !ability.yes && ability.because.split(' ').length < 4)).toEqual([])
 })

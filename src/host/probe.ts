@@ -1,5 +1,5 @@
-// Detects the capabilities of this machine by trying them on small files in the pool, with a reason for everything that is
-// not. The result selects the driver's backend and appears in its manifest, its metrics and the list of skipped tests.
+// Detects the abilities of this machine by trying them on small files in the pool. Each missing ability has a reason. The
+// result selects the backend of the driver, and appears in its manifest, its metrics and the list of skipped tests.
 import { constants } from 'node:fs'
 import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { createFiles } from './files.ts'
 import { createFilesystems, minimumBytes } from './filesystems.ts'
 import type { Loops, Mounts } from './host.ts'
 import { type Ability, FILESYSTEM_TYPES, type Files, type Filesystems, type FilesystemType } from './host.ts'
-import { findLimits, type LimitsFound } from './limits/open-limits.ts'
+import { type DetectedLimits, detectLimits } from './limits/open-limits.ts'
 import { createLoops } from './loops.ts'
 import { createMounts } from './mounts.ts'
 import { createRun, searchPath } from './run.ts'
@@ -29,18 +29,18 @@ export type Tool = (typeof TOOLS)[number]
 
 export interface HostFacts {
   readonly isRoot: boolean
-  /** Effective capabilities. Mounts and loop devices need CAP_SYS_ADMIN; growing a mounted ext4 also CAP_SYS_RESOURCE. */
+  /** Effective capabilities. Mounts and loop devices need CAP_SYS_ADMIN. Growing a mounted ext4 needs CAP_SYS_RESOURCE. */
   readonly capabilities: { readonly sysAdmin: boolean; readonly sysResource: boolean }
-  /** A loop device can be attached and detached. */
+  /** Whether a loop device can be attached and detached. */
   readonly canLoop: Ability
-  /** At least one file system type can be formatted and mounted. */
+  /** Whether at least one file system type can be formatted and mounted. */
   readonly canMount: Ability
   readonly filesystems: Readonly<Record<FilesystemType, Ability>>
   readonly tools: Readonly<Record<Tool, Ability>>
-  /** Copies in the pool can share blocks with their originals. */
+  /** Whether copies in the pool can share blocks with their originals. */
   readonly canReflink: Ability
   readonly canGrowExt4Online: Ability
-  readonly limits: LimitsFound
+  readonly limits: DetectedLimits
 }
 
 export interface ProbeOptions {
@@ -50,10 +50,10 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
-/** Several times what mkfs writes for the smallest file system. */
+/** Several times the size that mkfs writes for the smallest file system. */
 const PROBE_SPACE_BYTES = 256 * 1024 * 1024
 
-/** Used for loop devices and file systems if the pool is too full; these results do not depend on the pool. */
+/** Used to probe loop devices and file systems if the pool is too full. These results do not depend on the pool. */
 const MEMORY_DIR = '/dev/shm'
 
 export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostFacts> {
@@ -69,35 +69,35 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
   const dir = await mkdtemp(join(location.parent, location.prefix))
   try {
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
-    const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), tools)), capabilities)
+    const canLoop = explainMissingCapability(await tryAbility(() => tryLoop(join(dir, 'loop'), tools)), capabilities)
     const filesystems = await tryFilesystems(dir, canLoop, tools)
     if (!location.isPool && canLoop.yes) await assumeSupportedByTools(filesystems)
     return {
       isRoot: process.getuid?.() === 0,
       capabilities,
       canLoop,
-      canMount: anyOf(Object.values(filesystems)),
+      canMount: firstAvailable(Object.values(filesystems)),
       filesystems,
       tools: await findTools(),
-      canReflink: location.isPool ? await tryReflink(dir, poolDir) : no(`${poolDir} was too full to try`),
-      canGrowExt4Online: capabilities.sysResource ? YES : no(NO_SYS_RESOURCE),
-      limits: await findLimits(),
+      canReflink: location.isPool ? await tryReflink(dir, poolDir) : unavailable(`${poolDir} was too full to try`),
+      canGrowExt4Online: capabilities.sysResource ? AVAILABLE : unavailable(NO_SYS_RESOURCE),
+      limits: await detectLimits(),
     }
   } finally {
     await removeLeftovers(location.parent, location.prefix, tools)
   }
 }
 
-/** A full pool must not prevent the driver from starting, because only the driver can delete volumes. */
+/** Returns the pool, or MEMORY_DIR if the pool is full: the driver must start with a full pool to delete volumes. */
 async function chooseLocation(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
   const { bavail, bsize } = await statfs(poolDir)
   if (bavail * bsize >= PROBE_SPACE_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
-  const { dev, ino } = await stat(poolDir) // other drivers may probe here for their own pools
-  const isThere = await access(MEMORY_DIR, constants.W_OK).then(
+  const { dev, ino } = await stat(poolDir) // unique, because other drivers may probe in this directory for their own pools
+  const isAccessible = await access(MEMORY_DIR, constants.W_OK).then(
     () => true,
     () => false,
   )
-  if (isThere) return { parent: MEMORY_DIR, prefix: `${PROBE_PREFIX}${dev}-${ino}-`, isPool: false }
+  if (isAccessible) return { parent: MEMORY_DIR, prefix: `${PROBE_PREFIX}${dev}-${ino}-`, isPool: false }
   return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
 }
 
@@ -115,10 +115,10 @@ async function tryLoop(file: string, { files, loops }: ProbeTools): Promise<void
   await loops.detach(await loops.attach(file), { file })
 }
 
-/** Replaces the error of a program by the missing capability. */
-function explainRights(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
+/** Replaces the error of a program with the missing capability. */
+function explainMissingCapability(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
   if (ability.yes || sysAdmin) return ability
-  return no('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')
+  return unavailable('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')
 }
 
 async function tryFilesystems(
@@ -126,16 +126,19 @@ async function tryFilesystems(
   canLoop: Ability,
   tools: ProbeTools,
 ): Promise<Record<FilesystemType, Ability>> {
-  const found = {} as Record<FilesystemType, Ability>
+  const abilities = {} as Record<FilesystemType, Ability>
   for (const type of FILESYSTEM_TYPES) {
-    found[type] = canLoop.yes ? await attempt(() => tryFilesystem(dir, type, tools)) : no(canLoop.because)
+    abilities[type] = canLoop.yes
+      ? await tryAbility(() => tryFilesystem(dir, type, tools))
+      : unavailable(canLoop.because)
   }
-  return found
+  return abilities
 }
 
-/** A probe without enough space proves nothing; existing volumes show that it worked before, so rely on the tools. */
-async function assumeSupportedByTools(found: Record<FilesystemType, Ability>): Promise<void> {
-  for (const type of FILESYSTEM_TYPES) if (!found[type].yes && (await isOnPath(`mkfs.${type}`))) found[type] = YES
+/** Without enough space a probe is not conclusive, so a file system type counts as supported if its mkfs is installed. */
+async function assumeSupportedByTools(abilities: Record<FilesystemType, Ability>): Promise<void> {
+  for (const type of FILESYSTEM_TYPES)
+    if (!abilities[type].yes && (await isOnPath(`mkfs.${type}`))) abilities[type] = AVAILABLE
 }
 
 async function tryFilesystem(dir: string, type: FilesystemType, tools: ProbeTools): Promise<void> {
@@ -158,31 +161,32 @@ async function tryReflink(dir: string, poolDir: string): Promise<Ability> {
   await writeFile(original, 'shared')
   try {
     await copyFile(original, join(dir, 'copy'), constants.COPYFILE_FICLONE_FORCE)
-    return YES
+    return AVAILABLE
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return no(`the file system of ${poolDir} cannot share blocks between files (${code}); xfs and btrfs can`)
+    return unavailable(`the file system of ${poolDir} cannot share blocks between files (${code}); xfs and btrfs can`)
   }
 }
 
 async function findTools(): Promise<Readonly<Record<Tool, Ability>>> {
-  const found = {} as Record<Tool, Ability>
-  for (const tool of TOOLS) found[tool] = (await isOnPath(tool)) ? YES : no(new MissingToolError(tool).message)
-  return found
+  const abilities = {} as Record<Tool, Ability>
+  for (const tool of TOOLS)
+    abilities[tool] = (await isOnPath(tool)) ? AVAILABLE : unavailable(new MissingToolError(tool).message)
+  return abilities
 }
 
 async function isOnPath(program: string): Promise<boolean> {
   for (const directory of searchPath().split(':')) {
-    const isThere = await access(join(directory, program), constants.X_OK).then(
+    const isAccessible = await access(join(directory, program), constants.X_OK).then(
       () => true,
       () => false,
     )
-    if (isThere) return true
+    if (isAccessible) return true
   }
   return false
 }
 
-/** Removes mounts, devices and files, also those of a probe that was killed. */
+/** Removes mounts, devices and files of this probe and of killed ones. */
 async function removeLeftovers(parent: string, prefix: string, { loops, mounts }: ProbeTools): Promise<void> {
   const leftovers = (await readdir(parent)).filter((name) => name.startsWith(prefix))
   if (leftovers.length === 0) return
@@ -203,18 +207,19 @@ export function parseCapabilities(status: string): HostFacts['capabilities'] {
   return { sysAdmin: has(CAP_SYS_ADMIN), sysResource: has(CAP_SYS_RESOURCE) }
 }
 
-const YES: Ability = { yes: true }
-const no = (because: string): Ability => ({ yes: false, because })
+const AVAILABLE: Ability = { yes: true }
+const unavailable = (because: string): Ability => ({ yes: false, because })
 const NO_SYS_RESOURCE =
   'the driver does not have CAP_SYS_RESOURCE, which the kernel requires for growing a mounted ext4'
 
-const anyOf = (abilities: readonly Ability[]): Ability => abilities.find((it) => it.yes) ?? abilities[0]!
+const firstAvailable = (abilities: readonly Ability[]): Ability =>
+  abilities.find((ability) => ability.yes) ?? abilities[0]!
 
-async function attempt(work: () => Promise<void>): Promise<Ability> {
+async function tryAbility(work: () => Promise<void>): Promise<Ability> {
   try {
     await work()
-    return YES
+    return AVAILABLE
   } catch (error) {
-    return no((error as Error).message)
+    return unavailable((error as Error).message)
   }
 }

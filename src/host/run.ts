@@ -1,11 +1,11 @@
-// Runs a program without a shell and waits for it; stderr becomes part of the error. The deadline of a CSI call does not
-// apply, because an interrupted resize is worse than a late one; programs have their own, generous timeout.
+// Runs a program without a shell and waits for it. Errors contain its stderr. Programs have their own, generous timeout
+// instead of the deadline of the CSI call, because an interrupted resize is worse than a late one.
 import { spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { MissingToolError, ProgramFailedError } from './errors.ts'
 
 export interface RunOptions {
-  /** Written to stdin; default: empty. */
+  /** The input on stdin. Default: none. */
   readonly input?: string
   readonly timeoutMs?: number
   /** Exit codes that are not errors. Default: 0. */
@@ -20,10 +20,10 @@ export interface RunResult {
 
 export type Run = (program: string, args: readonly string[], options?: RunOptions) => Promise<RunResult>
 
-/** The slowest operation, growing a large ext4 on a busy disk, takes much less. */
+/** Much longer than the slowest operation, which is growing a large ext4 on a busy disk. */
 const PROGRAM_TIMEOUT_MS = 10 * 60_000
 
-/** Programs print a few lines; output beyond this is dropped. */
+/** Programs print a few lines. Output beyond this length is dropped. */
 const OUTPUT_LENGTH_MAX = 8 * 1024 * 1024
 
 /** Directories of administration programs, which the PATH of an ordinary user omits. */
@@ -34,8 +34,8 @@ export const searchPath = () => [process.env.PATH, ...ADMIN_PATHS].filter(Boolea
 export function createRun({ clock }: { readonly clock: Clock }): Run {
   return (program, args, { input, timeoutMs = PROGRAM_TIMEOUT_MS, okCodes = [0] } = {}) =>
     new Promise((resolve, reject) => {
-      // LC_ALL=C, because error messages are matched and must not be translated. cwd is set, because with a deleted
-      // working directory spawn would fail with ENOENT, as for a missing program.
+      // LC_ALL=C prevents the translation of error messages, which are matched. cwd is set, because with a deleted working
+      // directory spawn fails with ENOENT, like for a missing program.
       const child = spawn(program, args, { cwd: '/', env: { PATH: searchPath(), LC_ALL: 'C' }, stdio: 'pipe' })
       const output = { stdout: '', stderr: '' }
       for (const stream of ['stdout', 'stderr'] as const) {
@@ -47,10 +47,10 @@ export function createRun({ clock }: { readonly clock: Clock }): Run {
       child.stdin.on('error', () => {}) // the program may exit without reading stdin; its exit code decides
       child.stdin.end(input ?? '')
 
-      const fail = (how: string, code?: number) =>
-        reject(new ProgramFailedError([program, ...args], { how, code, stderr: output.stderr }))
+      const fail = (reason: string, code?: number) =>
+        reject(new ProgramFailedError([program, ...args], { reason, code, stderr: output.stderr }))
 
-      // Reject immediately: a program in uninterruptible sleep does not react to SIGKILL.
+      // Reject immediately, because a program in uninterruptible sleep does not react to SIGKILL.
       const cancelTimeout = clock.after(timeoutMs, () => {
         child.kill('SIGKILL')
         fail(`did not exit within ${timeoutMs} ms and was killed`)

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 
-const LARGEST_BLOCKS = 2 ** 40 // with blocks of 4 KiB this is 4 PiB: more than any pool
+const BLOCKS_MAX = 2 ** 40 // 4 PiB with blocks of 4 KiB, more than any pool
 
 describe('filesystemBytes', () => {
   it('REX-1 reads the size of an xfs with any block size', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.constantFrom(1024, 4096), (blocks, blockBytes) => {
+      fc.property(fc.integer({ min: 1, max: BLOCKS_MAX }), fc.constantFrom(1024, 4096), (blocks, blockBytes) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
         start.write('XFSB')
         start.writeUInt32BE(blockBytes, 4)
@@ -19,7 +19,7 @@ describe('filesystemBytes', () => {
 
   it('REX-1 reads the size of an ext4 with and without the 64bit feature', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.boolean(), (blocks, has64Bits) => {
+      fc.property(fc.integer({ min: 1, max: BLOCKS_MAX }), fc.boolean(), (blocks, has64Bits) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
         start.writeUInt16LE(0xef53, 1024 + 0x38)
         start.writeUInt32LE(2, 1024 + 0x18)

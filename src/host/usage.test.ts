@@ -12,49 +12,51 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-describe('usage', () => {
-  it('PIO-8 of a file system has used and available within the total', async () => {
+describe('ofFilesystem', () => {
+  it('PIO-8 returns used and available bytes within the total', async () => {
     const usage = await createUsage({ clock: manualClock() }).ofFilesystem(directory)
     expect(usage.totalBytes).toBeGreaterThan(0)
     expect(usage.usedBytes + usage.availableBytes).toBeLessThanOrEqual(usage.totalBytes)
     expect(usage.usedInodes + usage.availableInodes).toBe(usage.totalInodes)
   })
+})
 
-  it('PIO-8 of a directory counts hard links once and does not follow symbolic links', async () => {
+describe('ofDirectory', () => {
+  it('PIO-8 counts hard links once and does not follow symbolic links', async () => {
     await mkdir(join(directory, 'deep', 'deeper'), { recursive: true })
     await writeFile(join(directory, 'deep', 'deeper', 'data'), Buffer.alloc(100_000, 1))
     await link(join(directory, 'deep', 'deeper', 'data'), join(directory, 'same data'))
     await symlink('/', join(directory, 'everything'))
     const paths = ['deep', 'deep/deeper', 'same data'].map((name) => join(directory, name))
-    const blocks = (await Promise.all(paths.map((path) => stat(path)))).reduce((sum, it) => sum + it.blocks, 0)
+    const blocks = (await Promise.all(paths.map((path) => stat(path)))).reduce((sum, stats) => sum + stats.blocks, 0)
 
     const usage = await createUsage({ clock: manualClock() }).ofDirectory(directory)
     expect(usage).toEqual({ usedBytes: blocks * 512, files: 4, isComplete: true })
     expect(usage.usedBytes).toBeGreaterThanOrEqual(100_000)
   })
 
-  it('PIO-8 of a large directory is reported as incomplete', async () => {
+  it('PIO-8 reports an incomplete result for a large directory', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await writeFile(join(directory, name), name)
     const usage = createUsage({ clock: manualClock(), filesWalkedMax: 3 })
     expect(await usage.ofDirectory(directory)).toMatchObject({ files: 3, isComplete: false })
   })
 
-  it('PIO-8 of a directory is shared by concurrent callers and cached for a short time', async () => {
+  it('PIO-8 shares its result with concurrent callers and caches it for a short time', async () => {
     const clock = manualClock()
     const usage = createUsage({ clock })
-    const [one, other] = await Promise.all([usage.ofDirectory(directory), usage.ofDirectory(directory)])
-    expect(one).toBe(other)
+    const [first, second] = await Promise.all([usage.ofDirectory(directory), usage.ofDirectory(directory)])
+    expect(first).toBe(second)
     await writeFile(join(directory, 'new'), 'data')
     expect((await usage.ofDirectory(directory)).files).toBe(0)
     await clock.advance(60_000)
     expect((await usage.ofDirectory(directory)).files).toBe(1)
   })
 
-  it('PIO-8 is not cached after a failure', async () => {
+  it('PIO-8 does not cache a failure', async () => {
     const usage = createUsage({ clock: manualClock() })
-    const late = join(directory, 'late')
-    await expect(usage.ofDirectory(late)).rejects.toThrow('ENOENT')
-    await mkdir(late)
-    expect(await usage.ofDirectory(late)).toMatchObject({ files: 0 })
+    const lateDirectory = join(directory, 'late')
+    await expect(usage.ofDirectory(lateDirectory)).rejects.toThrow('ENOENT')
+    await mkdir(lateDirectory)
+    expect(await usage.ofDirectory(lateDirectory)).toMatchObject({ files: 0 })
   })
 })

@@ -1,5 +1,5 @@
-// Space usage of a file system (statfs) or of a directory (by walking it). Walks are bounded, shared by concurrent
-// callers, and cached for a short time.
+// Measures the space usage of a file system (statfs) or of a directory (by walking it). Walks are bounded, shared by
+// concurrent callers, and cached for a short time.
 import type { BigIntStats } from 'node:fs'
 import { lstat, opendir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,19 +11,19 @@ export interface UsageDeps {
   readonly filesWalkedMax?: number
 }
 
-/** About three seconds of walking; beyond this the result is incomplete. */
+/** A walk over this many files takes about three seconds. The result for more files is incomplete. */
 const FILES_WALKED_MAX = 1_000_000
 
 /** How long a result is cached. */
-const RESULT_AGE_MS_MAX = 10_000
+const CACHE_MS = 10_000
 
-/** Cached results; the oldest is evicted first. */
+/** Maximum number of cached results. The oldest is evicted first. */
 const RESULTS_MAX = 1_000
 
 const STAT_BLOCK_BYTES = 512n
 
 export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageDeps): Usage {
-  const kept = new Map<string, { readonly atMs: number; readonly answer: Promise<TreeUsage> }>()
+  const cache = new Map<string, { readonly atMs: number; readonly answer: Promise<TreeUsage> }>()
 
   return {
     async ofFilesystem(path): Promise<SpaceUsage> {
@@ -39,56 +39,56 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
     },
 
     ofDirectory(path): Promise<TreeUsage> {
-      const known = kept.get(path)
-      if (known && clock.monotonicMs() - known.atMs < RESULT_AGE_MS_MAX) return known.answer
-      const answer = walk(path, filesWalkedMax)
-      kept.delete(path) // reinsert as the newest
-      kept.set(path, { atMs: clock.monotonicMs(), answer })
-      if (kept.size > RESULTS_MAX) kept.delete(kept.keys().next().value!)
-      answer.catch(() => kept.delete(path)) // do not cache failures
-      return answer
+      const cached = cache.get(path)
+      if (cached && clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.answer
+      const usage = measureTree(path, filesWalkedMax)
+      cache.delete(path) // reinsert as the newest
+      cache.set(path, { atMs: clock.monotonicMs(), answer: usage })
+      if (cache.size > RESULTS_MAX) cache.delete(cache.keys().next().value!)
+      usage.catch(() => cache.delete(path)) // do not cache failures
+      return usage
     },
   }
 }
 
-/** Counts allocated blocks; hard links once, symbolic links not followed, other mounted file systems skipped. */
-async function walk(root: string, filesMax: number): Promise<TreeUsage> {
-  const top = await lstat(root, { bigint: true })
+/** Counts allocated blocks. Hard links count once; symbolic links and other mounted file systems are not followed. */
+async function measureTree(root: string, filesMax: number): Promise<TreeUsage> {
+  const rootStats = await lstat(root, { bigint: true })
   const seenLinks = new Set<string>()
   const directories = [root]
   let usedBlocks = 0n
   let files = 0
   let isComplete = true
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
-    for await (const entry of entriesOf(directory, () => (isComplete = false))) {
+    for await (const entry of readEntries(directory, () => (isComplete = false))) {
       const path = join(directory, entry.name)
-      const found = await lstatIfSeen(path)
-      if (!found || found.dev !== top.dev) continue
+      const stats = await lstatIfAccessible(path)
+      if (!stats || stats.dev !== rootStats.dev) continue
       if (files === filesMax) return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: false }
-      if (found.nlink > 1n && !found.isDirectory()) {
-        if (seenLinks.has(String(found.ino))) continue
-        seenLinks.add(String(found.ino))
+      if (stats.nlink > 1n && !stats.isDirectory()) {
+        if (seenLinks.has(String(stats.ino))) continue
+        seenLinks.add(String(stats.ino))
       }
       files++
-      usedBlocks += found.blocks
-      if (found.isDirectory()) directories.push(path)
+      usedBlocks += stats.blocks
+      if (stats.isDirectory()) directories.push(path)
     }
   }
   return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete }
 }
 
 /** Ignores directories that are removed during the walk, and reports those without read permission. */
-async function* entriesOf(directory: string, onClosed: () => void): AsyncGenerator<{ readonly name: string }> {
+async function* readEntries(directory: string, onDenied: () => void): AsyncGenerator<{ readonly name: string }> {
   try {
     yield* await opendir(directory)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EACCES' || code === 'EPERM') onClosed()
+    if (code === 'EACCES' || code === 'EPERM') onDenied()
     else if (code !== 'ENOENT') throw error
   }
 }
 
-async function lstatIfSeen(path: string): Promise<BigIntStats | undefined> {
+async function lstatIfAccessible(path: string): Promise<BigIntStats | undefined> {
   try {
     return await lstat(path, { bigint: true })
   } catch (error) {

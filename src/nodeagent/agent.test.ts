@@ -118,7 +118,7 @@ describe('mounting volumes of a pod', () => {
     })
     await world.untilRunning('shop')
     const stage = world.fake.record.calls.find(({ method }) => method === 'NodeStageVolume')
-    expect(stage?.secretsGiven).toEqual(['password'])
+    expect(stage?.secretKeys).toEqual(['password'])
     expect(JSON.stringify([world.disk.show(), await world.events('shop')])).not.toContain('hunter2')
   })
 

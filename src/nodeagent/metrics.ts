@@ -93,7 +93,7 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
 
   return {
     calls: {
-      called: ({ driverName, method, code, seconds }) =>
+      observeCall: ({ driverName, method, code, seconds }) =>
         calls.observe(
           { driver_name: driverName, method_name: method, grpc_status_code: goNameOf(code), migrated: 'false' },
           seconds,

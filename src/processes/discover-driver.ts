@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
-import { type CsiDriver, CsiError, type DriverFacts, driverFacts, waitUntilReady } from '../csi/index.ts'
+import { type CsiDriver, CsiError, type DriverFacts, readDriverFacts, waitUntilReady } from '../csi/index.ts'
 
 export interface DiscoveredDriver {
   readonly facts: DriverFacts
@@ -29,7 +29,7 @@ export async function discoverDriver(driver: CsiDriver, options: DiscoverDriverO
   for (;;) {
     try {
       await waitUntilReady(driver, { clock, log, signal })
-      const facts = await driverFacts(driver, signal)
+      const facts = await readDriverFacts(driver, signal)
       return nodeName === undefined ? { facts } : { facts, node: await readServedNode(driver, nodeName, signal) }
     } catch (error) {
       if (signal.aborted || (options.retry === 'unavailable' && !isUnavailable(error))) throw error

@@ -19,8 +19,8 @@ describe('the metrics of the runtime', () => {
       lastEventAgeMs: () => 5_000,
       stats: () => ({ objects: 3, relists: 2, foundByRelist: 1 }),
     })
-    metrics.requests.completed({ verb: 'LIST', resource: 'configmaps', code: 200, seconds: 0.2 })
-    metrics.requests.completed({ verb: 'WATCH', resource: 'configmaps', code: 410, seconds: 300 })
+    metrics.requests.observeRequest({ verb: 'LIST', resource: 'configmaps', code: 200, seconds: 0.2 })
+    metrics.requests.observeRequest({ verb: 'WATCH', resource: 'configmaps', code: 410, seconds: 300 })
     metrics.leadership('provisioner', true)
     const closing = new AbortController()
     queue.add('a')

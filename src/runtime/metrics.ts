@@ -115,7 +115,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     queues,
     caches,
     requests: {
-      completed({ verb, resource, code, seconds }) {
+      observeRequest({ verb, resource, code, seconds }) {
         requestsTotal.inc({ method: METHODS[verb] ?? verb, code: String(code), resource })
         if (verb !== 'WATCH') requestSeconds.observe({ verb, resource }, seconds)
       },

@@ -39,7 +39,7 @@ export interface HttpClientOptions {
 
 export interface RequestObserver {
   /** Called after every attempt. A `code` of 0 means that there was no response. */
-  completed(request: { verb: string; resource: string; code: number; seconds: number }): void
+  observeRequest(request: { verb: string; resource: string; code: number; seconds: number }): void
 }
 
 export interface HttpClient extends Client {
@@ -65,7 +65,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const startedMs = clock.monotonicMs()
       const observe = (code: number) => {
         const seconds = (clock.monotonicMs() - startedMs) / 1_000
-        observer?.completed({ verb, resource: kind?.plural ?? '', code, seconds })
+        observer?.observeRequest({ verb, resource: kind?.plural ?? '', code, seconds })
       }
       let response: HttpResponse
       try {
@@ -132,7 +132,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       if (isNotServed(error)) versions.invalidate(kind)
       if (!signal.aborted) throw error
     } finally {
-      observer?.completed({
+      observer?.observeRequest({
         verb: 'WATCH',
         resource: kind.plural,
         code,

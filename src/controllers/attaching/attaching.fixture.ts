@@ -20,7 +20,7 @@ import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { VolumeCapability_AccessMode_Mode as AccessMode } from '../../csi/gen/csi_pb.js'
-import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -61,7 +61,7 @@ export async function createAttachingFixture(settings: Partial<FakeSettings> = {
   const violations: string[] = []
   const recorded: (EventDetails & { readonly objectName: string })[] = []
   const driver = checkedDriver(fake, violations)
-  const facts = await driverFacts(driver)
+  const facts = await readDriverFacts(driver)
   const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
   const stops: (() => Promise<void>)[] = []
 

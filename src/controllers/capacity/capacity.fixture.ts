@@ -9,7 +9,7 @@ import { createServerFixture, type ServerFixture, type ServerFixtureOptions } fr
 import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
-import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { createCacheSet, type WorkQueue } from '../../runtime/index.ts'
 import { createCapacityControllers } from './capacity-controllers.ts'
 import { capacityKind } from './items.ts'
@@ -75,7 +75,7 @@ export async function createCapacityFixture(options: CapacityFixtureOptions = {}
   ]
   const fake = createFakeDriver({ clock, settings: fakeSettings({ name: DRIVER, pools, ...options.settings }) })
   const driver = createDriverClient(fake)
-  const facts = await driverFacts(driver)
+  const facts = await readDriverFacts(driver)
   const writes: string[] = []
   const client = recordWrites(inProcessClient(server.server.objects, SYSTEM_USER), writes)
   const running: { queue: WorkQueue; stop(): Promise<void> }[] = []

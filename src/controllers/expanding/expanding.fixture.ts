@@ -24,7 +24,7 @@ import {
   type FakeSettings,
   fakeSettings,
 } from '../../csi/fake/index.ts'
-import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -99,7 +99,7 @@ export async function aWorld({ driver: settings = {}, server: serverOptions }: W
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
   const driver = clientOf(fake)
-  const facts = await driverFacts(driver)
+  const facts = await readDriverFacts(driver)
   const recorded: (EventDetails & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
   /** The view of claim `data` after each write of a controller. */

@@ -110,7 +110,7 @@ describe('expanding a claim', () => {
     await world.server.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
     world.driverReturns(fail('INTERNAL', 'the token s3cr3t-token has expired'), 1)
     await world.untilState('NodeResizePending')
-    expect(world.fake.record.calls.at(-1)?.secretsGiven).toEqual(['token'])
+    expect(world.fake.record.calls.at(-1)?.secretKeys).toEqual(['token'])
     expect(JSON.stringify(world.events)).not.toContain('s3cr3t')
     expect(JSON.stringify(world.events)).toContain('***stripped***')
   })

@@ -20,7 +20,7 @@ import {
   type FakeSettings,
   fakeSettings,
 } from '../../csi/fake/index.ts'
-import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, readDriverFacts, serializeCalls } from '../../csi/index.ts'
 import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -72,7 +72,7 @@ export async function aWorld(given: WorldOptions = {}) {
   const fake =
     given.fake ?? createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
   const driver = clientOf(fake)
-  const facts = await driverFacts(driver)
+  const facts = await readDriverFacts(driver)
   const recorded: (EventDetails & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
 

@@ -193,7 +193,7 @@ describe('modifying the class of a bound claim', () => {
       await world.untilSettled('gold', name)
     }
     const calls = world.fake.record.calls.filter(({ method }) => method === 'ControllerModifyVolume')
-    expect(calls.map(({ volume, secretsGiven }) => [volume, secretsGiven])).toEqual([
+    expect(calls.map(({ volume, secretKeys }) => [volume, secretKeys])).toEqual([
       ['a', ['written']],
       ['b', ['named']],
       ['c', ['grow']],
@@ -348,7 +348,10 @@ describe('a driver that fails', () => {
     })
     expect(await conditions()).toMatchObject({
       ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
-      ModifyVolumeError: { reason: 'InvalidArgument', message: 'ControllerModifyVolume fails, as scripted' },
+      ModifyVolumeError: {
+        reason: 'InvalidArgument',
+        message: 'ControllerModifyVolume failed because of a fault rule',
+      },
     })
     expect((await world.status()).currentVolumeAttributesClassName).toBe('silver')
     expect(world.has()).toEqual({ iops: '500', throughput: '50' })
@@ -379,7 +382,7 @@ describe('a driver that fails', () => {
       ModifyVolumeError: { reason: 'Internal' },
     })
     expect(world.events.at(-1)?.message).toBe(
-      'rpc error: code = Internal desc = ControllerModifyVolume fails, as scripted',
+      'rpc error: code = Internal desc = ControllerModifyVolume failed because of a fault rule',
     )
     await world.untilSettled('gold')
     expect(world.modifyCalls()).toHaveLength(3)

@@ -1,11 +1,11 @@
 // ControllerPublishVolume and ControllerUnpublishVolume of the fake driver.
 import type { Controller } from '../gen/csi_pb.js'
 import {
-  allowsManyNodes,
-  capabilityText,
   fail,
+  formatCapability,
   getVolume,
   type Handlers,
+  isMultiNode,
   requireController,
   requireField,
 } from './model.ts'
@@ -18,7 +18,7 @@ export const attachmentHandlers: AttachmentHandlers = {
     requireField(volumeId, 'volume_id')
     requireField(nodeId, 'node_id')
     requireField(volumeCapability, 'volume_capability')
-    const capability = capabilityText(volumeCapability)
+    const capability = formatCapability(volumeCapability)
     if (isReadonly && !model.settings.controller.includes('PUBLISH_READONLY')) {
       fail('INVALID_ARGUMENT', 'readonly is not supported')
     }
@@ -27,19 +27,19 @@ export const attachmentHandlers: AttachmentHandlers = {
     if (!node) return fail('NOT_FOUND', `node "${nodeId}" does not exist`)
 
     const publishContext = { device: `/dev/${volume.id}` }
-    const known = volume.attachments[nodeId]
-    if (known) {
-      if (known.capability !== capability || known.isReadonly !== isReadonly) {
+    const existing = volume.attachments[nodeId]
+    if (existing) {
+      if (existing.capability !== capability || existing.isReadonly !== isReadonly) {
         fail('ALREADY_EXISTS', `volume "${volumeId}" is published to node "${nodeId}" with other options`)
       }
       return { publishContext }
     }
-    const elsewhere = Object.keys(volume.attachments)[0]
-    if (elsewhere !== undefined && !allowsManyNodes(capability)) {
-      fail('FAILED_PRECONDITION', `volume "${volumeId}" is published to node "${elsewhere}"`)
+    const otherNode = Object.keys(volume.attachments)[0]
+    if (otherNode !== undefined && !isMultiNode(capability)) {
+      fail('FAILED_PRECONDITION', `volume "${volumeId}" is published to node "${otherNode}"`)
     }
-    const volumesThere = Object.values(model.state.volumes).filter(({ attachments }) => attachments[nodeId]).length
-    if (node.maxVolumes !== undefined && volumesThere >= node.maxVolumes) {
+    const attachedCount = Object.values(model.state.volumes).filter(({ attachments }) => attachments[nodeId]).length
+    if (node.maxVolumes !== undefined && attachedCount >= node.maxVolumes) {
       fail('RESOURCE_EXHAUSTED', `node "${nodeId}" has reached its limit of ${node.maxVolumes} volumes`)
     }
     volume.attachments[nodeId] = { capability, isReadonly }

@@ -1,4 +1,4 @@
-// Controls a fake driver process from a test: sets its fault rules, and reads its state and recorded calls.
+// Controls a fake driver process from a test: sets its fault rules and reads its state and recorded calls.
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { FakeCommand, FakeResponse, FakeView } from './control-server.ts'
@@ -8,9 +8,9 @@ export interface FakeControl {
   inspect(): Promise<FakeView>
   /** Replaces all rules. */
   setRules(rules: readonly FakeRule[]): Promise<void>
-  /** Resumes all calls that hang. */
+  /** Resumes all hanging calls. */
   release(): Promise<void>
-  /** GetCapacity keeps returning the current values until unfreezeCapacity(). */
+  /** Makes GetCapacity return the current values until unfreezeCapacity(). */
   freezeCapacity(): Promise<void>
   unfreezeCapacity(): Promise<void>
   /** Kills the driver process and waits until it has exited. */
@@ -35,7 +35,7 @@ export function fakeControl(path: string): FakeControl {
   }
 }
 
-/** Sends one command on a new connection; resolves with undefined if it closes without a response. */
+/** Sends one command on a new connection. Resolves with undefined if the connection closes without a response. */
 function exchange(path: string, command: FakeCommand): Promise<FakeResponse | undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(path, () => socket.write(`${JSON.stringify(command)}\n`))

@@ -1,5 +1,5 @@
-// The control socket of the fake driver process: one JSON command per line, one JSON response per line.
-// The client is control-client.ts.
+// Serves the control socket of the fake driver process: one JSON command and one JSON response per line. control-client.ts is
+// the client.
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { removeStaleSocket } from '../remove-stale-socket.ts'

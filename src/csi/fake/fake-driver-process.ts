@@ -1,5 +1,5 @@
-// The fake driver as a separate process with real sockets. With --state, every change is written to a file before the
-// call returns, so a killed process continues with the same volumes; without it, the driver starts empty.
+// Runs the fake driver as a separate process on sockets. With --state, every change is written to a file before the call
+// returns, so that a killed process continues with the same volumes. Without it, the driver starts empty.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -28,14 +28,14 @@ async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProc
     onCrash: crash,
     persist: stateFile ? (state) => writeState(stateFile, state) : undefined,
   })
-  const commands = control ? await serveControl(control, fake, crash) : undefined
+  const controlServer = control ? await serveControl(control, fake, crash) : undefined
   const { identity, controller } = fake
   const driver = await serveDriver({ endpoint, identity, controller, node: fake.node(nodeId), clock, log: silentLog })
   process.stdout.write('ready\n')
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, async () => {
-      commands?.stop()
+      controlServer?.stop()
       fake.script.release()
       await driver.stop()
       process.exit(0)

@@ -17,14 +17,14 @@ const mount = (mode = Mode.SINGLE_NODE_WRITER) => ({
 })
 const block = { accessType: { case: 'block' as const, value: {} }, accessMode: { mode: Mode.SINGLE_NODE_WRITER } }
 
-/** A fake driver whose calls take plain objects. */
+/** Creates a fake driver with calls that take plain objects. */
 function setUp(settings: Partial<FakeSettings> = {}, options: Partial<FakeDriverOptions> = {}) {
   const clock = manualClock()
   const fake = createFakeDriver({ clock, settings: fakeSettings(settings), ...options })
   const controller = callsOf(Controller, fake.controller)
   const node = callsOf(Node, fake.node('node-1'))
-  const createVolume = async (name: string, more: object = {}) => {
-    const request = { name, capacityRange: { requiredBytes: gi(1) }, volumeCapabilities: [mount()], ...more }
+  const createVolume = async (name: string, overrides: object = {}) => {
+    const request = { name, capacityRange: { requiredBytes: gi(1) }, volumeCapabilities: [mount()], ...overrides }
     return (await controller.createVolume(request)).volume as { volumeId: string; capacityBytes: bigint }
   }
   return { fake, clock, controller, node, createVolume }
@@ -50,7 +50,7 @@ function callsOf<S extends typeof Controller | typeof Node>(service: S, handlers
 
 const failsWith = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
   call.then(
-    () => expect.unreachable(`it must fail with ${code}`),
+    () => expect.unreachable(`the call must fail with ${code}`),
     (error: CsiError) => {
       expect(error.codeName).toBe(code)
       if (text) expect(error.message).toMatch(text)
@@ -68,8 +68,8 @@ describe('volumes of the fake driver', () => {
   it('PROV-11 fail with ALREADY_EXISTS for a different request with the same name', async () => {
     const { createVolume } = setUp({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
     await createVolume('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
-    const same = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
-    const others = [
+    const request = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
+    const differentRequests = [
       { capacityRange: { requiredBytes: gi(2) } },
       { capacityRange: { requiredBytes: 1n, limitBytes: 2n } },
       { volumeCapabilities: [block] },
@@ -77,21 +77,22 @@ describe('volumes of the fake driver', () => {
       { mutableParameters: {} },
       { accessibilityRequirements: { requisite: [{ segments: { zone: 'b' } }] } },
     ]
-    for (const other of others) await failsWith(createVolume('a', { ...same, ...other }), 'ALREADY_EXISTS')
-    await createVolume('a', { ...same, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
+    for (const difference of differentRequests)
+      await failsWith(createVolume('a', { ...request, ...difference }), 'ALREADY_EXISTS')
+    await createVolume('a', { ...request, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
-  it('PROV-11 have the requested size, or the default size', async () => {
+  it('PROV-11 have the requested size or the default size', async () => {
     const { createVolume } = setUp({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
-    const sized = async (name: string, capacityRange: object | undefined) => {
+    const createSized = async (name: string, capacityRange: object | undefined) => {
       return (await createVolume(name, { capacityRange })).capacityBytes
     }
-    expect(await sized('a', undefined)).toBe(gi(3))
-    expect(await sized('b', { requiredBytes: gi(5) })).toBe(gi(5))
-    expect(await sized('c', { limitBytes: gi(2) })).toBe(gi(2))
-    await failsWith(sized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
-    await failsWith(sized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
-    await failsWith(sized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
+    expect(await createSized('a', undefined)).toBe(gi(3))
+    expect(await createSized('b', { requiredBytes: gi(5) })).toBe(gi(5))
+    expect(await createSized('c', { limitBytes: gi(2) })).toBe(gi(2))
+    await failsWith(createSized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
+    await failsWith(createSized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
+    await failsWith(createSized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
   it('PROV-10 require a name, capabilities and known parameters', async () => {
@@ -111,11 +112,11 @@ describe('volumes of the fake driver', () => {
     const { fake, createVolume } = setUp({ secretKeys: ['password'] })
     await failsWith(createVolume('a'), 'UNAUTHENTICATED')
     await createVolume('a', { secrets: { password: 'hunter2' } })
-    expect(fake.record.calls.map(({ secretsGiven }) => secretsGiven)).toEqual([[], ['password']])
+    expect(fake.record.calls.map(({ secretKeys }) => secretKeys)).toEqual([[], ['password']])
     expect(JSON.stringify([fake.record.calls, fake.state])).not.toContain('hunter2')
   })
 
-  it('PROV-14 are deleted idempotently, but not while they are in use', async () => {
+  it('PROV-14 are deleted idempotently, and not while they are in use', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -126,7 +127,7 @@ describe('volumes of the fake driver', () => {
     expect((await createVolume('a')).volumeId).not.toBe(volumeId) // ids are never reused
   })
 
-  it('PROV-9 are listed in pages that tolerate changes between them', async () => {
+  it('PROV-9 are listed in pages that stay consistent if volumes are deleted', async () => {
     const { createVolume, controller } = setUp()
     const ids = []
     for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await createVolume(name)).volumeId)
@@ -165,7 +166,7 @@ describe('volumes of the fake driver', () => {
     await failsWith(grow({}), 'INVALID_ARGUMENT')
   })
 
-  it('REX-1 with offline expansion are not expanded while in use', async () => {
+  it('REX-1 are not expanded while in use if the driver expands offline only', async () => {
     const { createVolume, controller } = setUp({ expansion: ['OFFLINE'] })
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -210,7 +211,7 @@ describe('capacity of the fake driver', () => {
     accessibilityRequirements: { requisite: zones.map((zone) => ({ segments: { zone } })) },
   })
 
-  it('CAP-4 is per topology, and volumes are created in the requested topology', async () => {
+  it('CAP-4 is reported per topology and used in the requested topology', async () => {
     const { createVolume, controller } = setUp(twoZones)
     expect(await createVolume('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
     const preferred = {
@@ -260,8 +261,8 @@ describe('a volume of the fake driver on nodes', () => {
   it('SYS-18 is published within the limits of node and access mode', async () => {
     const { createVolume, controller } = setUp({ nodes })
     const { volumeId } = await createVolume('a')
-    const publish = (nodeId: string, more: object = {}) =>
-      controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: mount(), ...more })
+    const publish = (nodeId: string, overrides: object = {}) =>
+      controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: mount(), ...overrides })
     await failsWith(publish('node-9'), 'NOT_FOUND')
     await publish('node-1')
     await publish('node-1')
@@ -323,21 +324,21 @@ describe('fault rules of the fake driver', () => {
   })
 
   it('PROV-12 can crash the driver before or after the handler, whose effect is persisted', async () => {
-    for (const when of ['before', 'after'] as const) {
+    for (const crashPoint of ['before', 'after'] as const) {
       let crashes = 0
       const persisted: number[] = []
       const persist = (state: { volumes: object }) => void persisted.push(Object.keys(state.volumes).length)
-      const script = createScript([{ effect: { do: 'crash', when } }])
+      const script = createScript([{ effect: { do: 'crash', when: crashPoint } }])
       const { fake, createVolume } = setUp({}, { onCrash: () => crashes++, persist, script })
-      let answered = false
+      let hasResponded = false
       void createVolume('a').finally(() => {
-        answered = true
+        hasResponded = true
       })
       await new Promise((resolve) => setImmediate(resolve))
       expect(crashes).toBe(1)
-      expect(answered).toBe(false)
-      expect(persisted).toEqual(when === 'after' ? [1] : [])
-      expect(Object.keys(fake.state.volumes).length).toBe(when === 'after' ? 1 : 0)
+      expect(hasResponded).toBe(false)
+      expect(persisted).toEqual(crashPoint === 'after' ? [1] : [])
+      expect(Object.keys(fake.state.volumes).length).toBe(crashPoint === 'after' ? 1 : 0)
     }
   })
 
@@ -357,27 +358,27 @@ describe('fault rules of the fake driver', () => {
     expect((await createVolume('a')).capacityBytes).toBe(7n)
   })
 
-  it('PROV-9 can hang a call, and other calls on the volume fail with ABORTED even after it is cancelled', async () => {
+  it('PROV-9 can hang a call, which makes other calls for the volume fail with ABORTED, even after it is cancelled', async () => {
     const { fake, controller, createVolume } = setUp()
     const { volumeId } = await createVolume('a')
     fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'hang' } }])
     const capacityRange = { requiredBytes: gi(2) }
-    const waiting = new AbortController()
-    const grown = controller.controllerExpandVolume({ volumeId, capacityRange }, waiting.signal)
+    const caller = new AbortController()
+    const expansion = controller.controllerExpandVolume({ volumeId, capacityRange }, caller.signal)
     await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps).toMatchObject([
       { volume: 'a', first: { method: 'ControllerExpandVolume' }, second: { method: 'DeleteVolume' } },
     ])
-    waiting.abort() // after cancelling, the caller may call again
+    caller.abort() // after cancelling, the caller may call again
     await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps.length).toBe(1)
     fake.script.release()
-    await grown
+    await expansion
     await controller.deleteVolume({ volumeId })
     expect(fake.record.overlaps.length).toBe(1)
   })
 
-  it('PROV-12 carry over, with volumes and record, to a restarted driver', async () => {
+  it('PROV-12 are kept by a restarted driver, with its volumes and record', async () => {
     const first = setUp()
     await first.createVolume('a')
     const { state, record, script } = first.fake
@@ -388,7 +389,7 @@ describe('fault rules of the fake driver', () => {
   })
 })
 
-describe('random calls of the fake driver', () => {
+describe('random calls to the fake driver', () => {
   const aStep = fc.oneof(
     fc.record({
       do: fc.constant('create' as const),
@@ -421,8 +422,8 @@ describe('random calls of the fake driver', () => {
         for (const step of steps) {
           const before = JSON.stringify(fake.state)
           const sizes = sizesOf(fake)
-          const known = Object.values(fake.state.volumes).find(({ name }) => name === step.name)
-          const volumeId = known?.id ?? 'none'
+          const existing = Object.values(fake.state.volumes).find(({ name }) => name === step.name)
+          const volumeId = existing?.id ?? 'none'
           const capacityRange = 'gi' in step && step.gi > 0 ? { requiredBytes: gi(step.gi) } : undefined
           const call = {
             create: () =>
@@ -438,11 +439,11 @@ describe('random calls of the fake driver', () => {
               step.do === 'modify' &&
               controller.controllerModifyVolume({ volumeId, mutableParameters: { iops: step.iops } }),
           }[step.do]
-          const isRefused = await Promise.resolve(call()).then(
+          const hasFailed = await Promise.resolve(call()).then(
             () => false,
             () => true,
           )
-          if (isRefused) expect(JSON.stringify(fake.state)).toBe(before)
+          if (hasFailed) expect(JSON.stringify(fake.state)).toBe(before)
           for (const [id, bytes] of sizesOf(fake)) expect(bytes).toBeGreaterThanOrEqual(sizes.get(id) ?? 0)
           for (const pool of pools) expect(usedIn(fake, pool.name)).toBeLessThanOrEqual(pool.capacityBytes)
           const names = Object.values(fake.state.volumes).map(({ name }) => name)

@@ -1,6 +1,6 @@
-// An in-memory CSI driver for tests, without sockets, disks or timers. For each call it records the call (record.ts),
-// applies the first matching fault rule (script.ts), runs the handler on the state in one step, and persists the state
-// before it returns. It runs behind a socket (fake-driver-process.ts) and in the simulator (sim/driver.ts).
+// An in-memory CSI driver for tests. It records each call (record.ts), applies the first matching fault rule (script.ts),
+// runs the handler on the state in one step, and persists the state before it returns. It runs behind a socket
+// (fake-driver-process.ts) and in the simulator (sim/driver.ts).
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'
@@ -26,7 +26,7 @@ export interface FakeDriverOptions {
   readonly state?: FakeState
   readonly record?: FakeRecord
   readonly script?: Script
-  /** Called with the state before a call that may have changed it returns. */
+  /** Called with the state before the return of every call that may have changed it. */
   readonly persist?: (state: FakeState) => void
   /** Called when a rule crashes the driver. Calls in flight never return. */
   readonly onCrash?: () => void
@@ -35,13 +35,13 @@ export interface FakeDriverOptions {
 export interface FakeDriver {
   readonly identity: ServiceHandlers<typeof Identity>
   readonly controller: ServiceHandlers<typeof Controller>
-  /** The node service on one node. */
+  /** Returns the node service of one node. */
   node(nodeId: string): ServiceHandlers<typeof Node>
   readonly settings: FakeSettings
   readonly state: FakeState
   readonly record: FakeRecord
   readonly script: Script
-  /** GetCapacity keeps returning the current values until unfreezeCapacity(). */
+  /** Makes GetCapacity return the current values until unfreezeCapacity(). */
   freezeCapacity(): void
   unfreezeCapacity(): void
 }
@@ -51,10 +51,16 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
   const { record = createRecord(), script = createScript() } = options
   const model: Model = { settings, state, clock }
 
-  async function answer(method: DescMethod, request: Message, signal: AbortSignal, scope: string, act: AnyHandler) {
+  async function handleCall(
+    method: DescMethod,
+    request: Message,
+    signal: AbortSignal,
+    scope: string,
+    handler: AnyHandler,
+  ) {
     const subject = subjectOf(state, method, request)
-    const isLocked = subject !== undefined && !READS.has(method.name)
-    const ticket = record.begin({
+    const isLocked = subject !== undefined && !READ_ONLY_METHODS.has(method.name)
+    const callHandle = record.begin({
       method,
       request,
       volume: subject?.name,
@@ -63,51 +69,51 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
       nowMs: clock.nowMs(),
     })
     try {
-      if (ticket.isBusy && settings.whenBusy === 'abort') {
+      if (callHandle.isBusy && settings.whenBusy === 'abort') {
         fail('ABORTED', `another operation on "${subject?.name}" is in progress`)
       }
       const rule = script.match(method.name, subject ? [subject.name, subject.id] : [])
       const effect = rule?.effect
       if (rule?.afterMs) await clock.sleep(rule.afterMs)
       if (effect?.do === 'hang') await script.hang()
-      if (effect?.do === 'fail') fail(effect.code, effect.message ?? `${method.name} fails, as scripted`)
-      if (effect?.do === 'crash' && effect.when === 'before') return await die()
+      if (effect?.do === 'fail') fail(effect.code, effect.message ?? `${method.name} failed because of a fault rule`)
+      if (effect?.do === 'crash' && effect.when === 'before') return await crash()
 
       checkRequest(model, method, request)
-      const reply = act(model, request, effect?.do === 'overrideSize' ? { sizeBytes: effect.bytes } : {})
+      const response = handler(model, request, effect?.do === 'overrideSize' ? { sizeBytes: effect.bytes } : {})
       if (isLocked) persist?.(state)
-      ticket.workDone()
+      callHandle.markHandled()
 
-      if (effect?.do === 'crash') return await die()
+      if (effect?.do === 'crash') return await crash()
       if (effect?.do === 'loseReply' && effect.as === 'hang') await script.hang()
-      if (effect?.do === 'loseReply') fail('UNAVAILABLE', 'the connection was lost, as scripted')
-      ticket.end('OK', clock.nowMs())
-      return reply
+      if (effect?.do === 'loseReply') fail('UNAVAILABLE', 'the connection was lost because of a fault rule')
+      callHandle.end('OK', clock.nowMs())
+      return response
     } catch (error) {
-      ticket.end(error instanceof CsiError ? error.codeName : 'INTERNAL', clock.nowMs())
+      callHandle.end(error instanceof CsiError ? error.codeName : 'INTERNAL', clock.nowMs())
       throw error
     }
   }
 
-  const die = (): Promise<never> => {
-    record.crashed()
+  const crash = (): Promise<never> => {
+    record.endAllCalls()
     onCrash?.()
     return new Promise(() => {})
   }
 
-  const calleeOf = (service: DescService, scope: string, acts: Record<string, AnyHandler>) =>
+  const createHandlers = (service: DescService, scope: string, handlers: Record<string, AnyHandler>) =>
     Object.fromEntries(
       service.methods.map((method) => [
         method.localName,
         (request: Message, { signal }: { signal: AbortSignal }) =>
-          answer(method, request, signal, scope, acts[method.localName]!),
+          handleCall(method, request, signal, scope, handlers[method.localName]!),
       ]),
     ) as never
 
   return {
-    identity: calleeOf(Identity, 'identity', identityHandlers as never),
-    controller: calleeOf(Controller, 'controller', CONTROLLER_HANDLERS as never),
-    node: (nodeId) => calleeOf(Node, `node ${nodeId}`, nodeHandlers(nodeId) as never),
+    identity: createHandlers(Identity, 'identity', identityHandlers as never),
+    controller: createHandlers(Controller, 'controller', CONTROLLER_HANDLERS as never),
+    node: (nodeId) => createHandlers(Node, `node ${nodeId}`, nodeHandlers(nodeId) as never),
     settings,
     state,
     record,
@@ -117,7 +123,7 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
   }
 }
 
-type AnyHandler = (model: Model, request: Message, twist: Overrides) => Record<string, unknown>
+type AnyHandler = (model: Model, request: Message, overrides: Overrides) => Record<string, unknown>
 
 const CONTROLLER_HANDLERS: Handlers<typeof Controller> = {
   ...capabilityHandlers,
@@ -126,8 +132,8 @@ const CONTROLLER_HANDLERS: Handlers<typeof Controller> = {
   ...snapshotHandlers,
 }
 
-/** Calls that change nothing and may run concurrently with any other. */
-const READS: ReadonlySet<string> = new Set([
+/** Methods that do not change the state and may run concurrently with any other. */
+const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   'ValidateVolumeCapabilities',
   'ControllerGetVolume',
   'ListSnapshots',
@@ -135,7 +141,7 @@ const READS: ReadonlySet<string> = new Set([
   'NodeGetVolumeStats',
 ])
 
-/** The volume or snapshot that a call operates on. Calls with an id are resolved to the name, the key of the lock. */
+/** Returns the volume or snapshot that a call operates on. An id is resolved to the name, which is the key of the lock. */
 function subjectOf(state: FakeState, method: DescMethod, request: Message): { name: string; id: string } | undefined {
   const { volumeId, sourceVolumeId, snapshotId, name } = request as unknown as Record<string, string | undefined>
   const id = volumeId || (method.name === 'CreateSnapshot' ? sourceVolumeId : undefined)

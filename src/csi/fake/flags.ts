@@ -1,4 +1,4 @@
-// The command line of the fake driver process.
+// Parses the command line of the fake driver process.
 import { parseArgs } from 'node:util'
 import type { ControllerCapability, NodeCapability, VolumeExpansion } from '../facts.ts'
 import { type FakePool, type FakeSettings, fakeSettings } from './settings.ts'
@@ -32,7 +32,7 @@ const USAGE = `fake-driver: an in-memory CSI driver for tests.
 
 export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonly help: string } {
   const text = { type: 'string' } as const
-  const many = { type: 'string', multiple: true } as const
+  const textList = { type: 'string', multiple: true } as const
   const { values } = parseArgs({
     args: [...argv],
     options: {
@@ -42,10 +42,10 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       name: text,
       'driver-version': text,
       capacity: text,
-      topology: many,
+      topology: textList,
       'node-id': text,
       'max-volumes': text,
-      without: many,
+      without: textList,
       expansion: text,
       'mutable-keys': text,
       'parameter-keys': text,
@@ -60,8 +60,8 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
   if (!values.endpoint) throw new Error(`--endpoint is required\n\n${USAGE}`)
 
   const nodeId = values['node-id'] ?? 'node-1'
-  const pools = poolsOf(bytesOf(values.capacity ?? '100Gi'), values.topology ?? [])
-  const usual = fakeSettings({ pools })
+  const pools = createPools(parseBytes(values.capacity ?? '100Gi'), values.topology ?? [])
+  const defaults = fakeSettings({ pools })
   const without = values.without ?? []
   const node = {
     id: nodeId,
@@ -74,43 +74,43 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
     stateFile: values.state,
     nodeId,
     settings: {
-      ...usual,
-      name: values.name ?? usual.name,
-      version: values['driver-version'] ?? usual.version,
-      controller: usual.controller.filter((name: ControllerCapability) => !without.includes(name)),
-      node: usual.node.filter((name: NodeCapability) => !without.includes(name)),
-      expansion: values.expansion === undefined ? usual.expansion : expansionOf(values.expansion),
+      ...defaults,
+      name: values.name ?? defaults.name,
+      version: values['driver-version'] ?? defaults.version,
+      controller: defaults.controller.filter((name: ControllerCapability) => !without.includes(name)),
+      node: defaults.node.filter((name: NodeCapability) => !without.includes(name)),
+      expansion: values.expansion === undefined ? defaults.expansion : parseExpansion(values.expansion),
       nodes: [node],
-      mutableKeys: values['mutable-keys'] === undefined ? usual.mutableKeys : listOf(values['mutable-keys']),
-      parameterKeys: values['parameter-keys'] === undefined ? undefined : listOf(values['parameter-keys']),
-      secretKeys: listOf(values['secret-keys'] ?? ''),
-      maximumBytes: values.maximum === undefined ? usual.maximumBytes : bytesOf(values.maximum),
-      roundToBytes: values['round-to'] === undefined ? usual.roundToBytes : bytesOf(values['round-to']),
+      mutableKeys: values['mutable-keys'] === undefined ? defaults.mutableKeys : splitList(values['mutable-keys']),
+      parameterKeys: values['parameter-keys'] === undefined ? undefined : splitList(values['parameter-keys']),
+      secretKeys: splitList(values['secret-keys'] ?? ''),
+      maximumBytes: values.maximum === undefined ? defaults.maximumBytes : parseBytes(values.maximum),
+      roundToBytes: values['round-to'] === undefined ? defaults.roundToBytes : parseBytes(values['round-to']),
       whenBusy: values['when-busy'] === 'goOn' ? 'goOn' : 'abort',
     },
   }
 }
 
-function poolsOf(capacityBytes: number, topologies: readonly string[]): FakePool[] {
+function createPools(capacityBytes: number, topologies: readonly string[]): FakePool[] {
   if (topologies.length === 0) return [{ name: 'pool', capacityBytes }]
   return topologies.map((topology) => ({
     name: `pool-${topology.replaceAll(/[^A-Za-z0-9]+/g, '-')}`,
     capacityBytes,
-    segments: Object.fromEntries(listOf(topology).map((pair) => pair.split('=', 2) as [string, string])),
+    segments: Object.fromEntries(splitList(topology).map((pair) => pair.split('=', 2) as [string, string])),
   }))
 }
 
-function expansionOf(text: string): VolumeExpansion[] {
+function parseExpansion(text: string): VolumeExpansion[] {
   if (text === 'none') return []
   if (text === 'ONLINE' || text === 'OFFLINE') return [text]
   throw new Error(`--expansion must be ONLINE, OFFLINE or none, not "${text}"`)
 }
 
-const listOf = (text: string) => text.split(',').filter((word) => word !== '')
+const splitList = (text: string) => text.split(',').filter((item) => item !== '')
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3, Ti: 1024 ** 4 }
 
-function bytesOf(text: string): number {
+function parseBytes(text: string): number {
   const [, digits, unit = ''] = /^(\d+)(Ki|Mi|Gi|Ti)?$/.exec(text) ?? []
   if (digits === undefined)
     throw new Error(`"${text}" is not a size; use a number of bytes, or a number with Ki, Mi, Gi or Ti`)

@@ -1,4 +1,4 @@
-// The fake driver: an in-memory CSI driver with fault rules (script) and a record of every call.
+// Public API of the fake driver: an in-memory CSI driver with fault rules (script) and a record of every call.
 export { createFakeDriver, type FakeDriver, type FakeDriverOptions } from './fake-driver.ts'
 export { createRecord, type FakeCall, type FakeRecord, type Overlap } from './record.ts'
 export { createScript, type FakeEffect, type FakeRule, type Script } from './script.ts'

@@ -1,5 +1,5 @@
-// What the fake driver's handlers work on, and the checks that they share.
-// A handler is one synchronous step: it changes the state and returns a response, or throws without changing anything.
+// The model that the handlers of the fake driver operate on, and the checks that they share. A handler is synchronous: it
+// changes the state and returns a response, or throws without changing the state.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'
@@ -15,7 +15,7 @@ export interface Model {
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-/** What a fault rule changes in a call that otherwise succeeds. */
+/** Changes of a fault rule to a call that succeeds. */
 export interface Overrides {
   /** The size that the volume gets, regardless of the request. */
   readonly sizeBytes?: number
@@ -26,7 +26,7 @@ export type Handlers<S extends { readonly method: Record<string, DescMethod> }> 
   readonly [M in keyof ServiceHandlers<S>]: (
     model: Model,
     request: Parameters<ServiceHandlers<S>[M]>[0],
-    twist: Overrides,
+    overrides: Overrides,
   ) => Awaited<ReturnType<ServiceHandlers<S>[M]>>
 }
 
@@ -51,8 +51,8 @@ export function getVolume({ state }: Model, volumeId: string): FakeVolume {
   return state.volumes[volumeId] ?? fail('NOT_FOUND', `volume "${volumeId}" does not exist`)
 }
 
-/** A capability as text, for comparison. Mount flags are omitted, because they may be secret. */
-export function capabilityText(capability: VolumeCapability | undefined): string {
+/** Formats a capability for comparison. Mount flags are omitted, because they may be secret. */
+export function formatCapability(capability: VolumeCapability | undefined): string {
   requireField(capability?.accessType.case, 'access_type')
   requireField(capability?.accessMode?.mode, 'access_mode')
   const { accessType, accessMode } = capability!
@@ -60,10 +60,10 @@ export function capabilityText(capability: VolumeCapability | undefined): string
   return `${kind} ${Mode[accessMode!.mode] ?? fail('INVALID_ARGUMENT', 'access_mode is unknown')}`
 }
 
-export const allowsManyNodes = (capability: string) => capability.includes('MULTI_NODE')
-export const isMounted = (capability: string) => capability.startsWith('mount')
+export const isMultiNode = (capability: string) => capability.includes('MULTI_NODE')
+export const isMountCapability = (capability: string) => capability.startsWith('mount')
 
-export const sameMap = (a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>) =>
+export const areMapsEqual = (a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>) =>
   Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([key, value]) => b[key] === value)
 
 const TEXT_BYTES_MAX = 128
@@ -76,8 +76,8 @@ export function checkRequest(model: Model, method: DescMethod, request: Message)
   for (const field of method.input.fields) {
     const value = values[field.localName]
     if (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING && !field.name.endsWith('_path')) {
-      const most = field.name === 'node_id' ? NODE_ID_BYTES_MAX : TEXT_BYTES_MAX
-      if (Buffer.byteLength(value as string) > most) fail('INVALID_ARGUMENT', `${field.name} is too long`)
+      const maxBytes = field.name === 'node_id' ? NODE_ID_BYTES_MAX : TEXT_BYTES_MAX
+      if (Buffer.byteLength(value as string) > maxBytes) fail('INVALID_ARGUMENT', `${field.name} is too long`)
     }
     if (field.fieldKind === 'map') {
       const entries = Object.entries(value as Record<string, string>)

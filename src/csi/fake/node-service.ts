@@ -1,11 +1,11 @@
-// The Node service of the fake driver on one node: tracks staged and published paths, and mounts nothing.
+// The Node service of the fake driver on one node. It records staged and published paths and mounts nothing.
 import { type Node, NodeServiceCapability_RPC_Type as NodeType, VolumeUsage_Unit } from '../gen/csi_pb.js'
-import { capabilityText, fail, getVolume, type Handlers, type Model, requireField, requireNode } from './model.ts'
-import { rangeOf } from './sizes.ts'
+import { fail, formatCapability, getVolume, type Handlers, type Model, requireField, requireNode } from './model.ts'
+import { parseRange } from './sizes.ts'
 import { type FakeNodeVolume, type FakeUse, type FakeVolume, isEmpty } from './state.ts'
 
 export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
-  const presenceOf = (volume: FakeVolume): FakeNodeVolume => {
+  const nodeVolumeOf = (volume: FakeVolume): FakeNodeVolume => {
     volume.onNodes[nodeId] ??= { staged: {}, published: {}, fileSystemBytes: volume.capacityBytes }
     return volume.onNodes[nodeId]
   }
@@ -14,15 +14,15 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       fail('FAILED_PRECONDITION', `volume "${volume.id}" is not published to node "${nodeId}"`)
     }
   }
-  /** Fails unless the volume is staged or published at the path. */
-  const presenceAt = (volume: FakeVolume, path: string): FakeNodeVolume => {
-    const presence = volume.onNodes[nodeId]
-    if (presence?.staged[path] || presence?.published[path]) return presence
+  /** Throws unless the volume is staged or published at the path. */
+  const getNodeVolumeAt = (volume: FakeVolume, path: string): FakeNodeVolume => {
+    const nodeVolume = volume.onNodes[nodeId]
+    if (nodeVolume?.staged[path] || nodeVolume?.published[path]) return nodeVolume
     return fail('NOT_FOUND', `volume "${volume.id}" is neither staged nor published at ${path}`)
   }
-  const forgetIfGone = (volume: FakeVolume) => {
-    const presence = volume.onNodes[nodeId]
-    if (presence && isEmpty(presence.staged) && isEmpty(presence.published)) delete volume.onNodes[nodeId]
+  const removeIfUnused = (volume: FakeVolume) => {
+    const nodeVolume = volume.onNodes[nodeId]
+    if (nodeVolume && isEmpty(nodeVolume.staged) && isEmpty(nodeVolume.published)) delete volume.onNodes[nodeId]
   }
 
   return {
@@ -31,10 +31,10 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       requireField(volumeId, 'volume_id')
       requireField(stagingTargetPath, 'staging_target_path')
       requireField(volumeCapability, 'volume_capability')
-      const use: FakeUse = { capability: capabilityText(volumeCapability), isReadonly: false }
+      const use: FakeUse = { capability: formatCapability(volumeCapability), isReadonly: false }
       const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
-      const { staged } = presenceOf(volume)
+      const { staged } = nodeVolumeOf(volume)
       checkSameUse(staged[stagingTargetPath], use, stagingTargetPath)
       staged[stagingTargetPath] = use
       return {}
@@ -50,7 +50,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
         fail('FAILED_PRECONDITION', `volume "${volumeId}" is still published on this node`)
       }
       delete volume.onNodes[nodeId]?.staged[stagingTargetPath]
-      forgetIfGone(volume)
+      removeIfUnused(volume)
       return {}
     },
 
@@ -58,18 +58,18 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       requireField(volumeId, 'volume_id')
       requireField(targetPath, 'target_path')
       requireField(volumeCapability, 'volume_capability')
-      const use: FakeUse = { capability: capabilityText(volumeCapability), isReadonly }
+      const use: FakeUse = { capability: formatCapability(volumeCapability), isReadonly }
       const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
       if (model.settings.node.includes('STAGE_UNSTAGE_VOLUME')) {
-        if (!stagingTargetPath || !presenceOf(volume).staged[stagingTargetPath]) {
+        if (!stagingTargetPath || !nodeVolumeOf(volume).staged[stagingTargetPath]) {
           fail('FAILED_PRECONDITION', `volume "${volumeId}" is not staged at "${stagingTargetPath}"`)
         }
       }
-      const { published } = presenceOf(volume)
+      const { published } = nodeVolumeOf(volume)
       checkSameUse(published[targetPath], use, targetPath)
-      const isElsewhere = Object.keys(published).some((path) => path !== targetPath)
-      if (isElsewhere && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
+      const hasOtherPath = Object.keys(published).some((path) => path !== targetPath)
+      if (hasOtherPath && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
         fail('FAILED_PRECONDITION', `volume "${volumeId}" already has its single writer`)
       }
       published[targetPath] = use
@@ -82,7 +82,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       const volume = model.state.volumes[volumeId]
       if (!volume) return {}
       delete volume.onNodes[nodeId]?.published[targetPath]
-      forgetIfGone(volume)
+      removeIfUnused(volume)
       return {}
     },
 
@@ -90,7 +90,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       requireNode(model, 'GET_VOLUME_STATS')
       requireField(volumeId, 'volume_id')
       requireField(volumePath, 'volume_path')
-      const { fileSystemBytes } = presenceAt(getVolume(model, volumeId), volumePath)
+      const { fileSystemBytes } = getNodeVolumeAt(getVolume(model, volumeId), volumePath)
       const total = BigInt(fileSystemBytes)
       return { usage: [{ unit: VolumeUsage_Unit.BYTES, total, available: total, used: 0n }] }
     },
@@ -100,13 +100,13 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       requireField(volumeId, 'volume_id')
       requireField(volumePath, 'volume_path')
       const volume = getVolume(model, volumeId)
-      const presence = presenceAt(volume, volumePath)
-      const range = rangeOf(capacityRange)
+      const nodeVolume = getNodeVolumeAt(volume, volumePath)
+      const range = parseRange(capacityRange)
       if (range && range.requiredBytes > volume.capacityBytes) {
         fail('OUT_OF_RANGE', `the device has only ${volume.capacityBytes} bytes`)
       }
-      presence.fileSystemBytes = Math.max(presence.fileSystemBytes, overrides.sizeBytes ?? volume.capacityBytes)
-      return { capacityBytes: BigInt(presence.fileSystemBytes) }
+      nodeVolume.fileSystemBytes = Math.max(nodeVolume.fileSystemBytes, overrides.sizeBytes ?? volume.capacityBytes)
+      return { capacityBytes: BigInt(nodeVolume.fileSystemBytes) }
     },
 
     nodeGetCapabilities: (model) => ({ capabilities: model.settings.node.map((name) => rpc(NodeType[name])) }),
@@ -124,8 +124,8 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
 
 const rpc = (type: NodeType) => ({ type: { case: 'rpc' as const, value: { type } } })
 
-function checkSameUse(known: FakeUse | undefined, use: FakeUse, path: string): void {
-  if (known && (known.capability !== use.capability || known.isReadonly !== use.isReadonly)) {
+function checkSameUse(existing: FakeUse | undefined, use: FakeUse, path: string): void {
+  if (existing && (existing.capability !== use.capability || existing.isReadonly !== use.isReadonly)) {
     fail('ALREADY_EXISTS', `the volume is at ${path} with other options`)
   }
 }

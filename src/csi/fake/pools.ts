@@ -1,23 +1,23 @@
-// The pools of the fake driver: which ones a request may use, and their free capacity.
+// Selects the pools of the fake driver that a request may use, and computes their free capacity.
 import type { Topology, TopologyRequirement } from '../gen/csi_pb.js'
 import { fail, type Model } from './model.ts'
 import type { FakePool } from './settings.ts'
 import { usedBytesOf } from './state-index.ts'
 
-/** The parameters of a StorageClass that concern pools. Classes with different `copies` may share a pool. */
+/** The parameters of a StorageClass for pools. Classes with different `copies` may share a pool. */
 export interface PoolParameters {
   readonly pool: string | undefined
-  /** A volume takes this multiple of its size from the pool. */
+  /** A volume uses this multiple of its size in the pool. */
   readonly copies: number
 }
 
-export function poolParametersOf({ settings }: Model, parameters: Readonly<Record<string, string>>): PoolParameters {
-  const { pool, copies = '1', ...others } = parameters
+export function parsePoolParameters({ settings }: Model, parameters: Readonly<Record<string, string>>): PoolParameters {
+  const { pool, copies = '1', ...otherParameters } = parameters
   if (pool !== undefined && !settings.pools.some(({ name }) => name === pool)) {
     fail('INVALID_ARGUMENT', `pool "${pool}" does not exist`)
   }
   if (!/^[1-9]$/.test(copies)) fail('INVALID_ARGUMENT', `copies must be 1 to 9, not "${copies}"`)
-  for (const key of Object.keys(others)) {
+  for (const key of Object.keys(otherParameters)) {
     if (settings.parameterKeys && !settings.parameterKeys.includes(key) && !isClaimMetadata(key)) {
       fail('INVALID_ARGUMENT', `unknown parameter "${key}"`)
     }
@@ -28,27 +28,37 @@ export function poolParametersOf({ settings }: Model, parameters: Readonly<Recor
 /** Parameters that the caller adds with --extra-create-metadata. */
 export const isClaimMetadata = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
 
-/** The pools that satisfy the request, in the order of the preferred topologies, then in the order of the settings. */
-export function candidatePools(model: Model, draw: PoolParameters, where: TopologyRequirement | undefined): FakePool[] {
-  const drawn = model.settings.pools.filter(({ name }) => draw.pool === undefined || name === draw.pool)
-  const wanted = where ? [...where.preferred, ...where.requisite] : []
-  if (wanted.length === 0) return drawn
-  return [...new Set(wanted.flatMap((place) => drawn.filter((pool) => isAccessibleFrom(pool.segments, place))))]
+/** Returns the pools that satisfy the request, in the order of the preferred topologies, then of the settings. */
+export function candidatePools(
+  model: Model,
+  parameters: PoolParameters,
+  topology: TopologyRequirement | undefined,
+): FakePool[] {
+  const matchingPools = model.settings.pools.filter(
+    ({ name }) => parameters.pool === undefined || name === parameters.pool,
+  )
+  const topologies = topology ? [...topology.preferred, ...topology.requisite] : []
+  if (topologies.length === 0) return matchingPools
+  return [
+    ...new Set(
+      topologies.flatMap((candidate) => matchingPools.filter((pool) => isAccessibleFrom(pool.segments, candidate))),
+    ),
+  ]
 }
 
-/** Whether pool and topology have at least one key in common, and equal values for all common keys. */
+/** Returns whether pool and topology have at least one common key, and equal values for all common keys. */
 export function isAccessibleFrom(
   segments: Readonly<Record<string, string>> | undefined,
-  place: Pick<Topology, 'segments'> | undefined,
+  topology: Pick<Topology, 'segments'> | undefined,
 ): boolean {
-  if (!segments || !place) return true
-  const shared = Object.entries(segments).filter(([key]) => place.segments[key] !== undefined)
-  return shared.length > 0 && shared.every(([key, value]) => place.segments[key] === value)
+  if (!segments || !topology) return true
+  const commonSegments = Object.entries(segments).filter(([key]) => topology.segments[key] !== undefined)
+  return commonSegments.length > 0 && commonSegments.every(([key, value]) => topology.segments[key] === value)
 }
 
 export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - usedBytesOf(model.state, pool.name)
 
-/** The free capacity that GetCapacity reports: the current one, or that at the time of freezeCapacity(). */
+/** Returns the free capacity that GetCapacity reports: the current one, or that at the time of freezeCapacity(). */
 export const reportedFreeBytes = (model: Model, pool: FakePool) =>
   pool.capacityBytes -
   (model.state.frozenUsedBytes ? (model.state.frozenUsedBytes[pool.name] ?? 0) : usedBytesOf(model.state, pool.name))

@@ -1,18 +1,18 @@
-// Records every call of the fake driver, and pairs of concurrent calls on one volume, which the CSI specification forbids
-// callers. The record survives restarts of the fake driver. Of secrets it contains only the keys.
+// Records every call to the fake driver, and pairs of concurrent calls for one volume, which the CSI specification forbids.
+// The record survives restarts of the fake driver. Of secrets, it contains only the keys.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import type { CsiCode } from '../errors.ts'
 import { redact } from '../redact.ts'
 
 export interface FakeCall {
-  /** Counts from 1. */
+  /** The position of the call, starting with 1. */
   readonly number: number
-  /** `CreateVolume` */
+  /** The name of the method, such as `CreateVolume`. */
   readonly method: string
   /** The name of the volume, or its id if the name is unknown. */
   readonly volume: string | undefined
   readonly request: JsonValue
-  readonly secretsGiven: readonly string[]
+  readonly secretKeys: readonly string[]
   readonly startedMs: number
   endedMs?: number
   /** Undefined while the call runs. */
@@ -27,10 +27,10 @@ export interface Overlap {
 
 export interface CallHandle {
   readonly call: FakeCall
-  /** Whether the driver is still working on another call for the same volume, even one that its caller has cancelled. */
+  /** Whether the driver is working on another call for the same volume, even if its caller has cancelled it. */
   readonly isBusy: boolean
-  /** The handler has run; the response may still be pending. */
-  workDone(): void
+  /** Called when the handler has run. The response may still be pending. */
+  markHandled(): void
   end(outcome: CsiCode, nowMs: number): void
 }
 
@@ -47,14 +47,14 @@ export interface FakeRecord {
     readonly signal: AbortSignal
     readonly nowMs: number
   }): CallHandle
-  /** The driver crashed: its calls have ended. */
-  crashed(): void
+  /** Called when the driver crashes, which ends its calls. */
+  endAllCalls(): void
 }
 
 const CALLS_MAX = 100_000 // older calls are dropped
 const OVERLAPS_MAX = 1_000 // further overlaps are not recorded
 
-interface Open {
+interface OpenCall {
   readonly call: FakeCall
   readonly lock: string
   readonly signal: AbortSignal
@@ -64,7 +64,7 @@ interface Open {
 export function createRecord(): FakeRecord {
   const calls: FakeCall[] = []
   const overlaps: Overlap[] = []
-  const open = new Set<Open>()
+  const openCalls = new Set<OpenCall>()
   let number = 0
 
   return {
@@ -77,34 +77,34 @@ export function createRecord(): FakeRecord {
         method: method.name,
         volume,
         request: redact(method.input, request),
-        secretsGiven: Object.keys(secrets),
+        secretKeys: Object.keys(secrets),
         startedMs: nowMs,
       }
       calls.push(call)
       if (calls.length > CALLS_MAX) calls.splice(0, calls.length - CALLS_MAX)
 
-      const others = lock === undefined ? [] : [...open].filter((other) => other.lock === lock)
-      for (const other of others) {
-        // After a cancelled call the caller may call again: it cannot know that the driver is still working.
-        if (signal.aborted || other.signal.aborted || overlaps.length >= OVERLAPS_MAX) continue
-        overlaps.push({ volume: volume ?? '', first: other.call, second: call })
+      const overlapping = lock === undefined ? [] : [...openCalls].filter((candidate) => candidate.lock === lock)
+      for (const earlier of overlapping) {
+        // After a cancelled call, the caller may call again, because it cannot know whether the driver is still working.
+        if (signal.aborted || earlier.signal.aborted || overlaps.length >= OVERLAPS_MAX) continue
+        overlaps.push({ volume: volume ?? '', first: earlier.call, second: call })
       }
-      const own: Open | undefined = lock === undefined ? undefined : { call, lock, signal, isWorking: true }
-      if (own) open.add(own)
+      const openCall: OpenCall | undefined = lock === undefined ? undefined : { call, lock, signal, isWorking: true }
+      if (openCall) openCalls.add(openCall)
       return {
         call,
-        isBusy: others.some(({ isWorking }) => isWorking),
-        workDone() {
-          if (own) own.isWorking = false
+        isBusy: overlapping.some(({ isWorking }) => isWorking),
+        markHandled() {
+          if (openCall) openCall.isWorking = false
         },
         end(outcome, endedMs) {
           if (call.outcome) return
           call.outcome = outcome
           call.endedMs = endedMs
-          if (own) open.delete(own)
+          if (openCall) openCalls.delete(openCall)
         },
       }
     },
-    crashed: () => open.clear(),
+    endAllCalls: () => openCalls.clear(),
   }
 }

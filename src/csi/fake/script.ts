@@ -1,19 +1,19 @@
-// Fault rules of the fake driver: which calls they match, and with what effect. Rules are plain data, so they work
-// the same in the simulator and over the control socket.
+// Fault rules of the fake driver: the calls that they match, and their effects. Rules are plain data, so that the simulator
+// and the control socket use the same ones.
 import type { CsiFailureCode } from '../errors.ts'
 
 export interface FakeRule {
-  /** `CreateVolume`; default: every method. */
+  /** Method such as `CreateVolume`. Default: every method. */
   readonly method?: string
-  /** Name or id of a volume or snapshot; default: any. */
+  /** Name or id of a volume or snapshot. Default: any. */
   readonly volume?: string
-  /** Only the nth matching call, counting from 1. */
+  /** Applies only to the nth matching call, starting with 1. */
   readonly nth?: number
-  /** Only the first matching calls, up to this number. */
+  /** Applies only to the first matching calls, up to this number. */
   readonly times?: number
   /** Delay before any other effect. */
   readonly afterMs?: number
-  /** Default: none; the call runs normally. */
+  /** Default: the call runs normally. */
   readonly effect?: FakeEffect
 }
 
@@ -24,9 +24,9 @@ export type FakeEffect =
   | { readonly do: 'hang' }
   /** Runs the handler but loses the response: the connection breaks, or the call hangs until release(). */
   | { readonly do: 'loseReply'; readonly as: 'unavailable' | 'hang' }
-  /** The volume gets this size and reports it. */
+  /** Gives the volume this size instead of the requested one. */
   | { readonly do: 'overrideSize'; readonly bytes: number }
-  /** The driver crashes before or after the handler runs. */
+  /** Crashes the driver before or after the handler runs. */
   | { readonly do: 'crash'; readonly when: 'before' | 'after' }
 
 export interface Script {
@@ -41,34 +41,34 @@ export interface Script {
 }
 
 export function createScript(rules: readonly FakeRule[] = []): Script {
-  let lines = rules.map((rule) => ({ rule, fitting: 0 }))
-  let waiting: (() => void)[] = []
+  let entries = rules.map((rule) => ({ rule, matches: 0 }))
+  let pending: (() => void)[] = []
   return {
-    setRules(next) {
-      lines = next.map((rule) => ({ rule, fitting: 0 }))
+    setRules(newRules) {
+      entries = newRules.map((rule) => ({ rule, matches: 0 }))
     },
     match(method, volumes) {
       let matched: FakeRule | undefined
-      for (const line of lines) {
-        const { rule } = line
+      for (const entry of entries) {
+        const { rule } = entry
         if (rule.method !== undefined && rule.method !== method) continue
         if (rule.volume !== undefined && !volumes.includes(rule.volume)) continue
-        line.fitting++
+        entry.matches++
         const applies =
-          (rule.nth === undefined || rule.nth === line.fitting) &&
-          (rule.times === undefined || line.fitting <= rule.times)
+          (rule.nth === undefined || rule.nth === entry.matches) &&
+          (rule.times === undefined || entry.matches <= rule.times)
         if (applies) matched ??= rule
       }
       return matched
     },
-    hang: () => new Promise((resolve) => void waiting.push(resolve)),
+    hang: () => new Promise((resolve) => void pending.push(resolve)),
     release() {
-      const released = waiting
-      waiting = []
+      const released = pending
+      pending = []
       for (const resolve of released) resolve()
     },
     get hanging() {
-      return waiting.length
+      return pending.length
     },
   }
 }

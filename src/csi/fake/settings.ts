@@ -12,26 +12,26 @@ export interface FakeSettings {
   readonly nodes: readonly FakeNode[]
   /** The size of a volume created without a capacity range. */
   readonly defaultBytes: number
-  /** Sizes are rounded up to multiples of this. */
+  /** Sizes are rounded up to multiples of this size. */
   readonly roundToBytes: number
-  /** The maximum size of a volume; larger requests fail with OUT_OF_RANGE. */
+  /** The maximum size of a volume. Larger requests fail with OUT_OF_RANGE. */
   readonly maximumBytes: number
-  /** Accepted keys of `parameters`, besides `pool` and `copies`. Undefined: any. */
+  /** Accepted keys of `parameters` in addition to `pool` and `copies`. Undefined to accept any key. */
   readonly parameterKeys: readonly string[] | undefined
   /** Accepted keys of `mutable_parameters`. `iops` and `throughput` take positive integers, others any text. */
   readonly mutableKeys: readonly string[]
   /** Keys required in the secrets of every call that has a `secrets` field. */
   readonly secretKeys: readonly string[]
-  /** Whether volumes with a file system also need NodeExpandVolume. */
+  /** Whether volumes with a file system also require NodeExpandVolume. */
   readonly expandsOnNode: boolean
-  /** Whether a call on a volume that has another call in progress fails with ABORTED or runs. */
+  /** Whether a call for a volume with another call in progress fails with ABORTED or runs. */
   readonly whenBusy: 'abort' | 'goOn'
 }
 
 export interface FakePool {
   readonly name: string
   readonly capacityBytes: number
-  /** The topology from which its volumes are accessible. Undefined: everywhere. */
+  /** The topology from which its volumes are accessible. Default: everywhere. */
   readonly segments?: Readonly<Record<string, string>>
 }
 
@@ -60,7 +60,7 @@ export const EVERY_CONTROLLER_CAPABILITY: readonly ControllerCapability[] = [
   'GET_SNAPSHOT',
 ]
 
-/** Default settings with `changes` applied: all capabilities, and one pool of 100 GiB that is accessible everywhere. */
+/** Returns the default settings with `changes`. Defaults: all capabilities, and one pool of 100 GiB without topology. */
 export function fakeSettings(changes: Partial<FakeSettings> = {}): FakeSettings {
   const pools = changes.pools ?? [{ name: 'pool', capacityBytes: 100 * GI }]
   const hasTopology = pools.some(({ segments }) => segments)

@@ -1,8 +1,8 @@
-// Snapshots of the fake driver. They are ready immediately, take no capacity, and outlive their source volume.
+// Snapshots of the fake driver. They are ready immediately, use no capacity, and outlive their source volume.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, SnapshotSchema } from '../gen/csi_pb.js'
 import { fail, getVolume, type Handlers, requireController, requireField } from './model.ts'
-import { pageOf } from './page.ts'
+import { paginate } from './page.ts'
 import type { FakeSnapshot } from './state.ts'
 
 type SnapshotHandlers = Pick<
@@ -15,12 +15,12 @@ export const snapshotHandlers: SnapshotHandlers = {
     requireController(model, 'CREATE_DELETE_SNAPSHOT')
     requireField(request.name, 'name')
     requireField(request.sourceVolumeId, 'source_volume_id')
-    const known = Object.values(model.state.snapshots).find(({ name }) => name === request.name)
-    if (known) {
-      if (known.sourceVolumeId !== request.sourceVolumeId) {
+    const existing = Object.values(model.state.snapshots).find(({ name }) => name === request.name)
+    if (existing) {
+      if (existing.sourceVolumeId !== request.sourceVolumeId) {
         fail('ALREADY_EXISTS', `snapshot "${request.name}" exists for another volume`)
       }
-      return { snapshot: reply(known) }
+      return { snapshot: snapshotMessage(existing) }
     }
     const volume = getVolume(model, request.sourceVolumeId)
     const order = ++model.state.sequence
@@ -30,10 +30,10 @@ export const snapshotHandlers: SnapshotHandlers = {
       order,
       sourceVolumeId: volume.id,
       sizeBytes: volume.capacityBytes,
-      takenMs: model.clock.nowMs(),
+      createdMs: model.clock.nowMs(),
     }
     model.state.snapshots[snapshot.id] = snapshot
-    return { snapshot: reply(snapshot) }
+    return { snapshot: snapshotMessage(snapshot) }
   },
 
   deleteSnapshot(model, { snapshotId }) {
@@ -45,29 +45,29 @@ export const snapshotHandlers: SnapshotHandlers = {
 
   listSnapshots(model, request) {
     requireController(model, 'LIST_SNAPSHOTS')
-    const wanted = Object.values(model.state.snapshots).filter(
+    const matching = Object.values(model.state.snapshots).filter(
       ({ id, sourceVolumeId }) =>
         (!request.snapshotId || id === request.snapshotId) &&
         (!request.sourceVolumeId || sourceVolumeId === request.sourceVolumeId),
     )
-    const { items, nextToken } = pageOf(wanted, model.state.sequence, request)
-    return { entries: items.map((snapshot) => ({ snapshot: reply(snapshot) })), nextToken }
+    const { items, nextToken } = paginate(matching, model.state.sequence, request)
+    return { entries: items.map((snapshot) => ({ snapshot: snapshotMessage(snapshot) })), nextToken }
   },
 
   getSnapshot(model, { snapshotId }) {
     requireController(model, 'GET_SNAPSHOT')
     requireField(snapshotId, 'snapshot_id')
     const snapshot = model.state.snapshots[snapshotId]
-    return { snapshot: reply(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }
+    return { snapshot: snapshotMessage(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }
   },
 }
 
-function reply(snapshot: FakeSnapshot): MessageInitShape<typeof SnapshotSchema> {
+function snapshotMessage(snapshot: FakeSnapshot): MessageInitShape<typeof SnapshotSchema> {
   return {
     snapshotId: snapshot.id,
     sourceVolumeId: snapshot.sourceVolumeId,
     sizeBytes: BigInt(snapshot.sizeBytes),
-    creationTime: { seconds: BigInt(Math.floor(snapshot.takenMs / 1_000)) },
+    creationTime: { seconds: BigInt(Math.floor(snapshot.createdMs / 1_000)) },
     readyToUse: true,
   }
 }

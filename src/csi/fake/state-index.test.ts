@@ -17,11 +17,14 @@ const aVolume = (order: number, name: string, pool: string, capacityBytes: numbe
 })
 
 /** Computes the used bytes without the index. */
-const counted = ({ volumes }: FakeState, pool: string) =>
-  Object.values(volumes).reduce((sum, one) => (one.pool === pool ? sum + one.capacityBytes * one.copies : sum), 0)
+const countUsedBytes = ({ volumes }: FakeState, pool: string) =>
+  Object.values(volumes).reduce(
+    (sum, volume) => (volume.pool === pool ? sum + volume.capacityBytes * volume.copies : sum),
+    0,
+  )
 
 describe('the state index', () => {
-  it('PROV-11 matches a full scan, also for volumes added directly', () => {
+  it('PROV-11 equals a full scan, even if volumes are added to the state directly', () => {
     const step = fc.record({
       do: fc.constantFrom('add', 'add directly', 'remove', 'resize'),
       name: fc.constantFrom('a', 'b', 'c', 'd'),
@@ -31,17 +34,17 @@ describe('the state index', () => {
     fc.assert(
       fc.property(fc.array(step), (steps) => {
         const state = emptyState()
-        for (const { do: what, name, pool, bytes } of steps) {
-          const there = volumeByName(state, name)
-          expect(there).toBe(Object.values(state.volumes).find((one) => one.name === name))
-          if (!there && what === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
-          if (!there && what === 'add directly') {
+        for (const { do: operation, name, pool, bytes } of steps) {
+          const existing = volumeByName(state, name)
+          expect(existing).toBe(Object.values(state.volumes).find((volume) => volume.name === name))
+          if (!existing && operation === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
+          if (!existing && operation === 'add directly') {
             const volume = aVolume(++state.sequence, name, pool, bytes)
             state.volumes[volume.id] = volume
           }
-          if (there && what === 'remove') removeVolume(state, there)
-          if (there && what === 'resize') resizeVolume(state, there, bytes)
-          for (const one of ['one', 'two']) expect(usedBytesOf(state, one)).toBe(counted(state, one))
+          if (existing && operation === 'remove') removeVolume(state, existing)
+          if (existing && operation === 'resize') resizeVolume(state, existing, bytes)
+          for (const volume of ['one', 'two']) expect(usedBytesOf(state, volume)).toBe(countUsedBytes(state, volume))
         }
       }),
     )

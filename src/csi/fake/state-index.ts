@@ -1,9 +1,9 @@
-// Indexes of the fake driver's state: volume by name, and used bytes by pool. They are kept beside the state, which stays
-// plain data. A test that adds a volume to the state directly increments `sequence`, and the indexes are rebuilt.
+// Indexes of the fake driver's state: volumes by name, and used bytes by pool. They are stored outside the state, which is
+// plain data. A test that adds a volume to the state directly increments `sequence`, so that the indexes are rebuilt.
 import type { FakeState, FakeVolume } from './state.ts'
 
 interface StateIndex {
-  /** The value of FakeState.sequence that these indexes reflect. */
+  /** The value of FakeState.sequence when the indexes were updated. */
   sequence: number
   readonly idByName: Map<string, string>
   readonly usedBytes: Map<string, number>
@@ -12,23 +12,23 @@ interface StateIndex {
 const indexes = new WeakMap<FakeState, StateIndex>()
 
 export function addVolume(state: FakeState, volume: FakeVolume): void {
-  const tally = indexOf(state)
+  const index = indexOf(state)
   state.volumes[volume.id] = volume
   state.sequence = volume.order
-  tally.sequence = state.sequence
-  tally.idByName.set(volume.name, volume.id)
-  use(tally, volume, volume.capacityBytes)
+  index.sequence = state.sequence
+  index.idByName.set(volume.name, volume.id)
+  addUsage(index, volume, volume.capacityBytes)
 }
 
 export function removeVolume(state: FakeState, volume: FakeVolume): void {
-  const tally = indexOf(state)
+  const index = indexOf(state)
   delete state.volumes[volume.id]
-  tally.idByName.delete(volume.name)
-  use(tally, volume, -volume.capacityBytes)
+  index.idByName.delete(volume.name)
+  addUsage(index, volume, -volume.capacityBytes)
 }
 
 export function resizeVolume(state: FakeState, volume: FakeVolume, capacityBytes: number): void {
-  use(indexOf(state), volume, capacityBytes - volume.capacityBytes)
+  addUsage(indexOf(state), volume, capacityBytes - volume.capacityBytes)
   volume.capacityBytes = capacityBytes
 }
 
@@ -39,18 +39,18 @@ export function volumeByName(state: FakeState, name: string): FakeVolume | undef
 
 export const usedBytesOf = (state: FakeState, pool: string): number => indexOf(state).usedBytes.get(pool) ?? 0
 
-function use({ usedBytes }: StateIndex, { pool, copies }: FakeVolume, bytes: number): void {
+function addUsage({ usedBytes }: StateIndex, { pool, copies }: FakeVolume, bytes: number): void {
   usedBytes.set(pool, (usedBytes.get(pool) ?? 0) + bytes * copies)
 }
 
 function indexOf(state: FakeState): StateIndex {
-  const known = indexes.get(state)
-  if (known?.sequence === state.sequence) return known
-  const tally: StateIndex = { sequence: state.sequence, idByName: new Map(), usedBytes: new Map() }
+  const existing = indexes.get(state)
+  if (existing?.sequence === state.sequence) return existing
+  const index: StateIndex = { sequence: state.sequence, idByName: new Map(), usedBytes: new Map() }
   for (const volume of Object.values(state.volumes)) {
-    tally.idByName.set(volume.name, volume.id)
-    use(tally, volume, volume.capacityBytes)
+    index.idByName.set(volume.name, volume.id)
+    addUsage(index, volume, volume.capacityBytes)
   }
-  indexes.set(state, tally)
-  return tally
+  indexes.set(state, index)
+  return index
 }

@@ -1,35 +1,35 @@
-// The state of the fake driver as plain data, which can be stored in a file, passed to a restarted driver, inspected
-// by a checker, or dropped.
+// The state of the fake driver. It is plain data, so that it can be stored in a file, passed to a restarted driver and
+// inspected by a checker.
 
 export interface FakeState {
   /** Number of volumes and snapshots ever created, so that ids are never reused. */
   sequence: number
   readonly volumes: Record<string, FakeVolume>
   readonly snapshots: Record<string, FakeSnapshot>
-  /** While set, GetCapacity reports these bytes as used, by pool. */
+  /** The used bytes by pool that GetCapacity reports while capacity is frozen. */
   frozenUsedBytes?: Record<string, number> | undefined
 }
 
 export interface FakeVolume {
   readonly id: string
   readonly name: string
-  /** Position in lists. */
+  /** The position of the volume in lists. */
   readonly order: number
   readonly pool: string
-  /** The volume takes this multiple of its size from the pool. */
+  /** The volume uses this multiple of its size in the pool. */
   readonly copies: number
   readonly segments?: Readonly<Record<string, string>>
   capacityBytes: number
-  /** The CreateVolume request, to compare a repeated one with. */
+  /** The CreateVolume request, which is compared with repeated requests. */
   readonly createRequest: {
     readonly capabilities: readonly string[]
     readonly parameters: Readonly<Record<string, string>>
     readonly mutableParameters: Readonly<Record<string, string>>
     readonly source: FakeSource | undefined
   }
-  /** The current values. */
+  /** The current values of the mutable parameters. */
   mutableParameters: Record<string, string>
-  /** By node id. */
+  /** Attachments by node id. */
   readonly attachments: Record<string, FakeUse>
   readonly onNodes: Record<string, FakeNodeVolume>
 }
@@ -58,12 +58,12 @@ export interface FakeSnapshot {
   readonly order: number
   readonly sourceVolumeId: string
   readonly sizeBytes: number
-  readonly takenMs: number
+  readonly createdMs: number
 }
 
 export const emptyState = (): FakeState => ({ sequence: 0, volumes: {}, snapshots: {} })
 
-/** Whether the volume is neither attached, staged nor published, so that it can be deleted. */
+/** Returns whether the volume is neither attached nor staged nor published, so that it can be deleted. */
 export const isUnused = ({ attachments, onNodes }: FakeVolume) =>
   Object.keys(attachments).length === 0 &&
   Object.values(onNodes).every(({ staged, published }) => isEmpty(staged) && isEmpty(published))

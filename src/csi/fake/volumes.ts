@@ -1,29 +1,29 @@
-// Volumes of the fake driver: create, delete, expand, modify, list. Follows the CSI specification: a repeated request
-// returns the same response, and a different request with the same name fails with ALREADY_EXISTS.
+// Volumes of the fake driver: create, delete, expand, modify and list. As in the CSI specification, a repeated request returns
+// the same response, and a different request with the same name fails with ALREADY_EXISTS.
 import { createHash } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, CreateVolumeRequest, VolumeSchema } from '../gen/csi_pb.js'
 import {
-  capabilityText,
+  areMapsEqual,
   fail,
+  formatCapability,
   getVolume,
   type Handlers,
-  isMounted,
+  isMountCapability,
   type Model,
   requireController,
   requireField,
-  sameMap,
 } from './model.ts'
-import { pageOf } from './page.ts'
+import { paginate } from './page.ts'
 import {
   candidatePools,
   freeBytes,
   isAccessibleFrom,
   isClaimMetadata,
-  poolParametersOf,
+  parsePoolParameters,
   reportedFreeBytes,
 } from './pools.ts'
-import { chooseSize, isWithin, rangeOf } from './sizes.ts'
+import { chooseSize, isWithin, parseRange } from './sizes.ts'
 import { type FakeSource, type FakeVolume, isEmpty, isUnused } from './state.ts'
 import { addVolume, removeVolume, resizeVolume, volumeByName } from './state-index.ts'
 
@@ -44,26 +44,26 @@ export const volumeHandlers: VolumeHandlers = {
     requireController(model, 'CREATE_DELETE_VOLUME')
     requireField(request.name, 'name')
     requireField(request.volumeCapabilities, 'volume_capabilities')
-    const capabilities = request.volumeCapabilities.map(capabilityText).sort()
-    const range = rangeOf(request.capacityRange)
-    const placement = poolParametersOf(model, request.parameters)
+    const capabilities = request.volumeCapabilities.map(formatCapability).sort()
+    const range = parseRange(request.capacityRange)
+    const placement = parsePoolParameters(model, request.parameters)
     checkMutableParameters(model, request.mutableParameters, request.parameters)
-    const source = sourceOf(model, request)
+    const source = readSource(model, request)
 
-    const known = volumeByName(model.state, request.name)
-    if (known) {
-      const because = differenceOf(known, request, capabilities, source)
-      if (because) fail('ALREADY_EXISTS', `volume "${request.name}" exists with ${because}`)
-      return { volume: reply(known) }
+    const existing = volumeByName(model.state, request.name)
+    if (existing) {
+      const difference = describeDifference(existing, request, capabilities, source)
+      if (difference) fail('ALREADY_EXISTS', `volume "${request.name}" exists with ${difference}`)
+      return { volume: volumeMessage(existing) }
     }
 
-    const atLeastBytes = source ? sourceBytes(model, source) : 0
-    if (range && atLeastBytes > range.limitBytes) fail('OUT_OF_RANGE', 'the source is larger than limit_bytes')
-    if (range && range.requiredBytes > 0 && range.requiredBytes < atLeastBytes) {
+    const minimumBytes = source ? getSourceBytes(model, source) : 0
+    if (range && minimumBytes > range.limitBytes) fail('OUT_OF_RANGE', 'the source is larger than limit_bytes')
+    if (range && range.requiredBytes > 0 && range.requiredBytes < minimumBytes) {
       fail('OUT_OF_RANGE', 'the source is larger than required_bytes')
     }
-    const plainBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
-    const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, atLeastBytes || plainBytes)
+    const defaultBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
+    const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, minimumBytes || defaultBytes)
     const pools = candidatePools(model, placement, request.accessibilityRequirements)
     if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no pool is accessible from the requested topology')
     const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * placement.copies)
@@ -95,7 +95,7 @@ export const volumeHandlers: VolumeHandlers = {
       onNodes: {},
     }
     addVolume(model.state, volume)
-    return { volume: reply(volume) }
+    return { volume: volumeMessage(volume) }
   },
 
   deleteVolume(model, { volumeId }) {
@@ -110,25 +110,25 @@ export const volumeHandlers: VolumeHandlers = {
   controllerExpandVolume(model, request, overrides) {
     requireController(model, 'EXPAND_VOLUME')
     requireField(request.volumeId, 'volume_id')
-    const range = rangeOf(request.capacityRange)
+    const range = parseRange(request.capacityRange)
     requireField(range, 'capacity_range')
     const volume = getVolume(model, request.volumeId)
     const isBlock = request.volumeCapability?.accessType.case === 'block'
-    // A volume that a test added directly has no recorded capabilities: rely on the request.
+    // A volume that a test added directly has no recorded capabilities, so the request decides.
     const { capabilities } = volume.createRequest
-    const hasFileSystem = !isBlock && (capabilities.length === 0 || capabilities.some(isMounted))
+    const hasFileSystem = !isBlock && (capabilities.length === 0 || capabilities.some(isMountCapability))
     const nodeExpansionRequired = model.settings.expandsOnNode && hasFileSystem
     if (volume.capacityBytes > range!.limitBytes) fail('OUT_OF_RANGE', 'the volume is larger than limit_bytes')
     if (volume.capacityBytes < range!.requiredBytes) {
       if (!model.settings.expansion.includes('ONLINE') && !isUnused(volume)) {
         fail('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only be expanded offline`)
       }
-      const wantedBytes = overrides.sizeBytes ?? chooseSize(model, range, volume.capacityBytes)
-      const sizeBytes = Math.max(wantedBytes, volume.capacityBytes)
+      const chosenBytes = overrides.sizeBytes ?? chooseSize(model, range, volume.capacityBytes)
+      const sizeBytes = Math.max(chosenBytes, volume.capacityBytes)
       const pool = model.settings.pools.find(({ name }) => name === volume.pool)
-      const moreBytes = (sizeBytes - volume.capacityBytes) * volume.copies
-      if (pool && freeBytes(model, pool) < moreBytes) {
-        fail('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into pool ${pool.name}`)
+      const additionalBytes = (sizeBytes - volume.capacityBytes) * volume.copies
+      if (pool && freeBytes(model, pool) < additionalBytes) {
+        fail('RESOURCE_EXHAUSTED', `${additionalBytes} more bytes do not fit into pool ${pool.name}`)
       }
       resizeVolume(model.state, volume, sizeBytes)
     }
@@ -148,9 +148,9 @@ export const volumeHandlers: VolumeHandlers = {
     requireField(request.volumeId, 'volume_id')
     requireField(request.volumeCapabilities, 'volume_capabilities')
     const volume = getVolume(model, request.volumeId)
-    const isBlock = (text: string) => !isMounted(text)
-    const asked = request.volumeCapabilities.map(capabilityText)
-    if (asked.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
+    const isBlock = (text: string) => !isMountCapability(text)
+    const requested = request.volumeCapabilities.map(formatCapability)
+    if (requested.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
       return { message: 'the volume has another access type' }
     }
     const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
@@ -161,13 +161,13 @@ export const volumeHandlers: VolumeHandlers = {
     requireController(model, 'GET_VOLUME')
     requireField(volumeId, 'volume_id')
     const volume = getVolume(model, volumeId)
-    return { volume: reply(volume), status: statusOf(volume) }
+    return { volume: volumeMessage(volume), status: statusOf(volume) }
   },
 
   listVolumes(model, request) {
     requireController(model, 'LIST_VOLUMES')
-    const { items, nextToken } = pageOf(Object.values(model.state.volumes), model.state.sequence, request)
-    return { entries: items.map((volume) => ({ volume: reply(volume), status: statusOf(volume) })), nextToken }
+    const { items, nextToken } = paginate(Object.values(model.state.volumes), model.state.sequence, request)
+    return { entries: items.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume) })), nextToken }
   },
 
   getCapacity(model, request) {
@@ -182,10 +182,10 @@ export const volumeHandlers: VolumeHandlers = {
   },
 }
 
-/** For invalid parameters GetCapacity reports no capacity instead of an error. */
+/** Returns no pools for invalid parameters, because GetCapacity then reports no capacity instead of an error. */
 function poolsForParameters(model: Model, parameters: Readonly<Record<string, string>>) {
   try {
-    const placement = poolParametersOf(model, parameters)
+    const placement = parsePoolParameters(model, parameters)
     return candidatePools(model, placement, undefined).map((pool) => ({ pool, copies: placement.copies }))
   } catch {
     return []
@@ -213,7 +213,7 @@ function checkMutableParameters(
   }
 }
 
-function sourceOf(model: Model, request: CreateVolumeRequest): FakeSource | undefined {
+function readSource(model: Model, request: CreateVolumeRequest): FakeSource | undefined {
   const source = request.volumeContentSource?.type
   if (!source?.case) return undefined
   if (source.case === 'snapshot') {
@@ -226,31 +226,33 @@ function sourceOf(model: Model, request: CreateVolumeRequest): FakeSource | unde
   return { kind: 'volume', id: source.value.volumeId }
 }
 
-function sourceBytes({ state }: Model, { kind, id }: FakeSource): number {
+function getSourceBytes({ state }: Model, { kind, id }: FakeSource): number {
   const bytes = kind === 'snapshot' ? state.snapshots[id]?.sizeBytes : state.volumes[id]?.capacityBytes
   return bytes ?? fail('NOT_FOUND', `source ${kind} "${id}" does not exist`)
 }
 
-/** How the existing volume of this name differs from the requested one, if it does. */
-function differenceOf(
+/** Describes how the existing volume differs from the requested one. Returns undefined if they are equal. */
+function describeDifference(
   volume: FakeVolume,
   request: CreateVolumeRequest,
   capabilities: readonly string[],
   source: FakeSource | undefined,
 ): string | undefined {
-  const where = request.accessibilityRequirements
-  const places = where ? [...where.requisite, ...where.preferred] : []
-  if (!isWithin(volume.capacityBytes, rangeOf(request.capacityRange))) return 'another size'
+  const topology = request.accessibilityRequirements
+  const topologies = topology ? [...topology.requisite, ...topology.preferred] : []
+  if (!isWithin(volume.capacityBytes, parseRange(request.capacityRange))) return 'another size'
   if (capabilities.join() !== volume.createRequest.capabilities.join()) return 'other capabilities'
-  if (!sameMap(request.parameters, volume.createRequest.parameters)) return 'other parameters'
-  if (!sameMap(request.mutableParameters, volume.createRequest.mutableParameters)) return 'other mutable parameters'
+  if (!areMapsEqual(request.parameters, volume.createRequest.parameters)) return 'other parameters'
+  if (!areMapsEqual(request.mutableParameters, volume.createRequest.mutableParameters))
+    return 'other mutable parameters'
   if (source?.kind !== volume.createRequest.source?.kind || source?.id !== volume.createRequest.source?.id)
     return 'another source'
-  if (places.length > 0 && !places.some((place) => isAccessibleFrom(volume.segments, place))) return 'another topology'
+  if (topologies.length > 0 && !topologies.some((candidate) => isAccessibleFrom(volume.segments, candidate)))
+    return 'another topology'
   return undefined
 }
 
-function reply(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
+function volumeMessage(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
   const { source } = volume.createRequest
   return {
     volumeId: volume.id,

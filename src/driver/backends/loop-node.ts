@@ -129,7 +129,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     for (const device of over) await limits.clear(device) // so that dirty data is written quickly
     await unmountOurs(mounts, path, { id: volume.id, devices: over })
     for (const device of over) {
-      counters.forget(device)
+      counters.end(device)
       await loops.detach(device, { file: image })
     }
     devices.delete(volume.id)
@@ -180,7 +180,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     const device = devices.get(id)
     if (device === undefined) return undefined
     if (await loops.isBackedBy(device, imageOf(pool, id))) return device
-    counters.forget(device)
+    counters.end(device)
     devices.delete(id)
     return undefined
   }

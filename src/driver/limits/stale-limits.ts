@@ -2,8 +2,8 @@
 // and would slow down the next device with that number.
 import { readFile } from 'node:fs/promises'
 import type { IoLimits } from '../../host/host.ts'
-import { allCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'
-import type { LimitsFound } from '../../host/limits/open-limits.ts'
+import { listCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'
+import type { DetectedLimits } from '../../host/limits/open-limits.ts'
 
 const FILES = {
   v1: ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`),
@@ -11,10 +11,10 @@ const FILES = {
 }
 const LOOP_LINE = /^7:(\d+) /gm
 
-export async function clearStaleLimits(found: LimitsFound, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
+export async function clearStaleLimits(found: DetectedLimits, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
   if (found.version === 'none') return []
   const numbers = new Set<string>()
-  for (const cgroup of await allCgroups(found.root)) {
+  for (const cgroup of await listCgroups(found.root)) {
     for (const file of FILES[found.version]) {
       for (const [, number] of (await readCgroupFile(found.root, cgroup, file)).matchAll(LOOP_LINE))
         numbers.add(number!)

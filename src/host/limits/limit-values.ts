@@ -9,15 +9,15 @@ export type LimitKey = (typeof LIMIT_KEYS)[number]
 const IOPS_MAX = 2n ** 32n - 1n
 const BPS_MAX = 2n ** 63n - 1n
 
-/** A decimal integer from 1 to the maximum; undefined if there is no limit. */
+/** Returns a decimal integer from 1 to the maximum, or undefined if there is no limit. */
 export function limitValue(limit: IoLimit, key: LimitKey): string | undefined {
-  const wanted = limit[key]
-  if (wanted === undefined) return undefined
-  assert(Number.isFinite(wanted) && wanted > 0, `the limit ${key} must be a positive number: ${wanted}`)
-  const whole = BigInt(Math.ceil(wanted))
+  const rate = limit[key]
+  if (rate === undefined) return undefined
+  assert(Number.isFinite(rate) && rate > 0, `the limit ${key} must be a positive number: ${rate}`)
+  const rounded = BigInt(Math.ceil(rate))
   const max = key === 'readIops' || key === 'writeIops' ? IOPS_MAX : BPS_MAX
-  if (whole > max) return String(max)
-  return String(whole)
+  if (rounded > max) return String(max)
+  return String(rounded)
 }
 
 export const isUnlimited = (limit: IoLimit) => LIMIT_KEYS.every((key) => limit[key] === undefined)

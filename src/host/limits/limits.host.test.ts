@@ -6,21 +6,21 @@ import { type HostFixture, startHostFixture } from '../host.fixture.ts'
 
 const MIB = 1024 * 1024
 const facts = await probeThisMachine()
-const because = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
+const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
 const missing = skipReason(facts, ['loop', 'limits'])
 // Retried, because a machine that is busy with other tests may be slower than the limit.
-describe.skipIf(missing)(`real limits${because(missing)}`, { retry: 2 }, () => {
+describe.skipIf(missing)(`real limits${skipNote(missing)}`, { retry: 2 }, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()
   })
   afterEach(() => fixture.dispose())
 
-  /** Runs dd in the cgroup, writing to the device; returns the seconds that it took. */
+  /** Runs dd in the cgroup to write to the device, and returns the seconds that it took. */
   async function secondsToWrite(device: string, cgroup: string, options: readonly string[]): Promise<number> {
-    const join = `echo $$ > ${cgroup}/cgroup.procs && exec dd if=/dev/zero of=${device} ${options.join(' ')} 2>&1`
-    const child = spawn('sh', ['-c', join], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const command = `echo $$ > ${cgroup}/cgroup.procs && exec dd if=/dev/zero of=${device} ${options.join(' ')} 2>&1`
+    const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''
     child.stdout.on('data', (text) => {
       output += text
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`real limits${because(missing)}`, { retry: 2 }, () => {
 
   const notV1 = skipReason(facts, ['limitsV1'])
   it.skipIf(notV1)(
-    `PIO-10 apply to buffered writes, because the root cgroup has them too${because(notV1)}`,
+    `PIO-10 apply to buffered writes, because they are also set on the root cgroup${skipNote(notV1)}`,
     async () => {
       const { limits } = fixture.host
       const { device } = await fixture.device('volume', 64 * MIB)
@@ -106,32 +106,38 @@ describe.skipIf(missing)(`real limits${because(missing)}`, { retry: 2 }, () => {
   )
 
   const notV2 = skipReason(facts, ['limitsV2'])
-  it.skipIf(notV2)(`PIO-10 are shared by two cgroups with a common parent${because(notV2)}`, async () => {
+  it.skipIf(notV2)(`PIO-10 are shared by two cgroups with a common parent${skipNote(notV2)}`, async () => {
     const { limits } = fixture.host
     const { device } = await fixture.device('volume', 64 * MIB)
     const { path } = await fixture.cgroup('shared')
-    const one = await fixture.cgroup('shared/one')
-    const two = await fixture.cgroup('shared/two')
-    expect(await limits.apply(device, { writeBps: 10 * MIB }, [one.path, two.path])).toMatchObject({ cgroups: [path] })
+    const firstCgroup = await fixture.cgroup('shared/one')
+    const secondCgroup = await fixture.cgroup('shared/two')
+    expect(await limits.apply(device, { writeBps: 10 * MIB }, [firstCgroup.path, secondCgroup.path])).toMatchObject({
+      cgroups: [path],
+    })
     const write = (cgroup: string) => secondsToWrite(device, cgroup, ['bs=256k', 'count=40', 'oflag=direct'])
-    const [first, second] = await Promise.all([write(one.directory), write(two.directory)])
-    expect(Math.max(first, second)).toBeCloseToWithin(2, 0.1)
+    const [firstSeconds, secondSeconds] = await Promise.all([
+      write(firstCgroup.directory),
+      write(secondCgroup.directory),
+    ])
+    expect(Math.max(firstSeconds, secondSeconds)).toBeCloseToWithin(2, 0.1)
   })
 })
 
 declare module 'vitest' {
   interface Matchers<T> {
-    /** Within this fraction of the expected number. */
-    toBeCloseToWithin(expected: number, part: number): T
+    /** Passes if the number is within this fraction of the expected one. */
+    toBeCloseToWithin(expected: number, tolerance: number): T
   }
 }
 
 expect.extend({
-  toBeCloseToWithin(received: number, expected: number, part: number) {
-    const off = Math.abs(received - expected) / expected
+  toBeCloseToWithin(received: number, expected: number, tolerance: number) {
+    const deviation = Math.abs(received - expected) / expected
     return {
-      pass: off <= part,
-      message: () => `${received} is ${(off * 100).toFixed(0)} % off ${expected}; ${part * 100} % are allowed`,
+      pass: deviation <= tolerance,
+      message: () =>
+        `${received} is ${(deviation * 100).toFixed(0)} % off ${expected}; ${tolerance * 100} % are allowed`,
     }
   },
 })

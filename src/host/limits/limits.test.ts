@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { IoLimit } from '../host.ts'
-import { cgroupPath } from './hierarchy.ts'
+import { normalizeCgroupPath } from './hierarchy.ts'
 import { LIMIT_KEYS, limitValue } from './limit-values.ts'
 import { createNoLimits } from './none.ts'
-import { findLimits } from './open-limits.ts'
+import { detectLimits } from './open-limits.ts'
 import { createV1Limits, parseV1Lines } from './v1.ts'
 import { commonAncestor, createV2Limits, formatV2Line, parseV2Lines } from './v2.ts'
 
@@ -20,33 +20,33 @@ afterEach(() => rm(root, { recursive: true, force: true }))
 
 const deviceNumber = async () => '7:3'
 const DEVICE = '/dev/loop3'
-const V1_FILES = ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((it) => `blkio.throttle.${it}_device`)
+const V1_FILES = ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`)
 
-async function makeCgroups(paths: readonly string[], files: Readonly<Record<string, string>>): Promise<void> {
+async function createCgroups(paths: readonly string[], files: Readonly<Record<string, string>>): Promise<void> {
   for (const path of paths) {
     await mkdir(join(root, path), { recursive: true })
     for (const [name, text] of Object.entries(files)) await writeFile(join(root, path, name), text)
   }
 }
 
-const textOf = (path: string) => readFile(join(root, path), 'utf8').then((text) => text.trim())
+const readTrimmed = (path: string) => readFile(join(root, path), 'utf8').then((text) => text.trim())
 
 describe('limits of cgroup v1', () => {
   const limits = () => createV1Limits({ root, deviceNumber })
 
   beforeEach(() =>
-    makeCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((it) => [it, '']))),
+    createCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((file) => [file, '']))),
   )
 
   it('PIO-10 are written to the cgroup of the workload and to the root, where write-back runs', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], escapes: [] })
     for (const cgroup of ['', 'pods/a/']) {
-      expect(await textOf(`${cgroup}blkio.throttle.write_iops_device`)).toBe('7:3 100')
-      expect(await textOf(`${cgroup}blkio.throttle.read_bps_device`)).toBe('7:3 2048')
-      expect(await textOf(`${cgroup}blkio.throttle.read_iops_device`), 'not limited').toBe('7:3 0')
+      expect(await readTrimmed(`${cgroup}blkio.throttle.write_iops_device`)).toBe('7:3 100')
+      expect(await readTrimmed(`${cgroup}blkio.throttle.read_bps_device`)).toBe('7:3 2048')
+      expect(await readTrimmed(`${cgroup}blkio.throttle.read_iops_device`), 'not limited').toBe('7:3 0')
     }
-    expect(await textOf('pods/blkio.throttle.write_iops_device')).toBe('')
+    expect(await readTrimmed('pods/blkio.throttle.write_iops_device')).toBe('')
   })
 
   it('PIO-10 report that several cgroups do not share one limit', async () => {
@@ -61,10 +61,10 @@ describe('limits of cgroup v1', () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
-    expect((await applied.appliedLimits(DEVICE)).map((it) => it.cgroup)).toEqual(['/', '/pods/b'])
+    expect((await applied.appliedLimits(DEVICE)).map(({ cgroup }) => cgroup)).toEqual(['/', '/pods/b'])
   })
 
-  it('PIO-10 are cleared completely, also those of an earlier driver process', async () => {
+  it('PIO-10 are cleared completely, including those of an earlier driver process', async () => {
     await writeFile(join(root, 'pods/blkio.throttle.write_bps_device'), '7:3 500\n')
     const applied = limits()
     expect(await applied.appliedLimits(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
@@ -91,7 +91,7 @@ describe('limits of cgroup v1', () => {
     expect(await applied.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are parsed for each device', () => {
+  it('PIO-10 are parsed by device', () => {
     expect(parseV1Lines('7:0 100\n7:3 0\n8:16 4294967295\n')).toEqual(
       new Map([
         ['7:0', 100],
@@ -105,8 +105,8 @@ describe('limits of cgroup v2', () => {
   const limits = () => createV2Limits({ root, deviceNumber })
 
   beforeEach(async () => {
-    await makeCgroups(['/'], { 'cgroup.controllers': 'cpu io memory', 'cgroup.subtree_control': '' })
-    await makeCgroups(['/pods', '/pods/a', '/pods/b', '/system'], {
+    await createCgroups(['/'], { 'cgroup.controllers': 'cpu io memory', 'cgroup.subtree_control': '' })
+    await createCgroups(['/pods', '/pods/a', '/pods/b', '/system'], {
       'cgroup.controllers': 'cpu io memory',
       'cgroup.subtree_control': '',
       'io.max': '',
@@ -116,8 +116,8 @@ describe('limits of cgroup v2', () => {
   it('PIO-10 are written to the deepest cgroup that contains all workloads', async () => {
     const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a', '/pods/b'])
     expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], escapes: [] })
-    expect(await textOf('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
-    expect(await textOf('pods/a/io.max')).toBe('')
+    expect(await readTrimmed('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
+    expect(await readTrimmed('pods/a/io.max')).toBe('')
   })
 
   it('PIO-10 are written to each cgroup if the root is their only common ancestor', async () => {
@@ -131,12 +131,12 @@ describe('limits of cgroup v2', () => {
   it('PIO-10 enable the controller in all ancestors', async () => {
     for (const cgroup of ['pods', 'pods/a']) await writeFile(join(root, cgroup, 'cgroup.controllers'), 'memory')
     await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
-    expect(await textOf('cgroup.subtree_control')).toBe('+io')
-    expect(await textOf('pods/cgroup.subtree_control')).toBe('+io')
-    expect(await textOf('pods/a/cgroup.subtree_control'), 'a leaf keeps its processes').toBe('')
+    expect(await readTrimmed('cgroup.subtree_control')).toBe('+io')
+    expect(await readTrimmed('pods/cgroup.subtree_control')).toBe('+io')
+    expect(await readTrimmed('pods/a/cgroup.subtree_control'), 'a leaf keeps its processes').toBe('')
   })
 
-  it('PIO-10 move with the workloads', async () => {
+  it('PIO-10 move to another cgroup with the workloads', async () => {
     const applied = limits()
     await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
     await applied.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
@@ -153,35 +153,35 @@ describe('limits of cgroup v2', () => {
     })
   })
 
-  it('PIO-10 round-trip through io.max', () => {
+  it('PIO-10 are parsed from any formatted line of io.max', () => {
     const rate = fc.option(fc.integer({ min: 1, max: 2 ** 32 - 1 }), { nil: undefined })
     const limit = fc.record({ readIops: rate, writeIops: rate, readBps: rate, writeBps: rate })
     fc.assert(
-      fc.property(limit, (wanted) => {
-        const known = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined))
-        const read = parseV2Lines(`8:0 rbps=1\n${formatV2Line('7:3', wanted)}\n`).get('7:3')
-        expect(read ?? {}).toEqual(known)
+      fc.property(limit, (rateLimit) => {
+        const expected = Object.fromEntries(Object.entries(rateLimit).filter(([, value]) => value !== undefined))
+        const actual = parseV2Lines(`8:0 rbps=1\n${formatV2Line('7:3', rateLimit)}\n`).get('7:3')
+        expect(actual ?? {}).toEqual(expected)
       }),
     )
   })
 
-  it('PIO-10 have a common ancestor that contains all cgroups, and no deeper one does', () => {
+  it('PIO-10 use the deepest common ancestor of all cgroups', () => {
     const name = fc.constantFrom('a', 'b', 'c')
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`)
-    const holds = (cgroup: string, other: string) =>
-      cgroup === '/' || other === cgroup || other.startsWith(`${cgroup}/`)
+    const contains = (cgroup: string, path: string) =>
+      cgroup === '/' || path === cgroup || path.startsWith(`${cgroup}/`)
     fc.assert(
-      fc.property(fc.array(path, { minLength: 1, maxLength: 4 }), name, (cgroups, next) => {
-        const meet = commonAncestor(cgroups)!
-        expect(cgroups.every((cgroup) => holds(meet, cgroup))).toBe(true)
-        expect(cgroups.every((cgroup) => holds(join(meet, next), cgroup))).toBe(false)
+      fc.property(fc.array(path, { minLength: 1, maxLength: 4 }), name, (cgroups, childName) => {
+        const ancestor = commonAncestor(cgroups)!
+        expect(cgroups.every((cgroup) => contains(ancestor, cgroup))).toBe(true)
+        expect(cgroups.every((cgroup) => contains(join(ancestor, childName), cgroup))).toBe(false)
       }),
     )
   })
 })
 
-describe('no limits', () => {
-  it('PIO-10 are reported as not enforced', async () => {
+describe('createNoLimits', () => {
+  it('PIO-10 reports limits as not enforced', async () => {
     const limits = createNoLimits('there is no controller')
     expect(await limits.apply(DEVICE, { readIops: 1 }, ['/a'])).toEqual({
       is: 'not enforced',
@@ -191,65 +191,65 @@ describe('no limits', () => {
   })
 })
 
-describe('values', () => {
-  it('PIO-10 are capped at the maximum of the kernel', () => {
+describe('limitValue', () => {
+  it('PIO-10 caps values at the maximum of the kernel', () => {
     expect(limitValue({ readIops: 2 ** 32 }, 'readIops')).toBe('4294967295')
     expect(limitValue({ writeBps: 2 ** 64 }, 'writeBps')).toBe('9223372036854775807')
     expect(limitValue({ writeBps: 0.4 }, 'writeBps')).toBe('1')
   })
 
-  it('PIO-10 are positive integers within range for any positive number', () => {
+  it('PIO-10 returns a positive integer within range for any positive number', () => {
     fc.assert(
       fc.property(
         fc.double({ min: 0, minExcluded: true, noNaN: true, noDefaultInfinity: true }),
         fc.constantFrom(...LIMIT_KEYS),
-        (wanted, key) => {
-          const value = BigInt(limitValue({ [key]: wanted } as IoLimit, key)!)
+        (rateLimit, key) => {
+          const value = BigInt(limitValue({ [key]: rateLimit } as IoLimit, key)!)
           expect(value >= 1n && value <= (key.endsWith('Iops') ? 2n ** 32n - 1n : 2n ** 63n - 1n)).toBe(true)
         },
       ),
     )
   })
 
-  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 of %s fail an assertion', (value) => {
+  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 rejects %s', (value) => {
     expect(() => limitValue({ readBps: value }, 'readBps')).toThrow('must be a positive number')
   })
 })
 
-describe('findLimits', () => {
+describe('detectLimits', () => {
   const mountInfo = () => join(root, 'mountinfo')
 
   it('PIO-10 prefers v2 with the io controller', async () => {
-    await makeCgroups(['/two'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
-    await makeCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await createCgroups(['/two'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
+    await createCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
       mountInfo(),
       `30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n`,
     )
-    expect(await findLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/two` })
+    expect(await detectLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/two` })
   })
 
   it('PIO-10 uses blkio if v2 is mounted without the io controller', async () => {
-    await makeCgroups(['/two'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
-    await makeCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await createCgroups(['/two'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
+    await createCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
       mountInfo(),
       `31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n`,
     )
-    expect(await findLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/one` })
+    expect(await detectLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/one` })
   })
 
-  it('PIO-10 explains why neither is available', async () => {
+  it('PIO-10 returns the reasons if neither is available', async () => {
     await writeFile(mountInfo(), `31 1 0:2 / ${root} rw - cgroup2 cgroup2 rw\n`)
-    expect(await findLimits(mountInfo())).toEqual({
+    expect(await detectLimits(mountInfo())).toEqual({
       version: 'none',
       because: `IO limits cannot be enforced here: the cgroup v2 hierarchy at ${root} does not have the io controller, and no cgroup v1 hierarchy with blkio is mounted`,
     })
   })
 })
 
-it('SYS-10 keeps cgroup paths inside the hierarchy', () => {
-  expect(cgroupPath('../../etc')).toBe('/etc')
-  expect(cgroupPath('pods/../../x/')).toBe('/x')
-  expect(cgroupPath('/')).toBe('/')
+it('SYS-10 normalizeCgroupPath returns paths inside the hierarchy', () => {
+  expect(normalizeCgroupPath('../../etc')).toBe('/etc')
+  expect(normalizeCgroupPath('pods/../../x/')).toBe('/x')
+  expect(normalizeCgroupPath('/')).toBe('/')
 })

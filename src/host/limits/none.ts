@@ -1,4 +1,4 @@
-// IoLimits for a machine without a writable IO controller: reports every limit as not enforced.
+// IoLimits for a machine without a writable IO controller. It reports every limit as not enforced.
 import type { IoLimits } from '../host.ts'
 
 export const createNoLimits = (because: string): IoLimits => ({

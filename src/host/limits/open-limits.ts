@@ -1,4 +1,4 @@
-// Detects how IO can be limited on this machine: io.max of cgroup v2, blkio of cgroup v1, or not at all.
+// Detects whether this machine limits IO with io.max of cgroup v2, with blkio of cgroup v1, or not at all.
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,23 +9,23 @@ import { createNoLimits } from './none.ts'
 import { createV1Limits } from './v1.ts'
 import { createV2Limits } from './v2.ts'
 
-export type LimitsFound =
+export type DetectedLimits =
   | { readonly version: 'v1' | 'v2'; readonly root: string }
   | { readonly version: 'none'; readonly because: string }
 
 export async function openLimits(mountInfo?: string): Promise<IoLimits> {
-  const found = await findLimits(mountInfo)
-  switch (found.version) {
+  const detected = await detectLimits(mountInfo)
+  switch (detected.version) {
     case 'v2':
-      return createV2Limits(found)
+      return createV2Limits(detected)
     case 'v1':
-      return createV1Limits(found)
+      return createV1Limits(detected)
     case 'none':
-      return createNoLimits(found.because)
+      return createNoLimits(detected.because)
   }
 }
 
-export async function findLimits(mountInfo = '/proc/self/mountinfo'): Promise<LimitsFound> {
+export async function detectLimits(mountInfo = '/proc/self/mountinfo'): Promise<DetectedLimits> {
   const entries = parseMountInfo(await readFile(mountInfo, 'utf8'))
   const reasons: string[] = []
 
@@ -36,13 +36,13 @@ export async function findLimits(mountInfo = '/proc/self/mountinfo'): Promise<Li
     else return { version: 'v2', root }
   }
 
-  const isBlkio = entries.filter((entry) => entry.type === 'cgroup' && entry.superOptions.includes('blkio'))
-  for (const { target: root } of isBlkio) {
+  const blkioMounts = entries.filter((entry) => entry.type === 'cgroup' && entry.superOptions.includes('blkio'))
+  for (const { target: root } of blkioMounts) {
     if (await isWritable(join(root, 'blkio.throttle.write_bps_device'))) return { version: 'v1', root }
     reasons.push(`the blkio hierarchy at ${root} is not writable`)
   }
 
-  if (isBlkio.length === 0) reasons.push('no cgroup v1 hierarchy with blkio is mounted')
+  if (blkioMounts.length === 0) reasons.push('no cgroup v1 hierarchy with blkio is mounted')
   return { version: 'none', because: `IO limits cannot be enforced here: ${reasons.join(', and ')}` }
 }
 

@@ -1,19 +1,19 @@
-// IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in
-// the cgroup, so it is written to the cgroup of every workload. It is also written to the root, where write-back of
-// buffered data runs; limits are per device, so other workloads are not affected.
-import { deviceNumberOf, noSuchDevice } from '../device-number.ts'
+// IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in the
+// cgroup, so it is written to the cgroup of every workload. It is also written to the root, where write-back of buffered data
+// runs. Limits are per device, so other workloads are not affected.
+import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
 import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
-import { allCgroups, cgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'
+import { listCgroups, normalizeCgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'
 import { isUnlimited, LIMIT_KEYS, type LimitKey, limitValue } from './limit-values.ts'
 import { type WrittenLines, writeLines } from './write-lines.ts'
 
 export interface LimitsDeps {
-  /** Where the hierarchy is mounted. */
+  /** The mount point of the hierarchy. */
   readonly root: string
   readonly deviceNumber?: (device: string) => Promise<string>
 }
 
-const FILE_OF: Readonly<Record<LimitKey, string>> = {
+const LIMIT_FILES: Readonly<Record<LimitKey, string>> = {
   readIops: 'blkio.throttle.read_iops_device',
   writeIops: 'blkio.throttle.write_iops_device',
   readBps: 'blkio.throttle.read_bps_device',
@@ -23,13 +23,13 @@ const FILE_OF: Readonly<Record<LimitKey, string>> = {
 const UNLIMITED = '0'
 
 export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDeps): IoLimits {
-  const appliedTo = new Map<string, readonly string[]>() // device → cgroups that hold its limits
+  const cgroupsByDevice = new Map<string, readonly string[]>() // the cgroups with limits of the device
 
   /** Sets exactly these limits of the device. Returns false if the cgroup does not exist. */
   async function setLines(number: string, cgroup: string, limit: IoLimit): Promise<boolean> {
     for (const key of LIMIT_KEYS) {
       const line = `${number} ${limitValue(limit, key) ?? UNLIMITED}`
-      if (!(await writeCgroupFile(root, cgroup, FILE_OF[key], line))) return false
+      if (!(await writeCgroupFile(root, cgroup, LIMIT_FILES[key], line))) return false
     }
     return true
   }
@@ -37,46 +37,46 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
   async function readLines(number: string, cgroup: string): Promise<IoLimit> {
     const limit: Partial<Record<LimitKey, number>> = {}
     for (const key of LIMIT_KEYS) {
-      const value = parseV1Lines(await readCgroupFile(root, cgroup, FILE_OF[key])).get(number)
+      const value = parseV1Lines(await readCgroupFile(root, cgroup, LIMIT_FILES[key])).get(number)
       if (value !== undefined) limit[key] = value
     }
     return limit
   }
 
   async function appliedLimits(device: string): Promise<AppliedLimit[]> {
-    const number = await deviceNumber(device).catch(noSuchDevice)
+    const number = await deviceNumber(device).catch(undefinedIfMissing)
     if (number === undefined) return []
-    const found: AppliedLimit[] = []
-    for (const cgroup of await allCgroups(root)) {
+    const appliedList: AppliedLimit[] = []
+    for (const cgroup of await listCgroups(root)) {
       const limit = await readLines(number, cgroup)
-      if (!isUnlimited(limit)) found.push({ cgroup, limit })
+      if (!isUnlimited(limit)) appliedList.push({ cgroup, limit })
     }
-    return found
+    return appliedList
   }
 
   return {
     version: 'v1',
 
-    async apply(device, wanted, cgroups): Promise<Enforcement> {
+    async apply(device, requested, cgroups): Promise<Enforcement> {
       const number = await deviceNumber(device)
-      const limit = wanted === 'none' ? {} : wanted
-      const workloads = [...new Set(cgroups.map(cgroupPath))]
-      const before = appliedTo.get(device) ?? []
-      const placed = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(number, cgroup, limit))
+      const limit = requested === 'none' ? {} : requested
+      const workloads = [...new Set(cgroups.map(normalizeCgroupPath))]
+      const previous = cgroupsByDevice.get(device) ?? []
+      const written = await writeLines(new Set(['/', ...workloads]), (cgroup) => setLines(number, cgroup, limit))
       await writeLines(
-        before.filter((cgroup) => !placed.cgroups.includes(cgroup)),
+        previous.filter((cgroup) => !written.cgroups.includes(cgroup)),
         (cgroup) => setLines(number, cgroup, {}),
       )
       if (isUnlimited(limit)) {
-        appliedTo.delete(device)
+        cgroupsByDevice.delete(device)
         return { is: 'enforced', cgroups: [], escapes: [] }
       }
-      appliedTo.set(device, placed.cgroups)
-      return enforcementOf(placed, workloads)
+      cgroupsByDevice.set(device, written.cgroups)
+      return enforcementOf(written, workloads)
     },
 
     async clear(device) {
-      appliedTo.delete(device)
+      cgroupsByDevice.delete(device)
       for (const { cgroup } of await appliedLimits(device)) await setLines(await deviceNumber(device), cgroup, {})
     },
 
@@ -85,18 +85,19 @@ export function createV1Limits({ root, deviceNumber = deviceNumberOf }: LimitsDe
 }
 
 function enforcementOf({ cgroups, errors }: WrittenLines, workloads: readonly string[]): Enforcement {
-  const limited = workloads.filter((cgroup) => cgroups.includes(cgroup))
-  if (limited.length > 0) {
-    const separate = limited.length === 1 ? [] : [`each of the ${limited.length} cgroups has the full limit`]
+  const limitedWorkloads = workloads.filter((cgroup) => cgroups.includes(cgroup))
+  if (limitedWorkloads.length > 0) {
+    const separate =
+      limitedWorkloads.length === 1 ? [] : [`each of the ${limitedWorkloads.length} cgroups has the full limit`]
     return { is: 'enforced', cgroups: cgroups, escapes: [...separate, ...errors] }
   }
-  const missing =
+  const missingReason =
     workloads.length === 0 ? 'no workload cgroup is known' : `cgroup ${workloads.join(', ')} does not exist`
-  const why = errors.length > 0 ? errors.join(', and ') : missing
-  return { is: 'not enforced', because: `${why}; with cgroup v1 only write-back and the root cgroup are limited` }
+  const reason = errors.length > 0 ? errors.join(', and ') : missingReason
+  return { is: 'not enforced', because: `${reason}; with cgroup v1 only write-back and the root cgroup are limited` }
 }
 
-/** Parses lines like `7:0 1048576`; a value of 0 means no limit. */
+/** Parses lines like `7:0 1048576`. A value of 0 means no limit. */
 export function parseV1Lines(text: string): Map<string, number> {
   const values = new Map<string, number>()
   for (const line of text.split('\n')) {

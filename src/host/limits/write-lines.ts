@@ -1,10 +1,10 @@
-// Writes the limit lines of a device into several cgroups. A cgroup that no longer exists is skipped. If the kernel rejects
-// a line, the error is reported and the other cgroups are still written: a volume is mounted even if it cannot be limited.
+// Writes the limit lines of a device to several cgroups. Missing cgroups are skipped. If the kernel rejects a line, the error
+// is returned and the other cgroups are still written, because a volume is mounted even if it cannot be limited.
 
 export interface WrittenLines {
-  /** The cgroups that hold the line now. */
+  /** The cgroups to which the line was written. */
   readonly cgroups: readonly string[]
-  /** One clause for each cgroup whose line the kernel rejected. */
+  /** A message for each cgroup whose line the kernel rejected. */
   readonly errors: readonly string[]
 }
 
@@ -27,5 +27,5 @@ export async function writeLines(
   return { cgroups: written, errors }
 }
 
-/** No permission, a read-only hierarchy, or (v2) a cgroup with processes that cannot delegate controllers. */
+/** Errors for missing permissions, a read-only hierarchy, or (v2) a cgroup with processes that cannot delegate. */
 const KERNEL_ERRORS = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL', 'EOPNOTSUPP']

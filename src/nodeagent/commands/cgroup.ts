@@ -3,7 +3,7 @@
 import { constants } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findLimits, type LimitsFound } from '../../host/limits/open-limits.ts'
+import { type DetectedLimits, detectLimits } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
   /** The cgroup.procs files to which a process writes its pid; empty without cgroups. */
@@ -16,7 +16,7 @@ export interface PodCgroups {
 const PARENT = 'stowage-pods'
 
 export async function openPodCgroups(): Promise<PodCgroups & { readonly because?: string }> {
-  const found: LimitsFound = await findLimits()
+  const found: DetectedLimits = await detectLimits()
   if (found.version === 'none') {
     return { make: async () => [], processes: async () => [], remove: async () => {}, because: found.because }
   }

@@ -5,8 +5,8 @@ import type { Logger } from '../../base/log.ts'
 import {
   type CsiConnection,
   type CsiDriver,
-  driverFacts,
   type NodeCapability,
+  readDriverFacts,
   serializeCalls,
 } from '../../csi/index.ts'
 import type { DriverOnNode } from '../node/csi-node-writer.ts'
@@ -77,7 +77,7 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
       }
       const connection = connect(endpoint)
       try {
-        const { node: can } = await driverFacts(connection, signal)
+        const { node: can } = await readDriverFacts(connection, signal)
         const info = await connection.node.nodeGetInfo(
           {},
           { timeoutMs: NODE_GET_INFO_MS, ...(signal ? { signal } : {}) },

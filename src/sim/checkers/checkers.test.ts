@@ -1060,7 +1060,7 @@ describe('checkers of the end of a run', () => {
     fixture.registries.push({ process: 'control-1', incarnation: 1, registry })
     const metrics = createCsiMetrics(registry)
     const countCall = (code: 'OK' | 'NOT_FOUND') =>
-      metrics.called({ driverName: 'net.sim', method: '/csi.v1.Controller/DeleteVolume', code, seconds: 1 })
+      metrics.observeCall({ driverName: 'net.sim', method: '/csi.v1.Controller/DeleteVolume', code, seconds: 1 })
     const problemTexts = async () => (await metricProblems(fixture.system)).map((problem) => problem.text)
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
     fixture.call('control-1', 'net.sim', 'DeleteVolume', 'pv') // the caller never received the response

@@ -10,7 +10,7 @@ import {
   type CsiDriver,
   CsiError,
   type DriverFacts,
-  driverFacts,
+  readDriverFacts,
   serializeCalls,
   waitUntilReady,
 } from '../../csi/index.ts'
@@ -56,7 +56,7 @@ export async function connectDriver({
   for (;;) {
     try {
       await waitUntilReady(driver, { clock, log, signal })
-      return { driver, facts: await driverFacts(driver, signal) }
+      return { driver, facts: await readDriverFacts(driver, signal) }
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
       await clock.sleep(RESTART_MS)

@@ -11,7 +11,13 @@ import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../controllers/modifying/index.ts'
 import { createProvisioningMetrics } from '../../controllers/provisioning/index.ts'
-import { type CallObserver, createCsiMetrics, driverFacts, serializeCalls, waitUntilReady } from '../../csi/index.ts'
+import {
+  type CallObserver,
+  createCsiMetrics,
+  readDriverFacts,
+  serializeCalls,
+  waitUntilReady,
+} from '../../csi/index.ts'
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
@@ -178,7 +184,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
   async function connectTo({ env, registry, connect }: ProcessContext, driver: DriverName) {
     const connection = connect({ address: driver, ...commonDeps(env), metrics: createCsiMetrics(registry) })
     await waitUntilReady(connection, commonDeps(env))
-    return { connection, facts: await driverFacts(connection, env.signal) }
+    return { connection, facts: await readDriverFacts(connection, env.signal) }
   }
 
   async function runAgent({ env, client, registry, connect }: ProcessContext, machine: Machine): Promise<void> {

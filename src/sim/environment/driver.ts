@@ -128,7 +128,7 @@ export function createSimDriver(
     if (!process.alive) return
     crash()
     current = undefined
-    record.crashed()
+    record.endAllCalls()
     for (const call of underWay)
       simulation.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
   }

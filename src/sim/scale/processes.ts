@@ -11,7 +11,7 @@ import { createGarbageController } from '../../controllers/garbage-collection/in
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
-import { type CsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
+import { type CsiDriver, readDriverFacts, serializeCalls } from '../../csi/index.ts'
 import { createScheduler, type Scheduler } from '../../scheduler/index.ts'
 import { controllerDeps } from '../crash-points/claim-controllers.ts'
 import type { Env } from '../environment/process.ts'
@@ -37,7 +37,7 @@ export function runClaimControllers(env: Env, client: Client): void {
 /** With strict topology: storage is local, so a volume is created on the selected node only. */
 export async function runStorage(env: Env, client: Client, driver: CsiDriver): Promise<void> {
   const csi = serializeCalls(driver)
-  const facts = await driverFacts(csi, env.signal)
+  const facts = await readDriverFacts(csi, env.signal)
   const deps = { ...depsOf(env, client), driver: csi, facts }
   const provisioner = createCsiProvisioner({ ...deps, options: { strictTopology: true } })
   const options = { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS }

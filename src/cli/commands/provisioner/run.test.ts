@@ -138,7 +138,7 @@ describe('stowage provisioner', () => {
     const objectsBefore = await dumpObjects(client)
     await api.delete(`${CLAIMS}/orders`)
     await waitUntilDeleted(api, volumePath)
-    expect(fake.record.calls.filter(({ secretsGiven }) => secretsGiven.includes('password'))).toHaveLength(6)
+    expect(fake.record.calls.filter(({ secretKeys }) => secretKeys.includes('password'))).toHaveLength(6)
     await vi.waitFor(async () => {
       const events = (await dumpObjects(client)).filter((text) => text.includes('bad password'))
       expect(events.some((text) => text.includes('VolumeFailedDelete'))).toBe(true)
