@@ -1,9 +1,9 @@
-// Kinds that we do not implement, but that a stock kube-scheduler or kube-controller-manager waits for at startup. Lists
-// are empty, watches are idle, and writes are rejected.
+// Declares the kinds that are not implemented, but that kube-scheduler and kube-controller-manager wait for at startup.
+// Lists are empty, watches are idle, and writes are rejected.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
 
-const FOREIGN: readonly [group: string, version: string, kind: string, plural: string, namespaced: boolean][] = [
+const DECLARATIONS: readonly [group: string, version: string, kind: string, plural: string, namespaced: boolean][] = [
   ['', 'v1', 'Service', 'services', true],
   ['', 'v1', 'ReplicationController', 'replicationcontrollers', true],
   ['apps', 'v1', 'ReplicaSet', 'replicasets', true],
@@ -15,7 +15,7 @@ const FOREIGN: readonly [group: string, version: string, kind: string, plural: s
   ['resource.k8s.io', 'v1', 'DeviceClass', 'deviceclasses', false],
 ]
 
-export const FOREIGN_KINDS: readonly Kind[] = FOREIGN.map(([group, version, kind, plural, namespaced]) =>
+export const FOREIGN_KINDS: readonly Kind[] = DECLARATIONS.map(([group, version, kind, plural, namespaced]) =>
   defineForeignKind({
     group,
     version,

@@ -1,5 +1,5 @@
-// Property test: the rules of a kind never throw for a well-typed object. Objects are generated from the schemas, with
-// names and amounts that are likely to cause trouble.
+// Tests that the rules and columns of the core kinds never throw for a well-typed object. Objects are generated from the
+// schemas, with edge cases as names and amounts.
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../kind.ts'
@@ -7,7 +7,7 @@ import type { ObjectType, Type } from '../schema.ts'
 import { configMapKind } from './config-map/config-map.ts'
 import { eventKind } from './event/event.ts'
 import { eventsEventKind } from './event/events-event.ts'
-import { row, tryCreate, tryStatus, tryUpdate } from './kind.fixture.ts'
+import { cellsOf, tryCreate, tryStatus, tryUpdate } from './kind.fixture.ts'
 import { leaseKind } from './lease/lease.ts'
 import { limitRangeKind } from './limit-range/limit-range.ts'
 import { namespaceKind } from './namespace/namespace.ts'
@@ -31,18 +31,18 @@ const KINDS: readonly Kind[] = [
   serviceAccountKind,
 ]
 
-describe('rules under hostile objects', () => {
+describe('the rules and columns of', () => {
   it.each(KINDS.map((kind) => [`${kind.kind} (${kind.group || 'core'})`, kind] as const))(
-    'SYS-10 %s: validates every well-typed object without throwing',
+    'SYS-10 %s do not throw for any well-typed object',
     (_name, kind) => {
-      const bodies = objectsOf(kind.type, 6)
+      const anyBody = anyObject(kind.type, 6)
       fc.assert(
-        fc.property(bodies, bodies, (body, other) => {
+        fc.property(anyBody, anyBody, (body, otherBody) => {
           const { object, errors } = tryCreate(kind, body)
           expect(errors.length).toBeLessThanOrEqual(100)
-          tryUpdate(kind, object, other)
-          if (kind.status) tryStatus(kind, object, (other as { status?: object }).status ?? {})
-          row(kind, object)
+          tryUpdate(kind, object, otherBody)
+          if (kind.status) tryStatus(kind, object, (otherBody as { status?: object }).status ?? {})
+          cellsOf(kind, object)
           for (const field of Object.values(kind.selectableFields ?? {})) expect(field(object)).toBeTypeOf('string')
           kind.viewOf?.toStored(object)
         }),
@@ -53,7 +53,7 @@ describe('rules under hostile objects', () => {
   )
 })
 
-const NASTY_TEXTS = [
+const EDGE_CASE_TEXTS = [
   '',
   '..',
   '/',
@@ -66,7 +66,7 @@ const NASTY_TEXTS = [
   '\u0000',
   'x'.repeat(300),
 ]
-const NASTY_KEYS = [
+const EDGE_CASE_KEYS = [
   '__proto__',
   'constructor',
   'cpu',
@@ -78,20 +78,20 @@ const NASTY_KEYS = [
   '',
 ]
 
-const text = fc.oneof(fc.constantFrom(...NASTY_TEXTS), fc.string({ maxLength: 20 }))
-const key = fc.oneof(fc.constantFrom(...NASTY_KEYS), fc.string({ maxLength: 10 }))
-const amount = fc.constantFrom('0', '-1', '1', '10', '500m', '1Gi', '1e3', '9223372036854775807', '1n', '-0.5Mi')
+const anyText = fc.oneof(fc.constantFrom(...EDGE_CASE_TEXTS), fc.string({ maxLength: 20 }))
+const anyKey = fc.oneof(fc.constantFrom(...EDGE_CASE_KEYS), fc.string({ maxLength: 10 }))
+const anyAmount = fc.constantFrom('0', '-1', '1', '10', '500m', '1Gi', '1e3', '9223372036854775807', '1n', '-0.5Mi')
 
-function valuesOf(type: Type, depth: number): Arbitrary<unknown> {
+function anyValue(type: Type, depth: number): Arbitrary<unknown> {
   switch (type.is) {
     case 'object':
-      return objectsOf(type, depth)
+      return anyObject(type, depth)
     case 'list':
-      return fc.array(valuesOf(type.item, depth - 1), { maxLength: 3 })
+      return fc.array(anyValue(type.item, depth - 1), { maxLength: 3 })
     case 'map':
-      return fc.dictionary(key, valuesOf(type.value, depth - 1), { maxKeys: 4, noNullPrototype: true })
+      return fc.dictionary(anyKey, anyValue(type.value, depth - 1), { maxKeys: 4, noNullPrototype: true })
     case 'string':
-      return type.values ? fc.oneof(fc.constantFrom(...type.values), text) : text
+      return type.values ? fc.oneof(fc.constantFrom(...type.values), anyText) : anyText
     case 'boolean':
       return fc.boolean()
     case 'int32':
@@ -99,9 +99,9 @@ function valuesOf(type: Type, depth: number): Arbitrary<unknown> {
     case 'int64':
       return fc.oneof(fc.constantFrom(0, 1, -1), fc.maxSafeInteger())
     case 'intOrString':
-      return fc.oneof(fc.integer(), text)
+      return fc.oneof(fc.integer(), anyText)
     case 'quantity':
-      return amount
+      return anyAmount
     case 'time':
     case 'microTime':
       return fc.constantFrom('2026-01-02T03:04:05Z', '0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z')
@@ -114,14 +114,14 @@ function valuesOf(type: Type, depth: number): Arbitrary<unknown> {
 
 const cache = new Map<string, Arbitrary<object>>()
 
-/** Below `depth` only required fields are generated. */
-function objectsOf(type: ObjectType, depth: number): Arbitrary<object> {
+/** Generates objects of a type. Below `depth`, only required fields are generated. */
+function anyObject(type: ObjectType, depth: number): Arbitrary<object> {
   const cached = cache.get(`${depth} ${type.name}`)
   if (cached) return cached
   const fields = Object.entries(type.fields).filter(([, field]) => depth > 0 || field.required)
-  const values = Object.fromEntries(fields.map(([name, field]) => [name, valuesOf(field.type, depth - 1)]))
-  const required = fields.filter(([, field]) => field.required).map(([name]) => name)
-  const made = fc.record(values, { requiredKeys: required, noNullPrototype: true }) as Arbitrary<object>
-  cache.set(`${depth} ${type.name}`, made)
-  return made
+  const values = Object.fromEntries(fields.map(([name, field]) => [name, anyValue(field.type, depth - 1)]))
+  const requiredKeys = fields.filter(([, field]) => field.required).map(([name]) => name)
+  const arbitrary = fc.record(values, { requiredKeys: requiredKeys, noNullPrototype: true }) as Arbitrary<object>
+  cache.set(`${depth} ${type.name}`, arbitrary)
+  return arbitrary
 }

@@ -1,4 +1,5 @@
-// Property test for the storage kinds: the rules and columns never throw for a well-typed object.
+// Tests that the rules and columns of the storage kinds never throw for a well-typed object, and that all their fields have
+// a description.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../kind.ts'
@@ -76,20 +77,20 @@ const anyObject = (type: ObjectType): fc.Arbitrary<unknown> =>
     requiredKeys: [],
   })
 
-describe('SYS-10 hostile but well-typed objects', () => {
+describe('the rules and columns of storage kinds', () => {
   for (const kind of KINDS) {
-    const body = anyObject(kind.type)
-    const gates = fc.constantFrom(
+    const anyBody = anyObject(kind.type)
+    const anyGates = fc.constantFrom(
       '',
       'VolumeAttributesClass=false,VolumeProvisionedIO=false,RecoverExpansionFailure=false',
     )
 
-    it(`are validated and shown as ${kind.kind} without throwing`, () => {
+    it(`SYS-10 do not throw for any well-typed ${kind.kind}`, () => {
       fc.assert(
-        fc.property(body, body, gates, (first, second, gates) => {
-          const { object } = tryCreate(kind, first, { gates })
-          tryUpdate(kind, object, (draft) => Object.assign(draft, second), { gates })
-          tryStatus(kind, object, (draft) => Object.assign(draft, second), { gates })
+        fc.property(anyBody, anyBody, anyGates, (body, otherBody, gates) => {
+          const { object } = tryCreate(kind, body, { gates })
+          tryUpdate(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
+          tryStatus(kind, object, (draft) => Object.assign(draft, otherBody), { gates })
           for (const column of kind.columns) {
             expect(column.cell(object, { nowMs: 0, siblings: [object] })).not.toBeUndefined()
           }
@@ -100,27 +101,27 @@ describe('SYS-10 hostile but well-typed objects', () => {
     })
   }
 
-  it('a thousand invalid values cause a bounded error', () => {
+  it('SYS-10 return at most 100 errors', () => {
     const allowedTopologies = Array.from({ length: 1000 }, () => ({}))
     const { errors } = tryCreate(storageClassKind, { metadata: { name: 'x' }, provisioner: 'p', allowedTopologies })
     expect(errors).toHaveLength(100)
   })
 })
 
-describe('the fields of these kinds', () => {
-  it('SYS-2 all have a description for kubectl explain', () => {
-    const silent: string[] = []
+describe('the fields of storage kinds', () => {
+  it('SYS-2 have a description for kubectl explain', () => {
+    const undocumented: string[] = []
     const visit = (type: Type, path: string): void => {
       if (type.is === 'list') visit(type.item, path)
       if (type.is === 'map') visit(type.value, path)
       if (type.is !== 'object') return
-      if (!type.doc) silent.push(type.name)
+      if (!type.doc) undocumented.push(type.name)
       for (const [name, field] of Object.entries(type.fields)) {
-        if (!field.doc) silent.push(`${path}.${name}`)
+        if (!field.doc) undocumented.push(`${path}.${name}`)
         visit(field.type, `${path}.${name}`)
       }
     }
     for (const kind of KINDS) visit(kind.type, kind.kind)
-    expect(silent).toEqual([])
+    expect(undocumented).toEqual([])
   })
 })

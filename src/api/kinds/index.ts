@@ -1,5 +1,5 @@
-// The list of all kinds that the API server serves. Adding one takes a folder here, with <kind>-schema.ts for its fields
-// and <kind>.ts for its declaration, and a line below.
+// Lists all kinds that the API server serves. To add one, create a folder with <kind>-schema.ts for its schema and
+// <kind>.ts for its declaration, and add it to this list.
 import type { Kind } from '../kind.ts'
 import { volumeAttributesClassKind } from './attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from './claim/claim.ts'

@@ -1,5 +1,5 @@
-// Test support: runs the rules of a kind on one object, in the order of the API server, and returns the object as it would
-// be stored and the validation errors.
+// Test support: runs the rules of a kind on the body of a write, in the order of the API server, and returns the object
+// that would be stored and the validation errors. try-write.fixture.ts takes an edit of the stored object instead of a body.
 import { clone } from '../../base/clone.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
@@ -9,7 +9,7 @@ import type { Kind, KubeObject, RuleContext } from '../kind.ts'
 
 export interface RuleResult<T> {
   readonly object: T
-  /** Such as `spec.x: Required value`, in the order in which they were found. */
+  /** Messages such as `spec.x: Required value`, in the order in which the rules add them. */
   readonly errors: readonly string[]
 }
 
@@ -21,12 +21,12 @@ export interface RuleOptions {
 export const FIXTURE_NOW_MS = Date.parse('2026-01-02T03:04:05Z')
 
 export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: object, options?: RuleOptions): RuleResult<T> {
-  const object = decoded(kind, body)
+  const object = decodeBody(kind, body)
   const context = contextOf(options)
   if (kind.status && !kind.status.isKeptOnCreate) delete (object as { status?: unknown }).status
   kind.defaults?.(object)
   kind.prepareForCreate?.(object, context)
-  return validated(object, (errors) => kind.validate(object, errors, context))
+  return runValidation(object, (errors) => kind.validate(object, errors, context))
 }
 
 /** Validates the body of a PUT against the stored object. */
@@ -36,12 +36,12 @@ export function tryUpdate<T extends KubeObject>(
   body: object,
   options?: RuleOptions,
 ): RuleResult<T> {
-  const next = decoded(kind, body)
+  const next = decodeBody(kind, body)
   const context = contextOf(options)
   if (kind.status) Object.assign(next, { status: clone((old as { status?: unknown }).status) })
   kind.defaults?.(next)
   kind.prepareForUpdate?.(next, old, context)
-  return validated(next, (errors) => {
+  return runValidation(next, (errors) => {
     kind.validate(next, errors, context, old)
     kind.validateUpdate?.(next, old, errors, context)
   })
@@ -54,26 +54,30 @@ export function tryStatus<T extends KubeObject>(
   status: object,
   options?: RuleOptions,
 ): RuleResult<T> {
-  const next = decoded(kind, { ...clone(old), status })
+  const next = decodeBody(kind, { ...clone(old), status })
   const context = contextOf(options)
   kind.defaults?.(next)
   kind.status?.prepare?.(next, old, context)
-  return validated(next, (errors) => kind.status?.validate?.(next, old, errors, context))
+  return runValidation(next, (errors) => kind.status?.validate?.(next, old, errors, context))
 }
 
-/** The cells of one row, by column name. */
-export function row<T extends KubeObject>(kind: Kind<T>, object: T, nowMs = FIXTURE_NOW_MS): Record<string, unknown> {
+/** Returns the cells of a table row by column name. */
+export function cellsOf<T extends KubeObject>(
+  kind: Kind<T>,
+  object: T,
+  nowMs = FIXTURE_NOW_MS,
+): Record<string, unknown> {
   return Object.fromEntries(kind.columns.map((column) => [column.name, column.cell(object, { nowMs })]))
 }
 
-function decoded<T extends KubeObject>(kind: Kind<T>, body: object): T {
+function decodeBody<T extends KubeObject>(kind: Kind<T>, body: object): T {
   const { object, unknown } = decode(kind.type, { metadata: {}, ...body })
   if (unknown.length > 0) throw new Error(`${kind.kind} has no field ${unknown.join(', ')}`)
   applyDefaults(kind.type, object as unknown as Record<string, unknown>)
   return object
 }
 
-function validated<T>(object: T, validate: (errors: FieldErrors) => void): RuleResult<T> {
+function runValidation<T>(object: T, validate: (errors: FieldErrors) => void): RuleResult<T> {
   const errors = new FieldErrors()
   validate(errors)
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`) }

@@ -1,6 +1,6 @@
-// Test support: runs decoding, defaults and the rules of a kind on a write, as the API server does, and returns the object
-// that would be stored, the validation errors and the warnings. The stored object is frozen, so that a rule that modifies
-// it fails its test.
+// Test support: runs decoding, defaults and the rules of a kind on an edit of a stored object, as the API server does, and
+// returns the object that would be stored, the validation errors and the warnings. The stored object is frozen, so that a
+// test fails if a rule modifies it.
 import { clone } from '../../base/clone.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
@@ -10,13 +10,13 @@ import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../kind.ts'
 
 export interface WriteResult<T> {
   readonly object: T
-  /** `field: message`, in the order in which they were found. */
+  /** Messages such as `spec.x: Required value`, in the order in which the rules add them. */
   readonly errors: readonly string[]
   readonly warnings: readonly string[]
 }
 
 export interface TryOptions {
-  /** As for --feature-gates. */
+  /** A value for --feature-gates. */
   readonly gates?: string
   readonly expansionQuota?: ExpansionQuota
   readonly now?: string
@@ -35,13 +35,13 @@ export function tryCreate<T extends KubeObject>(
   kind.prepareForCreate?.(object, context)
   const errors = new FieldErrors()
   kind.validate(object, errors, context)
-  return tried(object, errors, kind.warnings?.(object, undefined))
+  return createResult(object, errors, kind.warnings?.(object, undefined))
 }
 
-/** A copy of a stored object, which tests edit freely, also in ways that its type does not allow. */
+/** A copy of a stored object, which tests can edit in ways that its type does not allow. */
 export type Draft = any
 
-/** `change` edits a copy of the stored object, as a client would. */
+/** Updates an object. `change` edits a copy of the stored object, as a client would. */
 export function tryUpdate<T extends KubeObject>(
   kind: Kind<T>,
   stored: T,
@@ -49,14 +49,14 @@ export function tryUpdate<T extends KubeObject>(
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
-  const old = frozen(stored)
-  const next = edited(kind, stored, change) as T & { status?: unknown }
+  const old = frozenCopy(stored)
+  const next = applyChange(kind, stored, change) as T & { status?: unknown }
   if (kind.status) next.status = clone((stored as { status?: unknown }).status)
   kind.prepareForUpdate?.(next, old, context)
   const errors = new FieldErrors()
   kind.validate(next, errors, context, old)
   kind.validateUpdate?.(next, old, errors, context)
-  return tried(next, errors, kind.warnings?.(next, old))
+  return createResult(next, errors, kind.warnings?.(next, old))
 }
 
 export function tryStatus<T extends KubeObject>(
@@ -66,15 +66,15 @@ export function tryStatus<T extends KubeObject>(
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
-  const old = frozen(stored)
-  const next = { ...clone(stored), status: (edited(kind, stored, change) as { status?: unknown }).status }
+  const old = frozenCopy(stored)
+  const next = { ...clone(stored), status: (applyChange(kind, stored, change) as { status?: unknown }).status }
   kind.status?.prepare?.(next, old, context)
   const errors = new FieldErrors()
   kind.status?.validate?.(next, old, errors, context)
-  return tried(next, errors)
+  return createResult(next, errors)
 }
 
-function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: Draft) => void): T {
+function applyChange<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: Draft) => void): T {
   const draft = clone(stored)
   change(draft)
   const { object } = decode(kind.type, draft)
@@ -89,11 +89,11 @@ const contextOf = (options: TryOptions): RuleContext => ({
   expansionQuota: options.expansionQuota,
 })
 
-function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): WriteResult<T> {
+function createResult<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): WriteResult<T> {
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`), warnings }
 }
 
-function frozen<T>(value: T): T {
+function frozenCopy<T>(value: T): T {
   const copy = clone(value)
   freeze(copy)
   return copy

@@ -1,4 +1,4 @@
-// The fields of VolumeAttributesClass. Its rules are in attributes-class.ts.
+// The schema of VolumeAttributesClass. The rules are in attributes-class.ts.
 import { type Infer, map, object, opt, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
@@ -8,7 +8,7 @@ export const volumeAttributesClass = object(
   {
     metadata: req(1, objectMeta, 'Standard metadata; the class has no namespace.'),
     driverName: req(2, string, 'CSI driver that the parameters are for; immutable.'),
-    parameters: opt(3, map(string), 'Attributes in the terms of the driver, at least one; immutable.'),
+    parameters: opt(3, map(string), 'Driver-specific attributes, at least one; immutable.'),
   },
 )
 

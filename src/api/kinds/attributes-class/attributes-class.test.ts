@@ -20,7 +20,7 @@ describe('a volume attributes class', () => {
     ['one parameter', {}],
     ['512 parameters with empty values', { parameters: manyParameters(512) }],
     ['256 KiB of parameters', { parameters: { k: 'x'.repeat(256 * 1024 - 1) } }],
-  ])('VAC-1 accepts %s', (_what, fields) => {
+  ])('VAC-1 accepts %s', (_case, fields) => {
     expect(tryCreate(kind, aClass(fields)).errors).toEqual([])
   })
 

@@ -1,8 +1,8 @@
-// VolumeAttributesClass: driver-specific attributes of a volume that can be changed while it is in use.
+// Declares VolumeAttributesClass: driver-specific attributes of volumes that can be changed while a volume is in use.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
-import { sameValue } from '../shared/changed-fields.ts'
+import { isSameValue } from '../shared/changed-fields.ts'
 import { validateParameters, validateProvisionerName } from '../shared/class-parameters.ts'
 import { type VolumeAttributesClass, volumeAttributesClass } from './attributes-class-schema.ts'
 
@@ -19,12 +19,12 @@ export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors) {
     validateProvisionerName(object.driverName, 'driverName', errors)
-    validateParameters(object.parameters, { atLeastOne: true }, errors)
+    validateParameters(object.parameters, { isRequired: true }, errors)
   },
   validateUpdate(next, old, errors) {
     for (const field of ['driverName', 'parameters'] as const) {
       const { type } = volumeAttributesClass.fields[field]
-      if (!sameValue(type, old[field], next[field])) errors.forbidden(field, `updates to ${field} are forbidden.`)
+      if (!isSameValue(type, old[field], next[field])) errors.forbidden(field, `updates to ${field} are forbidden.`)
     }
   },
 

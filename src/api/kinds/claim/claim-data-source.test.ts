@@ -8,15 +8,15 @@ const aClaim = (spec: object) => ({
 })
 const create = (spec: object) => tryCreate(kind, aClaim(spec))
 
-const fromClaim = { kind: 'PersistentVolumeClaim', name: 'original' }
-const fromSnapshot = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'monday' }
-const fromElsewhere = { apiGroup: 'example.com', kind: 'Backup', name: 'b1' }
+const claimSource = { kind: 'PersistentVolumeClaim', name: 'original' }
+const snapshotSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'monday' }
+const backupSource = { apiGroup: 'example.com', kind: 'Backup', name: 'b1' }
 
 describe('the data source of a claim', () => {
   it.each([
-    ['a claim', fromClaim],
-    ['a snapshot', fromSnapshot],
-  ])('%s in either field is copied to the other', (_what, source) => {
+    ['a claim', claimSource],
+    ['a snapshot', snapshotSource],
+  ])('is copied to the other field if it is %s', (_case, source) => {
     for (const field of ['dataSource', 'dataSourceRef']) {
       const { object, errors } = create({ [field]: source })
       expect(errors).toEqual([])
@@ -25,76 +25,76 @@ describe('the data source of a claim', () => {
     }
   })
 
-  it('any other source is dropped from dataSource without dataSourceRef', () => {
-    expect(create({ dataSource: fromElsewhere }).object.spec).not.toHaveProperty('dataSource')
-    expect(create({ dataSource: fromElsewhere }).object.spec).not.toHaveProperty('dataSourceRef')
-    expect(create({ dataSourceRef: fromElsewhere }).object.spec?.dataSource).toEqual(fromElsewhere)
+  it('is dropped from dataSource if it is of another kind and dataSourceRef is absent', () => {
+    expect(create({ dataSource: backupSource }).object.spec).not.toHaveProperty('dataSource')
+    expect(create({ dataSource: backupSource }).object.spec).not.toHaveProperty('dataSourceRef')
+    expect(create({ dataSourceRef: backupSource }).object.spec?.dataSource).toEqual(backupSource)
   })
 
-  it('a source in another namespace is dropped', () => {
-    const { object } = create({ dataSourceRef: { ...fromSnapshot, namespace: 'other' } })
+  it('is dropped if it is in another namespace', () => {
+    const { object } = create({ dataSourceRef: { ...snapshotSource, namespace: 'other' } })
     expect(object.spec).not.toHaveProperty('dataSourceRef')
     expect(object.spec).not.toHaveProperty('dataSource')
   })
 
   it.each([
-    ['spec.dataSourceRef.name: Required value', { dataSourceRef: { ...fromSnapshot, name: '' } }],
-    ['spec.dataSourceRef.kind: Required value', { dataSourceRef: { ...fromSnapshot, kind: '' } }],
+    ['spec.dataSourceRef.name: Required value', { dataSourceRef: { ...snapshotSource, name: '' } }],
+    ['spec.dataSourceRef.kind: Required value', { dataSourceRef: { ...snapshotSource, kind: '' } }],
     [
       `spec.dataSourceRef: Invalid value: "Backup": must be 'PersistentVolumeClaim' when referencing the default apiGroup`,
       { dataSourceRef: { kind: 'Backup', name: 'b1' } },
     ],
     [
       'spec: Invalid value: "spec.dataSource": must match dataSourceRef',
-      { dataSource: fromClaim, dataSourceRef: fromSnapshot },
+      { dataSource: claimSource, dataSourceRef: snapshotSource },
     ],
-  ])('rejects: %s', (message, spec) => {
+  ])('is rejected: %s', (message, spec) => {
     expect(create(spec).errors).toContain(message)
   })
 
-  it('rejects an API group that is not a DNS subdomain', () => {
-    const { errors } = create({ dataSourceRef: { ...fromElsewhere, apiGroup: 'Ex ample' } })
+  it('is rejected if its API group is not a DNS subdomain', () => {
+    const { errors } = create({ dataSourceRef: { ...backupSource, apiGroup: 'Ex ample' } })
     expect(
       errors.filter((error) => error.startsWith('spec.dataSourceRef.apiGroup: Invalid value: "Ex ample"')),
     ).toHaveLength(1)
   })
 
   it.each([
-    ['a snapshot', fromSnapshot],
-    ['anything else', fromElsewhere],
-  ])('an update by a client that sends only dataSource does not change %s', (_what, source) => {
+    ['a snapshot', snapshotSource],
+    ['an object of another kind', backupSource],
+  ])('is not changed by an update without dataSourceRef if it is %s', (_case, source) => {
     const stored = create({ dataSourceRef: source }).object
     const { object, errors } = tryUpdate(kind, stored, (draft) => delete draft.spec.dataSourceRef)
     expect(errors).toEqual([])
     expect(object).toEqual(stored)
   })
 
-  it('a source in another namespace is kept if the stored claim has it', () => {
+  it('is kept in another namespace if the stored claim has it', () => {
     const stored = create({}).object
-    stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'other' }
+    stored.spec!.dataSourceRef = { ...snapshotSource, namespace: 'other' }
     const { object, errors } = tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' }))
     expect(errors).toEqual([])
     expect(object.spec).toEqual(stored.spec)
   })
 
-  it('a source in another namespace excludes dataSource', () => {
+  it('cannot be set in dataSource if dataSourceRef has a namespace', () => {
     const stored = create({}).object
-    stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'Other' }
-    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.dataSource = fromSnapshot))
+    stored.spec!.dataSourceRef = { ...snapshotSource, namespace: 'Other' }
+    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.dataSource = snapshotSource))
     expect(errors[0]).toMatch(/^spec\.dataSourceRef\.namespace: Invalid value: "Other"/)
     expect(errors[1]).toBe(
       'spec: Invalid value: "spec.dataSource": may not be specified when dataSourceRef.namespace is specified',
     )
   })
 
-  it('a claim stored with only one of the fields can still be updated', () => {
-    const stored = create({ dataSource: fromSnapshot }).object
+  it('may be set in only one field of a stored claim', () => {
+    const stored = create({ dataSource: snapshotSource }).object
     delete stored.spec!.dataSourceRef
     expect(tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' })).errors).toEqual([])
   })
 
-  it('the source is immutable', () => {
-    const stored = create({ dataSource: fromSnapshot }).object
+  it('is immutable', () => {
+    const stored = create({ dataSource: snapshotSource }).object
     const { errors } = tryUpdate(kind, stored, (draft) => {
       draft.spec.dataSource.name = 'tuesday'
       delete draft.spec.dataSourceRef

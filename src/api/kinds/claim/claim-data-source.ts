@@ -1,63 +1,66 @@
-// The data source of a claim. `dataSource` (older, same namespace) and `dataSourceRef` mean the same, so the server fills
-// in whichever is missing. The older field on its own may refer to claims and snapshots only.
+// Prepares and validates the data source of a claim. The older field `dataSource` and the newer `dataSourceRef` have the
+// same meaning, so the server copies one to the other. `dataSource` without `dataSourceRef` may only refer to a claim or a
+// snapshot.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../names.ts'
 import type { TypedLocalObjectReference, TypedObjectReference } from '../shared/references-schema.ts'
 import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
 
-/** Applied on create and update: drops unsupported references, then copies the one that is set. */
-export function withDataSources(
+/** Drops unsupported references and copies the remaining one to the other field. */
+export function prepareDataSources(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,
 ): PersistentVolumeClaimSpec {
-  const next = { ...spec }
-  // Sources in other namespaces are not supported: drop such a reference unless the stored claim has one.
-  if (next.dataSourceRef?.namespace && !stored?.dataSourceRef) delete next.dataSourceRef
-  const inUse = stored?.dataSource !== undefined || stored?.dataSourceRef !== undefined
-  if (!inUse && !next.dataSourceRef && next.dataSource && !isClaimOrSnapshot(next.dataSource)) delete next.dataSource
-  return withBothDataSources(next)
+  const prepared = { ...spec }
+  // A source in another namespace is not supported. It is kept only if the stored claim has a reference.
+  if (prepared.dataSourceRef?.namespace && !stored?.dataSourceRef) delete prepared.dataSourceRef
+  const hasStoredSource = stored?.dataSource !== undefined || stored?.dataSourceRef !== undefined
+  if (!hasStoredSource && !prepared.dataSourceRef && prepared.dataSource && !isClaimOrSnapshot(prepared.dataSource))
+    delete prepared.dataSource
+  return mirrorDataSource(prepared)
 }
 
 /** Copies one field to the other if only one is set. */
-export function withBothDataSources(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
+export function mirrorDataSource(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
   const { dataSource, dataSourceRef } = spec
   if (dataSource && !dataSourceRef) return { ...spec, dataSourceRef: { ...dataSource } }
   if (dataSourceRef && !dataSource && !dataSourceRef.namespace) {
-    const { namespace: _none, ...local } = dataSourceRef
-    return { ...spec, dataSource: local }
+    const { namespace: _namespace, ...localReference } = dataSourceRef
+    return { ...spec, dataSource: localReference }
   }
   return spec
 }
 
 export interface DataSourceOptions {
   readonly field: string
-  /** Skips the check of apiGroup, because the stored claim has one already. */
-  readonly anyApiGroup: boolean
+  /** Whether apiGroup is not validated, because the stored claim already has one. */
+  readonly allowsAnyApiGroup: boolean
 }
 
 export function validateDataSources(
   spec: PersistentVolumeClaimSpec,
-  { field, anyApiGroup }: DataSourceOptions,
+  { field, allowsAnyApiGroup }: DataSourceOptions,
   errors: FieldErrors,
 ): void {
   const { dataSource, dataSourceRef } = spec
-  if (dataSource) validateSource(dataSource, { field: `${field}.dataSource`, anyApiGroup }, errors)
+  if (dataSource)
+    validateSource(dataSource, { field: `${field}.dataSource`, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
   if (dataSourceRef) {
-    validateSource(dataSourceRef, { field: `${field}.dataSourceRef`, anyApiGroup }, errors)
+    validateSource(dataSourceRef, { field: `${field}.dataSourceRef`, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
     const namespace = dataSourceRef.namespace
     if (namespace) errors.invalidAll(`${field}.dataSourceRef.namespace`, namespace, dns1123LabelProblems(namespace))
   }
   if (!dataSource || !dataSourceRef) return
   if (dataSourceRef.namespace) {
     errors.invalid(field, `${field}.dataSource`, 'may not be specified when dataSourceRef.namespace is specified')
-  } else if (!sameSource(dataSource, dataSourceRef)) {
+  } else if (!isSameSource(dataSource, dataSourceRef)) {
     errors.invalid(field, `${field}.dataSource`, 'must match dataSourceRef')
   }
 }
 
 function validateSource(
   source: TypedLocalObjectReference | TypedObjectReference,
-  { field, anyApiGroup }: DataSourceOptions,
+  { field, allowsAnyApiGroup }: DataSourceOptions,
   errors: FieldErrors,
 ): void {
   if (source.name === '') errors.required(`${field}.name`)
@@ -66,7 +69,7 @@ function validateSource(
     if (source.kind !== 'PersistentVolumeClaim') {
       errors.invalid(field, source.kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
     }
-  } else if (!anyApiGroup) {
+  } else if (!allowsAnyApiGroup) {
     errors.invalidAll(`${field}.apiGroup`, source.apiGroup, dns1123SubdomainProblems(source.apiGroup))
   }
 }
@@ -76,5 +79,5 @@ function isClaimOrSnapshot({ apiGroup, kind }: TypedLocalObjectReference): boole
   return apiGroup === 'snapshot.storage.k8s.io' && kind === 'VolumeSnapshot'
 }
 
-const sameSource = (a: TypedLocalObjectReference, b: TypedObjectReference): boolean =>
+const isSameSource = (a: TypedLocalObjectReference, b: TypedObjectReference): boolean =>
   a.apiGroup === b.apiGroup && a.kind === b.kind && a.name === b.name

@@ -1,5 +1,5 @@
-// The fields of PersistentVolumeClaim. Its rules are in claim.ts and the claim-*-rules.ts files. Extensions of the
-// Kubernetes API: spec.allocatedResources and the three ControllerModifyVolume* statuses.
+// The schema of PersistentVolumeClaim. spec.allocatedResources and the three ControllerModifyVolume* statuses are
+// extensions of the Kubernetes API.
 import { type Infer, list, map, object, oneOf, opt, ptr, quantity, req, string, time } from '../../schema.ts'
 import { labelSelector, objectMeta } from '../shared/meta-schema.ts'
 import { typedLocalObjectReference, typedObjectReference } from '../shared/references-schema.ts'

@@ -1,30 +1,29 @@
-// Validates the spec of a claim on its own; also used for the claim templates of ephemeral volumes in pods.
-// Changes are validated in claim-update-rules.ts.
+// Validates the spec of a claim, also in the claim templates of ephemeral volumes. claim-update-rules.ts validates changes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { quantitySign } from '../../quantity.ts'
 import { validateAccessModes } from '../shared/access-modes.ts'
-import { validateAmountsFit } from '../shared/amount-rules.ts'
-import { amountOf, IO_RESOURCES, RESOURCE_PARTS, validateClaimIo } from '../shared/provisioned-io.ts'
+import { validateMaxAmounts } from '../shared/amount-rules.ts'
+import { amountOf, IO_RESOURCES, REQUESTS_AND_LIMITS, validateClaimIo } from '../shared/provisioned-io.ts'
 import { validateDataSources } from './claim-data-source.ts'
 import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
 
 export const VOLUME_MODES: readonly string[] = ['Block', 'Filesystem']
 
 export interface ClaimSpecOptions {
-  /** Path of the spec: `spec`, or its path in a template. */
+  /** Path of the spec: `spec`, or the path in a template. */
   readonly field: string
-  /** The feature gate is on, or the stored claim has an attributes class already. */
-  readonly attributesClass: boolean
-  readonly anyApiGroup?: boolean
-  /** The amounts of the stored claim: an amount accepted once is not rejected later. */
+  /** Whether the feature gate is enabled or the stored claim already has an attributes class. */
+  readonly allowsAttributesClass: boolean
+  readonly allowsAnyApiGroup?: boolean
+  /** The resources of the stored claim, whose amounts are not rejected. */
   readonly stored?: PersistentVolumeClaimSpec['resources']
 }
 
 export function validateClaimSpec(
   spec: PersistentVolumeClaimSpec,
-  { field, attributesClass, anyApiGroup = false, stored }: ClaimSpecOptions,
+  { field, allowsAttributesClass, allowsAnyApiGroup = false, stored }: ClaimSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(
@@ -35,10 +34,10 @@ export function validateClaimSpec(
   if (spec.selector) validateLabelSelector(spec.selector, `${field}.selector`, errors)
   validateStorageRequest(spec, field, errors)
   validateClaimIo(spec.resources, `${field}.resources`, errors)
-  for (const part of RESOURCE_PARTS) {
+  for (const part of REQUESTS_AND_LIMITS) {
     const fieldOf = (name: string) => `${field}.resources.${part}.${name}`
     const names = ['storage', ...IO_RESOURCES]
-    validateAmountsFit({ amounts: spec.resources?.[part], names, stored: stored?.[part], fieldOf }, errors)
+    validateMaxAmounts({ amounts: spec.resources?.[part], names, stored: stored?.[part], fieldOf }, errors)
   }
   if (spec.storageClassName) {
     errors.invalidAll(
@@ -50,9 +49,9 @@ export function validateClaimSpec(
   if (spec.volumeMode !== undefined && !VOLUME_MODES.includes(spec.volumeMode)) {
     errors.notSupported(`${field}.volumeMode`, spec.volumeMode, VOLUME_MODES)
   }
-  validateDataSources(spec, { field, anyApiGroup }, errors)
+  validateDataSources(spec, { field, allowsAnyApiGroup: allowsAnyApiGroup }, errors)
   const className = spec.volumeAttributesClassName
-  if (className && attributesClass) {
+  if (className && allowsAttributesClass) {
     errors.invalidAll(`${field}.volumeAttributesClassName`, className, dns1123SubdomainProblems(className))
   }
 }

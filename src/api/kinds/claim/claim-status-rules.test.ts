@@ -15,15 +15,15 @@ function aClaim(status: PersistentVolumeClaimStatus = {}) {
 const setStatus = (status: object, { stored = {}, gates = '' } = {}) =>
   tryStatus(kind, aClaim(stored), (draft) => (draft.status = { phase: 'Bound', ...status }), { gates })
 
-const KNOWN_STATUSES =
+const SUPPORTED_STATUSES =
   '"ControllerModifyVolumeFailed", "ControllerModifyVolumeInProgress", "ControllerModifyVolumePending", ' +
   '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
 
 describe('the status of a claim', () => {
-  it('accepts labels and annotations but no spec', () => {
+  it('can be written with labels and annotations but without spec', () => {
     expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()
-    const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'stolen'))
+    const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'pv-2'))
     expect(object.spec).toEqual(claim.spec)
   })
 
@@ -31,7 +31,7 @@ describe('the status of a claim', () => {
     expect(tryStatus(kind, aClaim(), (draft) => delete draft.status).object.status).toEqual({ phase: 'Pending' })
   })
 
-  it('accepts the status writes of a resize and of a change of the attributes class', () => {
+  it('can report a resize and a change of the attributes class', () => {
     const status = {
       capacity: { storage: '10Gi', iops: '100', 'example.com/x': '1' },
       allocatedResources: { storage: '20Gi', iops: '200', throughput: '10Mi', 'example.com/x': '2' },
@@ -64,32 +64,32 @@ describe('the status of a claim', () => {
       { allocatedResourceStatuses: { 'kubernetes.io/x': 'NodeResizePending' } },
     ],
     [
-      `status.allocatedResourceStatuses: Unsupported value: "storage": supported values: ${KNOWN_STATUSES}`,
+      `status.allocatedResourceStatuses: Unsupported value: "storage": supported values: ${SUPPORTED_STATUSES}`,
       { allocatedResourceStatuses: { storage: 'Shrinking' } },
     ],
     [
       'status.allocatedResources: Invalid value: "/x": prefix part must be non-empty',
       { allocatedResources: { '/x': '1' } },
     ],
-  ])('rejects: %s', (message, status) => {
+  ])('is rejected: %s', (message, status) => {
     expect(setStatus(status).errors).toEqual([message])
   })
 
-  it('rejects a health condition with an invalid reason', () => {
+  it('is rejected if a health condition has an invalid reason', () => {
     const healthStatus = { healthConditions: [{ status: 'Degraded', reason: 'not a word' }] }
     expect(setStatus({ healthStatus }).errors[0]).toMatch(
       /^status\.healthStatus\.healthConditions\[0\]\.reason: Invalid value: "not a word": a condition reason must start/,
     )
   })
 
-  it('VAC-12 drops new attributes fields while the gate is off and keeps stored ones', () => {
+  it('VAC-12 keeps only stored attributes fields while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const status = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Pending' as const } }
     expect(setStatus(status, { gates }).object.status).toEqual({ phase: 'Bound' })
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('REX-10 drops new resize fields while the gate is off and keeps stored ones', () => {
+  it('REX-10 keeps only stored resize fields while the feature gate is disabled', () => {
     const gates = 'RecoverExpansionFailure=false'
     const status = {
       allocatedResources: { storage: '20Gi' },
@@ -99,7 +99,7 @@ describe('the status of a claim', () => {
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('PIO-3 gates iops and throughput separately', () => {
+  it('PIO-3 has a separate feature gate for iops and throughput', () => {
     const status = {
       allocatedResources: { storage: '20Gi', iops: '100' },
       allocatedResourceStatuses: { iops: 'ControllerModifyVolumeInProgress' as const },

@@ -1,5 +1,5 @@
 // Prepares and validates the status of a claim, which controllers write through /status. Drops fields whose feature gate is
-// off unless the stored claim has them already. Of spec, a status write updates only allocatedResources, which quota charges.
+// disabled, unless the stored claim already has them. A status write also updates spec.allocatedResources.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { qualifiedNameProblems } from '../../names.ts'
@@ -7,7 +7,7 @@ import { quantitySign, quantityToBytes } from '../../quantity.ts'
 import { conditionReasonProblems } from '../shared/condition-reason.ts'
 import { IO_RESOURCES, isIoResource } from '../shared/provisioned-io.ts'
 import { ALLOCATED_RESOURCE_STATUSES, type PersistentVolumeClaim } from './claim-schema.ts'
-import { withProvenMark } from './high-water-mark.ts'
+import { withLoweredMark } from './high-water-mark.ts'
 import { withRetainedIo } from './retained-io.ts'
 
 export function prepareClaimStatus(
@@ -23,17 +23,17 @@ export function prepareClaimStatus(
     if (stored.currentVolumeAttributesClassName === undefined) delete status.currentVolumeAttributesClassName
     if (stored.modifyVolumeStatus === undefined) delete status.modifyVolumeStatus
   }
-  const keeps = (name: string, storedList: Record<string, unknown> = {}): boolean =>
+  const shouldKeep = (name: string, storedList: Record<string, unknown> = {}): boolean =>
     gates.enabled(isIoResource(name) ? 'VolumeProvisionedIO' : 'RecoverExpansionFailure') ||
-    Object.keys(storedList).some((other) => isIoResource(other) === isIoResource(name))
+    Object.keys(storedList).some((storedName) => isIoResource(storedName) === isIoResource(name))
   for (const part of ['allocatedResources', 'allocatedResourceStatuses'] as const) {
-    const kept = Object.entries(status[part] ?? {}).filter(([name]) => keeps(name, stored[part]))
-    if (kept.length > 0) Object.assign(status, { [part]: Object.fromEntries(kept) })
+    const keptEntries = Object.entries(status[part] ?? {}).filter(([name]) => shouldKeep(name, stored[part]))
+    if (keptEntries.length > 0) Object.assign(status, { [part]: Object.fromEntries(keptEntries) })
     else delete status[part]
   }
   next.status = status
   if (!next.spec) return
-  next.spec = withProvenMark(next, context)
+  next.spec = withLoweredMark(next, context)
   next.spec = withRetainedIo(next, old)
 }
 
@@ -52,24 +52,25 @@ export function validateClaimStatus(
     const field = `status.healthStatus.healthConditions[${index}].reason`
     errors.invalidAll(field, reason, conditionReasonProblems(reason))
   })
-  const io = gates.enabled('VolumeProvisionedIO') || usesIo(old)
+  const allowsIo = gates.enabled('VolumeProvisionedIO') || hasIoResource(old)
   for (const [name, value] of Object.entries(status.allocatedResourceStatuses ?? {})) {
-    validateResourceName(name, { field: 'status.allocatedResourceStatuses', io }, errors)
-    if (!STATUSES.includes(value)) errors.notSupported('status.allocatedResourceStatuses', name, STATUSES)
+    validateAllocatedName(name, { field: 'status.allocatedResourceStatuses', io: allowsIo }, errors)
+    if (!SUPPORTED_STATUSES.includes(value))
+      errors.notSupported('status.allocatedResourceStatuses', name, SUPPORTED_STATUSES)
   }
   for (const [name, amount] of Object.entries(status.allocatedResources ?? {})) {
-    if (validateResourceName(name, { field: 'status.allocatedResources', io }, errors)) {
+    if (validateAllocatedName(name, { field: 'status.allocatedResources', io: allowsIo }, errors)) {
       validateAmount(amount, `status.allocatedResources[${name}]`, errors)
     }
   }
 }
 
-const STATUSES: readonly string[] = [...ALLOCATED_RESOURCE_STATUSES].sort()
+const SUPPORTED_STATUSES: readonly string[] = [...ALLOCATED_RESOURCE_STATUSES].sort()
 
-/** Unprefixed and kubernetes.io names must be known; names with another prefix are accepted. */
-function validateResourceName(
+/** Validates that a name without a prefix, or with prefix kubernetes.io, is supported. Accepts names with other prefixes. */
+function validateAllocatedName(
   name: string,
-  { field, io }: { field: string; io: boolean },
+  { field, io: allowsIo }: { field: string; io: boolean },
   errors: FieldErrors,
 ): boolean {
   const problems = qualifiedNameProblems(name)
@@ -77,10 +78,10 @@ function validateResourceName(
     errors.invalidAll(field, name, problems)
     return false
   }
-  const ours = !name.includes('/') || name.includes('kubernetes.io/')
-  const known = io ? ['storage', ...IO_RESOURCES] : ['storage']
-  if (!ours || known.includes(name)) return true
-  errors.notSupported(field, name, known)
+  const isNative = !name.includes('/') || name.includes('kubernetes.io/')
+  const supportedNames = allowsIo ? ['storage', ...IO_RESOURCES] : ['storage']
+  if (!isNative || supportedNames.includes(name)) return true
+  errors.notSupported(field, name, supportedNames)
   return false
 }
 
@@ -89,5 +90,5 @@ function validateAmount(amount: string, field: string, errors: FieldErrors): voi
     errors.invalid(field, Number(quantityToBytes(amount)), 'must be a valid resource quantity')
 }
 
-const usesIo = ({ status }: PersistentVolumeClaim): boolean =>
+const hasIoResource = ({ status }: PersistentVolumeClaim): boolean =>
   Object.keys({ ...status?.allocatedResources, ...status?.allocatedResourceStatuses }).some(isIoResource)

@@ -5,13 +5,13 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from './claim
 
 const IMMUTABLE =
   'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
-const NO_RECOVERY = 'RecoverExpansionFailure=false'
-const NO_CLASSES = 'VolumeAttributesClass=false'
+const RECOVERY_DISABLED = 'RecoverExpansionFailure=false'
+const CLASSES_DISABLED = 'VolumeAttributesClass=false'
 
-interface Given {
+interface ClaimOptions {
   request?: string
   capacity?: string
-  bound?: boolean
+  isBound?: boolean
   className?: string
   current?: string
   status?: PersistentVolumeClaimStatus
@@ -20,28 +20,35 @@ interface Given {
   gates?: string
 }
 
-/** A stored claim; bound by default. */
-function aClaim({ request = '20Gi', capacity = '10Gi', bound = true, className, current, ...rest }: Given = {}) {
+/** Creates a stored claim, which is bound by default. */
+function aClaim({
+  request = '20Gi',
+  capacity = '10Gi',
+  isBound = true,
+  className,
+  current,
+  ...options
+}: ClaimOptions = {}) {
   const { object } = tryCreate(
     kind,
     {
-      metadata: { name: 'data', namespace: 'shop', annotations: rest.annotations },
+      metadata: { name: 'data', namespace: 'shop', annotations: options.annotations },
       spec: {
         accessModes: ['ReadWriteOnce'],
         resources: { requests: { storage: request } },
         volumeAttributesClassName: className,
-        storageClassName: rest.storageClassName,
+        storageClassName: options.storageClassName,
       },
     },
-    { gates: rest.gates },
+    { gates: options.gates },
   )
-  if (!bound) return object
+  if (!isBound) return object
   object.spec!.volumeName = 'pv-1'
   object.status = {
     phase: 'Bound',
     capacity: { storage: capacity },
     currentVolumeAttributesClassName: current,
-    ...rest.status,
+    ...options.status,
   }
   return object
 }
@@ -53,12 +60,12 @@ const setClass = (claim: PersistentVolumeClaim, name: string | undefined, gates?
   tryUpdate(kind, claim, (draft) => (draft.spec.volumeAttributesClassName = name), { gates })
 
 describe('the size of a claim', () => {
-  it('can be written again in another notation', () => {
-    expect(resize(aClaim({ request: '20Gi', bound: false }), '20480Mi')).toEqual([])
+  it('can be changed to another notation of the same amount', () => {
+    expect(resize(aClaim({ request: '20Gi', isBound: false }), '20480Mi')).toEqual([])
   })
 
-  it('is immutable before the claim is bound; the error shows the change', () => {
-    expect(resize(aClaim({ bound: false }), '30Gi')).toEqual([
+  it('is immutable before the claim is bound, with an error that contains the change', () => {
+    expect(resize(aClaim({ isBound: false }), '30Gi')).toEqual([
       `${IMMUTABLE}\n  resources.requests.storage: "20Gi" -> "30Gi"`,
     ])
   })
@@ -68,9 +75,9 @@ describe('the size of a claim', () => {
   })
 
   it.each([
-    ['above', '15Gi'],
-    ['down to exactly', '10Gi'],
-  ])('REX-2 can be lowered %s the capacity of the volume', (_how, size) => {
+    ['a size above the capacity', '15Gi'],
+    ['the capacity', '10Gi'],
+  ])('REX-2 can be lowered to %s of the volume', (_case, size) => {
     expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), size)).toEqual([])
   })
 
@@ -80,33 +87,36 @@ describe('the size of a claim', () => {
     ])
   })
 
-  it('REX-10 cannot be lowered while the gate is off', () => {
-    expect(resize(aClaim({ gates: NO_RECOVERY }), '15Gi', NO_RECOVERY)).toEqual([
+  it('REX-10 cannot be lowered while the feature gate is disabled', () => {
+    expect(resize(aClaim({ gates: RECOVERY_DISABLED }), '15Gi', RECOVERY_DISABLED)).toEqual([
       'spec.resources.requests.storage: Forbidden: field can not be less than previous value',
     ])
   })
 
   it.each<[string, PersistentVolumeClaim]>([
     ['a high-water mark', aClaim()],
-    ['allocated resources', aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { storage: '20Gi' } } })],
+    ['allocated resources', aClaim({ gates: RECOVERY_DISABLED, status: { allocatedResources: { storage: '20Gi' } } })],
     [
       'a resize status',
-      aClaim({ gates: NO_RECOVERY, status: { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } } }),
+      aClaim({
+        gates: RECOVERY_DISABLED,
+        status: { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } },
+      }),
     ],
-  ])('REX-10 can still be lowered while the gate is off if the claim has %s', (_what, claim) => {
+  ])('REX-10 can still be lowered while the feature gate is disabled if the claim has %s', (_case, claim) => {
     claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
-    expect(resize(claim, '10Gi', NO_RECOVERY)).toEqual([])
-    expect(resize(claim, '9Gi', NO_RECOVERY)).toEqual([
+    expect(resize(claim, '10Gi', RECOVERY_DISABLED)).toEqual([])
+    expect(resize(claim, '9Gi', RECOVERY_DISABLED)).toEqual([
       'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
     ])
   })
 })
 
 describe('the size of a claim with only iops in allocatedResources', () => {
-  it('REX-10 cannot be lowered while the gate is off: iops has a separate gate', () => {
-    const claim = aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { iops: '100' } } })
+  it('REX-10 cannot be lowered while the feature gate is disabled, because iops has a separate gate', () => {
+    const claim = aClaim({ gates: RECOVERY_DISABLED, status: { allocatedResources: { iops: '100' } } })
     claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
-    expect(resize(claim, '15Gi', NO_RECOVERY)).toEqual([
+    expect(resize(claim, '15Gi', RECOVERY_DISABLED)).toEqual([
       'spec.resources.requests.storage: Forbidden: field can not be less than previous value',
     ])
   })
@@ -117,9 +127,9 @@ describe('the attributes class of a claim', () => {
     ['none to a class', undefined, 'gold', undefined],
     ['empty to a class', '', 'gold', undefined],
     ['one class to another', 'silver', 'gold', 'silver'],
-    ['a class to none while none is in effect', 'gold', undefined, undefined],
-    ['a class to empty while none is in effect', 'gold', '', undefined],
-  ])('VAC-2 can change from %s on a bound claim', (_what, className, next, current) => {
+    ['a class to none if there is no current class', 'gold', undefined, undefined],
+    ['a class to empty if there is no current class', 'gold', '', undefined],
+  ])('VAC-2 can change from %s on a bound claim', (_case, className, next, current) => {
     const { object, errors } = setClass(aClaim({ className, current }), next)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBe(next)
@@ -128,14 +138,14 @@ describe('the attributes class of a claim', () => {
   it.each([
     ['nil', undefined],
     ['empty string', ''],
-  ])('VAC-2 cannot change to %s once a class is in effect', (words, next) => {
+  ])('VAC-2 cannot change to %s if there is a current class', (description, next) => {
     expect(setClass(aClaim({ className: 'gold', current: 'gold' }), next).errors).toEqual([
-      `spec.volumeAttributesClassName: Forbidden: update to ${words} is forbidden when status.currentVolumeAttributesClassName is not nil`,
+      `spec.volumeAttributesClassName: Forbidden: update to ${description} is forbidden when status.currentVolumeAttributesClassName is not nil`,
     ])
   })
 
   it('VAC-2 is immutable before the claim is bound', () => {
-    expect(setClass(aClaim({ bound: false, className: 'gold' }), 'silver').errors).toEqual([
+    expect(setClass(aClaim({ isBound: false, className: 'gold' }), 'silver').errors).toEqual([
       `${IMMUTABLE}\n  volumeAttributesClassName: "gold" -> "silver"`,
     ])
   })
@@ -143,22 +153,22 @@ describe('the attributes class of a claim', () => {
   it.each([
     ['another class', 'silver'],
     ['none', undefined],
-  ])('VAC-12 cannot change to %s while the gate is off', (_what, next) => {
-    expect(setClass(aClaim({ className: 'gold' }), next, NO_CLASSES).errors).toEqual([
+  ])('VAC-12 cannot change to %s while the feature gate is disabled', (_case, next) => {
+    expect(setClass(aClaim({ className: 'gold' }), next, CLASSES_DISABLED).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
     ])
   })
 
-  it('VAC-12 is dropped while the gate is off, and the update succeeds', () => {
-    const { object, errors } = setClass(aClaim(), 'gold', NO_CLASSES)
+  it('VAC-12 is dropped without an error while the feature gate is disabled', () => {
+    const { object, errors } = setClass(aClaim(), 'gold', CLASSES_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBeUndefined()
   })
 
-  it('VAC-12 is kept, and the claim can be updated, while the gate is off', () => {
+  it('VAC-12 is kept by other updates while the feature gate is disabled', () => {
     const claim = aClaim({ className: 'gold', current: 'gold' })
     const { object, errors } = tryUpdate(kind, claim, (draft) => (draft.metadata.labels = { a: 'b' }), {
-      gates: NO_CLASSES,
+      gates: CLASSES_DISABLED,
     })
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBe('gold')
@@ -184,12 +194,12 @@ describe('immutable fields of a claim', () => {
       (spec) => (spec.resources.limits = { storage: '1Ti' }),
     ],
     ['unknown resources', '  resources.requests.gpus: (none) -> "1"', (spec) => (spec.resources.requests.gpus = 1)],
-  ])('%s is immutable, bound or not', (_what, line, change) => {
+  ])('include %s of a bound claim', (_case, line, change) => {
     const { errors } = tryUpdate(kind, aClaim(), (draft) => change(draft.spec))
     expect(errors).toEqual([`${IMMUTABLE}\n${line}`])
   })
 
-  it('volumeMode is immutable and has its own error', () => {
+  it('include volumeMode, which has an additional error', () => {
     const { errors } = tryUpdate(kind, aClaim(), (draft) => (draft.spec.volumeMode = 'Block'))
     expect(errors).toEqual([
       `${IMMUTABLE}\n  volumeMode: "Filesystem" -> "Block"`,
@@ -197,12 +207,12 @@ describe('immutable fields of a claim', () => {
     ])
   })
 
-  it('volumeName can be set once', () => {
-    expect(tryUpdate(kind, aClaim({ bound: false }), (draft) => (draft.spec.volumeName = 'pv-1')).errors).toEqual([])
+  it('do not include volumeName if it is unset', () => {
+    expect(tryUpdate(kind, aClaim({ isBound: false }), (draft) => (draft.spec.volumeName = 'pv-1')).errors).toEqual([])
   })
 
-  it('lists all changes in one error', () => {
-    const { errors } = tryUpdate(kind, aClaim({ bound: false }), (draft) => {
+  it('are listed in one error', () => {
+    const { errors } = tryUpdate(kind, aClaim({ isBound: false }), (draft) => {
       draft.spec.accessModes.push('ReadOnlyMany')
       draft.spec.resources.requests.storage = '1Ti'
     })
@@ -218,17 +228,17 @@ describe('the storage class of a claim', () => {
   const setStorageClass = (claim: PersistentVolumeClaim, name: string | undefined) =>
     tryUpdate(kind, claim, (draft) => (draft.spec.storageClassName = name)).errors
 
-  it('PROV-2 can be set if it was unset, bound or not', () => {
-    expect(setStorageClass(aClaim({ bound: false }), 'fast')).toEqual([])
+  it('PROV-2 can be set if it is unset, whether the claim is bound or not', () => {
+    expect(setStorageClass(aClaim({ isBound: false }), 'fast')).toEqual([])
     expect(setStorageClass(aClaim(), 'fast')).toEqual([])
   })
 
   it.each([
-    ['to another', 'fast', 'slow'],
-    ['to none', 'fast', undefined],
-    ['from empty', '', 'fast'],
-  ])('PROV-2 cannot change %s', (_how, before, after) => {
-    expect(setStorageClass(aClaim({ storageClassName: before }), after)[0]).toMatch(IMMUTABLE)
+    ['to another class', 'fast', 'slow'],
+    ['to no class', 'fast', undefined],
+    ['from the empty class', '', 'fast'],
+  ])('PROV-2 cannot change %s', (_case, oldName, newName) => {
+    expect(setStorageClass(aClaim({ storageClassName: oldName }), newName)[0]).toMatch(IMMUTABLE)
   })
 
   for (const annotation of [BETA, ALPHA]) {

@@ -72,7 +72,7 @@ describe('creating a claim', () => {
     ])
   })
 
-  it('SYS-10 accepts the maximum amount, and a larger one that is stored already', () => {
+  it('SYS-10 accepts the maximum amount, and a larger one that is already stored', () => {
     const largest = aClaim({ resources: { requests: { storage: '9223372036854775807' } } })
     expect(tryCreate(kind, largest).errors).toEqual([])
     const stored: Draft = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
@@ -96,7 +96,7 @@ describe('creating a claim', () => {
     expect(errors).toEqual([])
   })
 
-  it('VAC-2 accepts an attributes class, also an empty one', () => {
+  it('VAC-2 accepts an attributes class and an empty attributes class', () => {
     for (const name of ['gold', '']) {
       const { object, errors } = tryCreate(kind, aClaim({ volumeAttributesClassName: name }))
       expect(errors).toEqual([])
@@ -104,7 +104,7 @@ describe('creating a claim', () => {
     }
   })
 
-  it('VAC-12 drops the attributes class silently while the gate is off', () => {
+  it('VAC-12 drops the attributes class without an error while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const { object, errors } = tryCreate(kind, aClaim({ volumeAttributesClassName: 'Gold!' }), { gates })
     expect(errors).toEqual([])

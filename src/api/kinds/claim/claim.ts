@@ -1,18 +1,18 @@
-// PersistentVolumeClaim: a user's request for storage. Fields are in claim-schema.ts; rules in claim-spec-rules.ts,
-// claim-update-rules.ts and claim-status-rules.ts.
+// Declares PersistentVolumeClaim, a user's request for storage. The schema is in claim-schema.ts, and the rules are in
+// claim-spec-rules.ts, claim-update-rules.ts and claim-status-rules.ts.
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { quantityIsInteger } from '../../quantity.ts'
 import { shortAccessModes } from '../shared/access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from '../shared/class-names.ts'
-import { amountOf, RESOURCE_PARTS, withClaimIoInBytes, withoutNewClaimIo } from '../shared/provisioned-io.ts'
-import { withDataSources } from './claim-data-source.ts'
+import { amountOf, REQUESTS_AND_LIMITS, withClaimIoInBytes, withoutNewClaimIo } from '../shared/provisioned-io.ts'
+import { prepareDataSources } from './claim-data-source.ts'
 import { type PersistentVolumeClaim, type PersistentVolumeClaimSpec, persistentVolumeClaim } from './claim-schema.ts'
 import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
 import { validateClaimUpdate } from './claim-update-rules.ts'
-import { withHighWaterMark, withProvenMark } from './high-water-mark.ts'
+import { withHighWaterMark, withLoweredMark } from './high-water-mark.ts'
 import { withRetainedIo } from './retained-io.ts'
 
 export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
@@ -26,16 +26,16 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   type: persistentVolumeClaim,
 
   nameErrors: dns1123SubdomainProblems,
-  normalize(part) {
-    if (part.spec) part.spec = withClaimIoInBytes(part.spec)
+  normalize(list) {
+    if (list.spec) list.spec = withClaimIoInBytes(list.spec)
   },
   prepareForCreate(claim, context) {
-    claim.spec = preparedSpec(claim.spec ?? {}, undefined, context)
+    claim.spec = prepareSpec(claim.spec ?? {}, undefined, context)
     claim.status = { phase: 'Pending' }
   },
   prepareForUpdate(next, old, context) {
-    next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
-    next.spec = withProvenMark(next, context)
+    next.spec = prepareSpec(next.spec ?? {}, old.spec ?? {}, context)
+    next.spec = withLoweredMark(next, context)
     next.spec = withRetainedIo(next, old)
   },
   validate(claim, errors, { gates }, old) {
@@ -43,8 +43,9 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
       claim.spec ?? {},
       {
         field: 'spec',
-        attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
-        anyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
+        allowsAttributesClass:
+          gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
+        allowsAnyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
         stored: old?.spec?.resources,
       },
       errors,
@@ -99,29 +100,29 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   deleteReturnsObject: true,
 })
 
-function preparedSpec(
+function prepareSpec(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,
   { gates }: RuleContext,
 ): PersistentVolumeClaimSpec {
-  let next = withClaimIoInBytes(spec)
-  if (!gates.enabled('VolumeProvisionedIO')) next = withoutNewClaimIo(next, stored)
+  let prepared = withClaimIoInBytes(spec)
+  if (!gates.enabled('VolumeProvisionedIO')) prepared = withoutNewClaimIo(prepared, stored)
   if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
-    const { volumeAttributesClassName: _dropped, ...rest } = next
-    next = rest
+    const { volumeAttributesClassName: _dropped, ...withoutClass } = prepared
+    prepared = withoutClass
   }
-  next = withDataSources(next, stored)
-  return withHighWaterMark(next, stored, { gateOn: gates.enabled('RecoverExpansionFailure') })
+  prepared = prepareDataSources(prepared, stored)
+  return withHighWaterMark(prepared, stored, { isEnabled: gates.enabled('RecoverExpansionFailure') })
 }
 
 function claimWarnings(claim: PersistentVolumeClaim): string[] {
   const warnings: string[] = []
   if (annotationOf(claim, BETA_CLASS_ANNOTATION) !== undefined) warnings.push(BETA_CLASS_WARNING)
-  for (const part of RESOURCE_PARTS) {
-    const storage = amountOf(claim.spec?.resources?.[part], 'storage')
+  for (const list of REQUESTS_AND_LIMITS) {
+    const storage = amountOf(claim.spec?.resources?.[list], 'storage')
     if (storage === undefined || quantityIsInteger(storage)) continue
     warnings.push(
-      `spec.resources.${part}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
+      `spec.resources.${list}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
     )
   }
   return warnings

@@ -4,7 +4,7 @@ import { compareQuantities } from '../../quantity.ts'
 import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 
-const OFF = { gates: 'RecoverExpansionFailure=false' }
+const GATE_DISABLED = { gates: 'RecoverExpansionFailure=false' }
 
 const aClaim = (storage: string, spec: object = {}) => ({
   metadata: { name: 'data', namespace: 'shop' },
@@ -17,7 +17,7 @@ function aBoundClaim(storage: string, capacity: string, options = {}) {
   return object
 }
 
-const resized = (claim: ReturnType<typeof aBoundClaim>, storage: string, options = {}) =>
+const resize = (claim: ReturnType<typeof aBoundClaim>, storage: string, options = {}) =>
   tryUpdate(kind, claim, (draft) => (draft.spec.resources.requests.storage = storage), options).object
 
 describe('the high-water mark of a claim', () => {
@@ -26,11 +26,11 @@ describe('the high-water mark of a claim', () => {
   })
 
   it('REX-3 ignores values from users on create and update, without an error', () => {
-    for (const sent of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
-      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources: sent }))
+    for (const allocatedResources of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
+      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources: allocatedResources }))
       expect(created.errors).toEqual([])
       expect(created.object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
-      const updated = tryUpdate(kind, created.object, (draft) => (draft.spec.allocatedResources = sent))
+      const updated = tryUpdate(kind, created.object, (draft) => (draft.spec.allocatedResources = allocatedResources))
       expect(updated.errors).toEqual([])
       expect(updated.object).toEqual(created.object)
     }
@@ -42,19 +42,19 @@ describe('the high-water mark of a claim', () => {
     expect(object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
   })
 
-  it('REX-3 only rises, in any order of edits', () => {
+  it('REX-3 never falls, in any order of updates', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 20 }), (sizes) => {
         let claim = aBoundClaim('500Gi', '1Gi')
         let mark = '500Gi'
         for (const size of sizes) {
-          claim = resized(claim, `${size}Gi`)
+          claim = resize(claim, `${size}Gi`)
           const next = claim.spec!.allocatedResources!.storage!
           expect(compareQuantities(next, mark)).toBeGreaterThanOrEqual(0)
           expect(compareQuantities(next, `${size}Gi`)).toBeGreaterThanOrEqual(0)
           mark = next
         }
-        expect(mark).toBe(canonicalMax([500, ...sizes]))
+        expect(mark).toBe(formatMaximum([500, ...sizes]))
       }),
     )
   })
@@ -65,68 +65,68 @@ describe('the high-water mark of a claim', () => {
     expect(object.spec).toEqual(claim.spec)
   })
 
-  it('REX-10 is not set while the gate is off', () => {
-    const claim = aBoundClaim('10Gi', '10Gi', OFF)
+  it('REX-10 is not set while the feature gate is disabled', () => {
+    const claim = aBoundClaim('10Gi', '10Gi', GATE_DISABLED)
     expect(claim.spec).not.toHaveProperty('allocatedResources')
-    expect(resized(claim, '20Gi', OFF).spec).not.toHaveProperty('allocatedResources')
+    expect(resize(claim, '20Gi', GATE_DISABLED).spec).not.toHaveProperty('allocatedResources')
   })
 
-  it('REX-10 is kept and keeps rising on a claim that has it while the gate is off', () => {
-    const grown = resized(aBoundClaim('20Gi', '10Gi'), '30Gi', OFF)
-    expect(grown.spec?.allocatedResources).toEqual({ storage: '30Gi' })
-    expect(resized(grown, '10Gi', OFF).spec?.allocatedResources).toEqual({ storage: '30Gi' })
+  it('REX-10 is kept and rises on a claim that already has it while the feature gate is disabled', () => {
+    const expanded = resize(aBoundClaim('20Gi', '10Gi'), '30Gi', GATE_DISABLED)
+    expect(expanded.spec?.allocatedResources).toEqual({ storage: '30Gi' })
+    expect(resize(expanded, '10Gi', GATE_DISABLED).spec?.allocatedResources).toEqual({ storage: '30Gi' })
   })
 
-  it('is initially the larger of the old and new request on a claim created while the gate was off', () => {
-    const claim = aBoundClaim('20Gi', '10Gi', OFF)
-    expect(resized(claim, '15Gi').spec?.allocatedResources).toEqual({ storage: '20Gi' })
-    expect(resized(claim, '25Gi').spec?.allocatedResources).toEqual({ storage: '25Gi' })
+  it('is initially the larger of the old and new request on a claim created while the feature gate was disabled', () => {
+    const claim = aBoundClaim('20Gi', '10Gi', GATE_DISABLED)
+    expect(resize(claim, '15Gi').spec?.allocatedResources).toEqual({ storage: '20Gi' })
+    expect(resize(claim, '25Gi').spec?.allocatedResources).toEqual({ storage: '25Gi' })
   })
 })
 
 describe('the high-water mark with --expansion-quota=actual', () => {
   const ACTUAL = { expansionQuota: 'actual' } as const
-  const NOTHING_UNDER_WAY = { allocatedResources: undefined, allocatedResourceStatuses: undefined }
-  const withStatus = (claim: ReturnType<typeof aBoundClaim>, status: object, options = ACTUAL) =>
+  const NO_EXPANSION = { allocatedResources: undefined, allocatedResourceStatuses: undefined }
+  const updateStatus = (claim: ReturnType<typeof aBoundClaim>, status: object, options = ACTUAL) =>
     tryStatus(kind, claim, (draft) => Object.assign(draft.status, status), options).object
   const markOf = ({ spec }: ReturnType<typeof aBoundClaim>) => spec?.allocatedResources?.storage
-  /** A claim of 10Gi whose expansion to 100Gi has started. */
-  const begun = () =>
-    withStatus(resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL), {
+  /** Creates a claim of 10Gi whose expansion to 100Gi has started. */
+  const createExpandingClaim = () =>
+    updateStatus(resize(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL), {
       allocatedResources: { storage: '100Gi' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     })
 
-  it('PLUS-14 falls with the status write that reports the new capacity, and not before', () => {
-    let claim = resized(begun(), '20Gi', ACTUAL)
+  it('PLUS-14 falls when a status write reports the new capacity, and not before', () => {
+    let claim = resize(createExpandingClaim(), '20Gi', ACTUAL)
     expect(markOf(claim)).toBe('100Gi')
-    claim = withStatus(claim, { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
+    claim = updateStatus(claim, { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
     expect(markOf(claim)).toBe('100Gi')
-    claim = withStatus(claim, {
+    claim = updateStatus(claim, {
       allocatedResources: { storage: '20Gi' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     })
     expect(markOf(claim)).toBe('100Gi')
-    claim = withStatus(claim, { capacity: { storage: '20Gi' }, allocatedResourceStatuses: undefined })
+    claim = updateStatus(claim, { capacity: { storage: '20Gi' }, allocatedResourceStatuses: undefined })
     expect(markOf(claim)).toBe('20Gi')
   })
 
-  it('PLUS-14 stays at the capacity of the volume if that exceeds the request', () => {
-    const claim = resized(begun(), '20Gi', ACTUAL)
-    const grown = withStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
-    expect(markOf(grown)).toBe('100Gi')
+  it('PLUS-14 stays at the capacity of the volume if the capacity exceeds the request', () => {
+    const claim = resize(createExpandingClaim(), '20Gi', ACTUAL)
+    const expanded = updateStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(expanded)).toBe('100Gi')
   })
 
   it('PLUS-14 falls after a cancelled expansion once the driver has responded', () => {
-    const cancelled = resized(begun(), '10Gi', ACTUAL)
+    const cancelled = resize(createExpandingClaim(), '10Gi', ACTUAL)
     expect(markOf(cancelled)).toBe('100Gi')
-    expect(markOf(withStatus(cancelled, NOTHING_UNDER_WAY))).toBe('10Gi')
+    expect(markOf(updateStatus(cancelled, NO_EXPANSION))).toBe('10Gi')
   })
 
   it('PLUS-14 falls immediately if the expansion had not started', () => {
-    const requested = resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
+    const requested = resize(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
     expect(markOf(requested)).toBe('100Gi')
-    expect(markOf(resized(requested, '10Gi', ACTUAL))).toBe('10Gi')
+    expect(markOf(resize(requested, '10Gi', ACTUAL))).toBe('10Gi')
   })
 
   it.each<[string, object]>([
@@ -134,27 +134,27 @@ describe('the high-water mark with --expansion-quota=actual', () => {
     ['the node resize is pending', { allocatedResourceStatuses: { storage: 'NodeResizePending' } }],
     ['the claim is not bound', { phase: 'Lost' }],
     ['the capacity is unknown', { capacity: undefined }],
-  ])('PLUS-14 stays while %s', (_why, status) => {
-    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
-    expect(markOf(withStatus(claim, status))).toBe('100Gi')
+  ])('PLUS-14 stays while %s', (_case, status) => {
+    const claim = resize(resize(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(updateStatus(claim, status))).toBe('100Gi')
   })
 
   it('PLUS-14 stays while the request exceeds the capacity', () => {
-    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '20Gi')
-    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('100Gi')
+    const claim = resize(resize(aBoundClaim('10Gi', '10Gi'), '100Gi'), '20Gi')
+    expect(markOf(updateStatus(claim, NO_EXPANSION))).toBe('100Gi')
   })
 
   it('PLUS-14 is never raised by a volume that is larger than the request', () => {
     const claim = aBoundClaim('10Gi', '10Gi')
-    expect(markOf(withStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
+    expect(markOf(updateStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
   })
 
-  it('PLUS-14 stays in the default mode, and while the gate is off', () => {
-    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
-    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, {} as never))).toBe('100Gi')
-    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, { ...ACTUAL, ...OFF } as never))).toBe('100Gi')
-    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('10Gi')
+  it('PLUS-14 stays in the default mode, and while the feature gate is disabled', () => {
+    const claim = resize(resize(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(updateStatus(claim, NO_EXPANSION, {} as never))).toBe('100Gi')
+    expect(markOf(updateStatus(claim, NO_EXPANSION, { ...ACTUAL, ...GATE_DISABLED } as never))).toBe('100Gi')
+    expect(markOf(updateStatus(claim, NO_EXPANSION))).toBe('10Gi')
   })
 })
 
-const canonicalMax = (sizes: number[]): string => `${Math.max(...sizes)}Gi`
+const formatMaximum = (sizes: number[]): string => `${Math.max(...sizes)}Gi`

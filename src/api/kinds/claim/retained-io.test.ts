@@ -12,63 +12,72 @@ function aBoundClaim(requests: object, capacity: object): PersistentVolumeClaim 
   return object
 }
 
-const withRequests = (claim: PersistentVolumeClaim, requests: object, options = {}) =>
+const updateRequests = (claim: PersistentVolumeClaim, requests: object, options = {}) =>
   tryUpdate(kind, claim, (draft) => (draft.spec.resources.requests = { storage: '1Gi', ...requests }), options)
 
-const withStatus = (claim: PersistentVolumeClaim, status: object) =>
+const updateStatus = (claim: PersistentVolumeClaim, status: object) =>
   tryStatus(kind, claim, (draft) => (draft.status = { ...draft.status, ...status })).object
 
-const marksOf = ({ spec }: PersistentVolumeClaim) => spec?.allocatedResources
+const allocatedResourcesOf = ({ spec }: PersistentVolumeClaim) => spec?.allocatedResources
 
 describe('iops and throughput that a claim no longer requests', () => {
   it('PIO-7 are retained at the capacity of the volume, each separately', () => {
     const claim = aBoundClaim({ iops: '800', throughput: '100' }, { iops: '800', throughput: '100Mi' })
-    expect(marksOf(claim)).toEqual({ storage: '1Gi' })
-    const { object, errors } = withRequests(claim, { throughput: '100' })
+    expect(allocatedResourcesOf(claim)).toEqual({ storage: '1Gi' })
+    const { object, errors } = updateRequests(claim, { throughput: '100' })
     expect(errors).toEqual([])
-    expect(marksOf(object)).toEqual({ storage: '1Gi', iops: '800' })
-    expect(marksOf(withRequests(object, {}).object)).toEqual({ storage: '1Gi', iops: '800', throughput: '100Mi' })
+    expect(allocatedResourcesOf(object)).toEqual({ storage: '1Gi', iops: '800' })
+    expect(allocatedResourcesOf(updateRequests(object, {}).object)).toEqual({
+      storage: '1Gi',
+      iops: '800',
+      throughput: '100Mi',
+    })
   })
 
-  it('PIO-7 are retained over later edits, and users cannot remove them', () => {
-    const retained = withRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
+  it('PIO-7 are retained by later updates, and users cannot remove them', () => {
+    const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
     const labelled = tryUpdate(kind, retained, (draft) => {
       draft.metadata.labels = { a: 'b' }
       delete draft.spec.allocatedResources
     })
-    expect(marksOf(labelled.object)).toEqual({ storage: '1Gi', iops: '800' })
+    expect(allocatedResourcesOf(labelled.object)).toEqual({ storage: '1Gi', iops: '800' })
   })
 
   it('PIO-7 are no longer retained after a new request or an attributes class', () => {
-    const retained = withRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
-    expect(marksOf(withStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual({ storage: '1Gi' })
-    expect(marksOf(withRequests(retained, { iops: '300' }).object)).toEqual({ storage: '1Gi' })
+    const retained = updateRequests(aBoundClaim({ iops: '800' }, { iops: '800' }), {}).object
+    expect(allocatedResourcesOf(updateStatus(retained, { capacity: { storage: '1Gi' } }))).toEqual({ storage: '1Gi' })
+    expect(allocatedResourcesOf(updateRequests(retained, { iops: '300' }).object)).toEqual({ storage: '1Gi' })
   })
 
-  it('PIO-7 are retained when the driver confirms a request that was removed meanwhile', () => {
-    const started = withStatus(aBoundClaim({ iops: '800' }, {}), { allocatedResources: { iops: '800' } })
-    const withoutRequest = withRequests(started, {}).object
-    expect(marksOf(withoutRequest)).toEqual({ storage: '1Gi' })
-    const confirmed = withStatus(withoutRequest, {
+  it('PIO-7 are retained if the driver confirms a request after it was removed', () => {
+    const started = updateStatus(aBoundClaim({ iops: '800' }, {}), { allocatedResources: { iops: '800' } })
+    const withoutRequest = updateRequests(started, {}).object
+    expect(allocatedResourcesOf(withoutRequest)).toEqual({ storage: '1Gi' })
+    const confirmed = updateStatus(withoutRequest, {
       allocatedResources: undefined,
       capacity: { storage: '1Gi', iops: '800' },
     })
-    expect(marksOf(confirmed)).toEqual({ storage: '1Gi', iops: '800' })
+    expect(allocatedResourcesOf(confirmed)).toEqual({ storage: '1Gi', iops: '800' })
   })
 
   it('PIO-7 are not retained on a claim that never requested them', () => {
-    const bound = withStatus(aBoundClaim({}, {}), { capacity: { storage: '1Gi', iops: '5k' } })
-    expect(marksOf(bound)).toEqual({ storage: '1Gi' })
-    expect(marksOf(withRequests(bound, {}).object)).toEqual({ storage: '1Gi' })
+    const bound = updateStatus(aBoundClaim({}, {}), { capacity: { storage: '1Gi', iops: '5k' } })
+    expect(allocatedResourcesOf(bound)).toEqual({ storage: '1Gi' })
+    expect(allocatedResourcesOf(updateRequests(bound, {}).object)).toEqual({ storage: '1Gi' })
   })
 
-  it('PIO-7 do not allow lowering the size while the gate for that is off', () => {
-    const off = { gates: 'RecoverExpansionFailure=false' }
+  it('PIO-7 do not allow a smaller size while the feature gate is disabled', () => {
+    const gateDisabled = { gates: 'RecoverExpansionFailure=false' }
     const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
     delete claim.spec?.allocatedResources
-    const retained = withRequests(claim, {}, off).object
-    expect(marksOf(retained)).toEqual({ iops: '800' })
-    const { errors } = tryUpdate(kind, retained, (draft) => (draft.spec.resources.requests.storage = '512Mi'), off)
+    const retained = updateRequests(claim, {}, gateDisabled).object
+    expect(allocatedResourcesOf(retained)).toEqual({ iops: '800' })
+    const { errors } = tryUpdate(
+      kind,
+      retained,
+      (draft) => (draft.spec.resources.requests.storage = '512Mi'),
+      gateDisabled,
+    )
     expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
   })
 })

@@ -1,6 +1,6 @@
-// spec.allocatedResources.iops and .throughput of a claim: what its volume still provides after the request was removed.
-// Quota charges it, so removing a request frees nothing that is still provided. Only the server sets it. A claim that
-// never requested an amount has none, and a new request or an attributes class replaces it.
+// Maintains spec.allocatedResources.iops and .throughput of a claim: the amounts that its volume still provides after their
+// request was removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored.
+// A new request or an attributes class replaces a retained amount.
 //   request     800  –    –    300  –
 //   class        –   –   gold  –    –
 //   capacity    800  800  –    300  300
@@ -11,22 +11,22 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-s
 
 export function withRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim): PersistentVolumeClaimSpec {
   const { allocatedResources = {}, ...spec } = next.spec ?? {}
-  const others = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
-  const marks: ResourceList = { ...retainedIo(next, old), ...Object.fromEntries(others) }
-  return Object.keys(marks).length > 0 ? { ...spec, allocatedResources: marks } : spec
+  const otherEntries = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
+  const amounts: ResourceList = { ...retainedIo(next, old), ...Object.fromEntries(otherEntries) }
+  return Object.keys(amounts).length > 0 ? { ...spec, allocatedResources: amounts } : spec
 }
 
 function retainedIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
   const retained: ResourceList = {}
   for (const name of IO_RESOURCES) {
-    const provided = amountOf(status?.capacity, name)
+    const capacity = amountOf(status?.capacity, name)
     const isRequested = amountOf(spec?.resources?.requests, name) !== undefined
-    if (provided !== undefined && !isRequested && wasRequested(old, name)) retained[name] = provided
+    if (capacity !== undefined && !isRequested && wasRequested(old, name)) retained[name] = capacity
   }
   return retained
 }
 
-/** Whether the claim requested the resource, now or earlier. */
+/** Returns whether the claim requests the resource or requested it earlier. */
 const wasRequested = ({ spec, status }: PersistentVolumeClaim, name: string): boolean =>
   [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources].some(
     (list) => amountOf(list, name) !== undefined,

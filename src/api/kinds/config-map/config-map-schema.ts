@@ -1,4 +1,4 @@
-// The fields of ConfigMap. Its rules are in config-map.ts.
+// The schema of ConfigMap. The rules are in config-map.ts.
 import { boolean, bytes, type Infer, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

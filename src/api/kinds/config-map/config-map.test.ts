@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { configMapKind } from './config-map.ts'
 
 const settings = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
@@ -11,7 +11,7 @@ describe('ConfigMap', () => {
       settings({ data: { 'a.conf': 'x' }, binaryData: { b: 'AA==' } }),
     )
     expect(errors).toEqual([])
-    expect(row(configMapKind, object)).toMatchObject({ Name: 'settings', Data: 2 })
+    expect(cellsOf(configMapKind, object)).toMatchObject({ Name: 'settings', Data: 2 })
   })
 
   it.each([
@@ -26,7 +26,7 @@ describe('ConfigMap', () => {
     expect(tryCreate(configMapKind, settings(fields)).errors).toEqual([message])
   })
 
-  it('rejects changes once it is immutable', () => {
+  it('rejects changes of an immutable ConfigMap', () => {
     const { object } = tryCreate(
       configMapKind,
       settings({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),
@@ -38,7 +38,7 @@ describe('ConfigMap', () => {
     ])
   })
 
-  it('can become immutable and change its content in one update', () => {
+  it('accepts an update that changes the content and makes it immutable', () => {
     const { object } = tryCreate(configMapKind, settings({ data: { a: 'x' } }))
     expect(tryUpdate(configMapKind, object, settings({ immutable: true, data: { a: 'y' } })).errors).toEqual([])
   })

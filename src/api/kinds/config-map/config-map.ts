@@ -1,4 +1,4 @@
-// ConfigMap: configuration data as text or bytes, by key. `immutable` makes its content permanently read-only.
+// Declares ConfigMap: configuration data as text or bytes, by key.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
@@ -31,7 +31,8 @@ export const configMapKind = defineKind<ConfigMap>({
     }
     if (totalBytes > CONTENT_BYTES_MAX) errors.tooLong('', CONTENT_BYTES_MAX)
   },
-  validateUpdate: (next, old, errors) => validateImmutableContent({ next, old, parts: ['data', 'binaryData'], errors }),
+  validateUpdate: (next, old, errors) =>
+    validateImmutableContent({ next, old, contentFields: ['data', 'binaryData'], errors }),
 
   columns: [
     nameColumn,

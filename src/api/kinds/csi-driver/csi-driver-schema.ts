@@ -1,4 +1,4 @@
-// The fields of CSIDriver. Its rules are in csi-driver.ts.
+// The schema of CSIDriver. The rules are in csi-driver.ts.
 import { boolean, type Infer, int64, list, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

@@ -21,16 +21,16 @@ describe('a CSI driver', () => {
     })
   })
 
-  it('two drivers do not share their defaults', () => {
-    const other = tryCreate(kind, aDriver()).object
-    other.spec.volumeLifecycleModes!.push('Ephemeral')
+  it('does not share its defaults with other drivers', () => {
+    const otherDriver = tryCreate(kind, aDriver()).object
+    otherDriver.spec.volumeLifecycleModes!.push('Ephemeral')
     expect(stored.spec.volumeLifecycleModes).toEqual(['Persistent'])
   })
 
-  it('CAP-2 accepts changes of storageCapacity', () => {
-    const tracking = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
-    expect(tracking.errors).toEqual([])
-    expect(tryUpdate(kind, tracking.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
+  it('CAP-2 can change storageCapacity', () => {
+    const enabled = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
+    expect(enabled.errors).toEqual([])
+    expect(tryUpdate(kind, enabled.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
   })
 
   it.each<[string, object]>([
@@ -62,7 +62,7 @@ describe('a CSI driver', () => {
       'spec.serviceAccountTokenInSecrets: Invalid value: true: serviceAccountTokenInSecrets is set but no tokenRequests are specified',
       { serviceAccountTokenInSecrets: true },
     ],
-  ])('rejects: %s', (message, spec) => {
+  ])('is rejected: %s', (message, spec) => {
     expect(tryCreate(kind, aDriver(spec)).errors).toEqual([message])
   })
 
@@ -72,11 +72,11 @@ describe('a CSI driver', () => {
       'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
       (spec) => (spec.volumeLifecycleModes = ['Ephemeral']),
     ],
-  ])('cannot change: %s', (message, change) => {
+  ])('has immutable fields: %s', (message, change) => {
     expect(tryUpdate(kind, stored, (draft) => change(draft.spec)).errors).toEqual([message])
   })
 
-  it('warns once about tokens that could be logged', () => {
+  it('causes a warning about tokens in volume attributes if its token requests change', () => {
     const warning =
       'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes'
     const created = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))

@@ -1,9 +1,9 @@
-// CSIDriver: the capabilities and requirements of an installed driver.
+// Declares CSIDriver: the capabilities and requirements of an installed driver.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
-import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
+import { isSameValue, validateImmutableField } from '../shared/changed-fields.ts'
 import { type CSIDriver, type CSIDriverSpec, csiDriver, csiDriverSpec } from './csi-driver-schema.ts'
 
 export const csiDriverKind = defineKind<CSIDriver>({
@@ -18,7 +18,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors) {
     const { spec } = object
-    for (const [name, field] of REQUIRED) if (spec[name] === undefined) errors.required(field)
+    for (const [name, field] of REQUIRED_FIELDS) if (spec[name] === undefined) errors.required(field)
     if (spec.fsGroupPolicy !== undefined && !FS_GROUP_POLICIES.includes(spec.fsGroupPolicy)) {
       errors.notSupported('spec.fsGroupPolicy', spec.fsGroupPolicy, FS_GROUP_POLICIES)
     }
@@ -44,7 +44,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
   },
   validateUpdate(next, old, errors) {
     const { attachRequired, volumeLifecycleModes } = csiDriverSpec.fields
-    mustNotChange(
+    validateImmutableField(
       {
         field: ATTACH_REQUIRED_FIELD,
         type: attachRequired.type,
@@ -53,7 +53,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
       },
       errors,
     )
-    mustNotChange(
+    validateImmutableField(
       {
         field: 'spec.volumeLifecycleModes',
         type: volumeLifecycleModes.type,
@@ -66,7 +66,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
   warnings({ spec }, old) {
     if (!spec.tokenRequests?.length || spec.serviceAccountTokenInSecrets !== undefined) return []
     const { type } = csiDriverSpec.fields.tokenRequests
-    return old && sameValue(type, old.spec.tokenRequests, spec.tokenRequests) ? [] : [TOKENS_MAY_BE_LOGGED]
+    return old && isSameValue(type, old.spec.tokenRequests, spec.tokenRequests) ? [] : [TOKEN_WARNING]
   },
 
   columns: [
@@ -114,10 +114,10 @@ export const csiDriverKind = defineKind<CSIDriver>({
   generationOf: ({ spec }) => spec,
 })
 
-// Kubernetes misspells the field in its messages; clients match on it.
+// The messages of Kubernetes misspell the field, and clients match on them.
 const ATTACH_REQUIRED_FIELD = 'spec.attachedRequired'
 
-const REQUIRED: readonly (readonly [keyof CSIDriverSpec, string])[] = [
+const REQUIRED_FIELDS: readonly (readonly [keyof CSIDriverSpec, string])[] = [
   ['attachRequired', ATTACH_REQUIRED_FIELD],
   ['podInfoOnMount', 'spec.podInfoOnMount'],
   ['storageCapacity', 'spec.storageCapacity'],
@@ -129,7 +129,7 @@ const LIFECYCLE_MODES: readonly string[] = ['Persistent', 'Ephemeral']
 const UPDATE_PERIOD_SECONDS_MIN = 10
 const TOKEN_SECONDS_MIN = 600
 const TOKEN_SECONDS_MAX = 2 ** 32
-const TOKENS_MAY_BE_LOGGED =
+const TOKEN_WARNING =
   'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible ' +
   'logging of tokens in volume attributes'
 

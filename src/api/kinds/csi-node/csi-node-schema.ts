@@ -1,4 +1,4 @@
-// The fields of CSINode. Its rules are in csi-node.ts and storage-health-rules.ts.
+// The schema of CSINode. The rules are in csi-node.ts and storage-health-rules.ts.
 import { type Infer, int32, list, object, oneOf, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
@@ -42,7 +42,7 @@ const storageHealthCondition = object(
 
 const storageHealth = object(
   'io.k8s.api.storage.v1.StorageHealth',
-  'Health of the storage behind a driver, as seen from a node.',
+  'Health of the storage behind a driver, as reported by a node.',
   {
     name: req(1, string, 'Name of the driver.'),
     healthConditions: opt(2, list(storageHealthCondition), 'Problems with the storage; empty if it is healthy.'),

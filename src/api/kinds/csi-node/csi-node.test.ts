@@ -25,11 +25,11 @@ describe('the drivers of a node', () => {
     ],
     ['spec.drivers[1].name: Duplicate value: "csi.example.com"', [aDriver(), aDriver()]],
     ['spec.drivers[0]: Duplicate value: "zone"', [aDriver({ topologyKeys: ['zone', 'zone'] })]],
-  ])('rejects: %s', (message, drivers) => {
+  ])('are rejected: %s', (message, drivers) => {
     expect(tryCreate(kind, aNode(...drivers)).errors).toEqual([message])
   })
 
-  it('rejects topology keys that are not label keys, at the field of the driver', () => {
+  it('are rejected if their topology keys are not label keys, with the field of the driver', () => {
     const { errors } = tryCreate(kind, aNode(aDriver({ topologyKeys: ['', 'a b'] })))
     expect(errors[0]).toBe('spec.drivers[0]: Required value')
     expect(errors[errors.length - 1]).toMatch(/^spec\.drivers\[0\]: Invalid value: "a b": name part must consist/)
@@ -45,7 +45,7 @@ describe('the drivers of a node', () => {
   it.each<[string, (driver: Draft) => void]>([
     ['node ID', (driver) => (driver.nodeID = 'n2')],
     ['topology', (driver) => (driver.topologyKeys = ['zone', 'rack'])],
-  ])('cannot change their %s', (_what, change) => {
+  ])('cannot change their %s', (_case, change) => {
     expect(tryUpdate(kind, stored, (draft) => change(draft.spec.drivers[0])).errors).toEqual([
       expect.stringMatching(/^spec\.drivers: Invalid value: .*: field is immutable$/),
     ])
@@ -106,7 +106,7 @@ describe('the storage health of a node', () => {
       'status.storageHealth[0].healthConditions[0].volumeMode: Unsupported value: "Raw": supported values: "Filesystem", "Block"',
       [{ name: 'd', healthConditions: [{ ...unreachable, volumeMode: 'Raw' }] }],
     ],
-  ])('rejects: %s', (message, storageHealth) => {
+  ])('is rejected: %s', (message, storageHealth) => {
     expect(report(...storageHealth)).toEqual([message])
   })
 })

@@ -1,10 +1,10 @@
-// CSINode: the drivers registered on a node, with their node IDs, topology keys and volume limits.
+// Declares CSINode: the drivers registered on a node, with their node IDs, topology keys and volume limits.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
-import { sameValue } from '../shared/changed-fields.ts'
+import { isSameValue } from '../shared/changed-fields.ts'
 import { type CSINode, type CSINodeDriver, csiNode, csiNodeDriver } from './csi-node-schema.ts'
 import { validateStorageHealth } from './storage-health-rules.ts'
 
@@ -32,13 +32,13 @@ export const csiNodeKind = defineKind<CSINode>({
     })
   },
   validateUpdate(next, old, errors) {
-    const stored = new Map(old.spec.drivers.map((driver) => [driver.name, driver]))
+    const oldDrivers = new Map(old.spec.drivers.map((driver) => [driver.name, driver]))
     for (const driver of next.spec.drivers) {
-      const before = stored.get(driver.name)
-      if (!before) continue
-      const { allocatable: _mayChange, ...after } = driver
-      if (!sameValue(csiNodeDriver, { ...before, allocatable: undefined }, after)) {
-        errors.invalid('spec.drivers', after, 'field is immutable')
+      const oldDriver = oldDrivers.get(driver.name)
+      if (!oldDriver) continue
+      const { allocatable: _allocatable, ...immutableFields } = driver
+      if (!isSameValue(csiNodeDriver, { ...oldDriver, allocatable: undefined }, immutableFields)) {
+        errors.invalid('spec.drivers', immutableFields, 'field is immutable')
       }
     }
   },
@@ -74,13 +74,13 @@ function validateDriver({ name, nodeID, allocatable }: CSINodeDriver, field: str
   }
 }
 
-/** Reports errors at the field of the driver instead of the key, as Kubernetes does. */
+/** Validates topology keys. As in Kubernetes, errors have the field of the driver instead of the key. */
 function validateTopologyKeys(keys: readonly string[], field: string, errors: FieldErrors): void {
-  const seen = new Set<string>()
+  const seenKeys = new Set<string>()
   for (const key of keys) {
     if (key === '') errors.required(field)
-    if (seen.has(key)) errors.duplicate(field, key)
-    seen.add(key)
+    if (seenKeys.has(key)) errors.duplicate(field, key)
+    seenKeys.add(key)
     errors.invalidAll(field, key, qualifiedNameProblems(key))
   }
 }

@@ -25,8 +25,8 @@ export function validateStorageHealth(reports: readonly StorageHealth[] = [], er
       errors.tooMany(`${field}.healthConditions`, healthConditions.length, CONDITIONS_MAX)
       continue
     }
-    for (const [nth, condition] of healthConditions.entries()) {
-      validateCondition(condition, `${field}.healthConditions[${nth}]`, errors)
+    for (const [conditionIndex, condition] of healthConditions.entries()) {
+      validateCondition(condition, `${field}.healthConditions[${conditionIndex}]`, errors)
     }
   }
 }

@@ -1,4 +1,4 @@
-// The fields of CSIStorageCapacity. Its rules are in csi-storage-capacity.ts.
+// The schema of CSIStorageCapacity. The rules are in csi-storage-capacity.ts.
 import { type Infer, object, ptr, quantity, req, string } from '../../schema.ts'
 import { labelSelector, objectMeta } from '../shared/meta-schema.ts'
 

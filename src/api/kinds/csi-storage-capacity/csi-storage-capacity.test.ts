@@ -7,9 +7,9 @@ const aCapacity = (fields: object = {}) => ({
   storageClassName: 'fast',
   ...fields,
 })
-const inZone = { matchLabels: { zone: 'a' } }
+const zoneTopology = { matchLabels: { zone: 'a' } }
 
-describe('a capacity object', () => {
+describe('CSIStorageCapacity', () => {
   it('CAP-1 is namespaced and distinguishes an unset topology (no node) from an empty one (all nodes)', () => {
     expect(kind.namespaced).toBe(true)
     expect(tryCreate(kind, aCapacity()).object).not.toHaveProperty('nodeTopology')
@@ -38,14 +38,14 @@ describe('a capacity object', () => {
     expect(tryCreate(kind, aCapacity(fields)).errors).toEqual([expect.stringMatching(message)])
   })
 
-  it('CAP-1 rejects an invalid name, as provisioners that probe with one expect', () => {
+  it('CAP-1 rejects the invalid name with which provisioners probe the API', () => {
     expect(kind.nameErrors('#%123-invalid-name')).toHaveLength(1)
   })
 
   it.each<[string, object, (draft: Draft) => void]>([
     [
       'nodeTopology: Invalid value: {"matchLabels":{"zone":"b"}}: field is immutable',
-      { nodeTopology: inZone },
+      { nodeTopology: zoneTopology },
       (draft) => (draft.nodeTopology.matchLabels.zone = 'b'),
     ],
     ['nodeTopology: Invalid value: {}: field is immutable', {}, (draft) => (draft.nodeTopology = {})],
@@ -55,12 +55,12 @@ describe('a capacity object', () => {
       (draft) => delete draft.nodeTopology,
     ],
     ['storageClassName: Invalid value: "slow": field is immutable', {}, (draft) => (draft.storageClassName = 'slow')],
-  ])('CAP-1 cannot change: %s', (message, fields, change) => {
+  ])('CAP-1 rejects a change: %s', (message, fields, change) => {
     expect(tryUpdate(kind, tryCreate(kind, aCapacity(fields)).object, change).errors).toEqual([message])
   })
 
   it('CAP-1 accepts changes of its sizes', () => {
-    const stored = tryCreate(kind, aCapacity({ nodeTopology: inZone, capacity: '1Gi' })).object
+    const stored = tryCreate(kind, aCapacity({ nodeTopology: zoneTopology, capacity: '1Gi' })).object
     const { errors } = tryUpdate(kind, stored, (draft) => {
       draft.capacity = '2Gi'
       draft.maximumVolumeSize = '1Gi'

@@ -1,5 +1,5 @@
-// CSIStorageCapacity: the available storage of one class in one topology segment. An unset nodeTopology matches no node,
-// an empty one every node.
+// Declares CSIStorageCapacity: the available storage of one class in one topology segment. An unset nodeTopology matches no
+// node; an empty one matches every node.
 import { nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { validateLabelSelector } from '../../meta.ts'
@@ -29,8 +29,8 @@ export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
   validateUpdate(next, old, errors) {
     const changes = changedFields(csiStorageCapacity, old, next)
     for (const field of ['nodeTopology', 'storageClassName'] as const) {
-      const changed = changes.some(({ path }) => path === field || path.startsWith(`${field}.`))
-      if (changed) errors.invalid(field, next[field], 'field is immutable')
+      const hasChanged = changes.some(({ path }) => path === field || path.startsWith(`${field}.`))
+      if (hasChanged) errors.invalid(field, next[field], 'field is immutable')
     }
   },
   warnings: (object) => labelSelectorWarnings(object.nodeTopology, 'nodeTopology'),

@@ -1,9 +1,9 @@
-// The table columns of events, shared by the core group and events.k8s.io.
+// Defines the table columns of events in the core group and in events.k8s.io.
 import { ageOf } from '../../columns.ts'
 import type { Column } from '../../kind.ts'
 import type { Event } from './event-schema.ts'
 
-/** `toStored` converts the object of a row to the stored form. */
+/** Returns the columns of a kind of event. `toStored` converts an event to the stored form. */
 export function eventColumns<T>(toStored: (object: T) => Event): Column<T>[] {
   return COLUMNS.map((column) => ({ ...column, cell: (object, context) => column.cell(toStored(object), context) }))
 }

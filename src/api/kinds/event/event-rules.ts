@@ -1,8 +1,8 @@
-// Validates events of both API groups (event.ts, events-event.ts) in their stored form. Old-style events, without an
-// eventTime, are checked loosely; new-style events must have a reporter, an action and a reason.
+// Validates events of both API groups (event.ts, events-event.ts) in their stored form. New-style events, which have an
+// eventTime, must have a reporter, an action and a reason; old-style events need not.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
-import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
+import { isSameValue, validateImmutableField } from '../shared/changed-fields.ts'
 import { type Event, event } from './event-schema.ts'
 
 /** Time from the last write of an event to its deletion. */
@@ -23,15 +23,15 @@ export function validateEvent(event: Event, reporterField: string, errors: Field
   validateLength('message', event.message ?? '', MESSAGE_BYTES_MAX, errors)
 }
 
-/** An event is in the namespace of its object; for cluster-scoped objects in `default` (new style: or kube-system). */
+/** Validates that an event is in the namespace of its object, or in `default` or kube-system if that is cluster-scoped. */
 function validateNamespace({ metadata, involvedObject, eventTime }: Event, errors: FieldErrors): void {
-  const about = involvedObject.namespace ?? ''
-  const own = metadata.namespace ?? ''
-  const oldStyle = eventTime === undefined
-  const fits = oldStyle
-    ? own === about || (about === '' && own === 'default')
-    : about !== '' || own === 'default' || own === 'kube-system'
-  if (!fits) errors.invalid('involvedObject.namespace', about, 'does not match event.namespace')
+  const objectNamespace = involvedObject.namespace ?? ''
+  const eventNamespace = metadata.namespace ?? ''
+  const isOldStyle = eventTime === undefined
+  const isValid = isOldStyle
+    ? eventNamespace === objectNamespace || (objectNamespace === '' && eventNamespace === 'default')
+    : objectNamespace !== '' || eventNamespace === 'default' || eventNamespace === 'kube-system'
+  if (!isValid) errors.invalid('involvedObject.namespace', objectNamespace, 'does not match event.namespace')
 }
 
 function validateShortText(field: string, text: string, errors: FieldErrors): void {
@@ -43,7 +43,7 @@ function validateLength(field: string, text: string, bytesMax: number, errors: F
   if (Buffer.byteLength(text) > bytesMax) errors.invalid(field, '', `can have at most ${bytesMax} characters`)
 }
 
-/** Events created through events.k8s.io must be new-style, without the deprecated fields. */
+/** Validates an event that is created through events.k8s.io, which must not have deprecated fields. */
 export function validateNewStyle(event: Event, errors: FieldErrors): void {
   validateSeries(event, errors)
   if (event.eventTime === undefined) errors.required('eventTime')
@@ -56,17 +56,17 @@ export function validateNewStyle(event: Event, errors: FieldErrors): void {
   if (event.source?.component || event.source?.host) errors.invalid('source', '', 'needs to be unset')
 }
 
-/** Through events.k8s.io only the series can be updated. */
+/** Validates an update through events.k8s.io, which may only change the series. */
 export function validateNewStyleUpdate(next: Event, old: Event, errors: FieldErrors): void {
-  if (!sameValue(event.fields.series.type, old.series, next.series)) validateSeries(next, errors)
-  for (const field of FIXED_FIELDS) {
-    const shownAs = field === 'reportingComponent' ? 'reportingController' : field
+  if (!isSameValue(event.fields.series.type, old.series, next.series)) validateSeries(next, errors)
+  for (const field of IMMUTABLE_FIELDS) {
+    const reportedField = field === 'reportingComponent' ? 'reportingController' : field
     const { type } = event.fields[field]
-    mustNotChange({ field: shownAs, type, before: old[field], after: next[field] }, errors)
+    validateImmutableField({ field: reportedField, type, before: old[field], after: next[field] }, errors)
   }
 }
 
-const FIXED_FIELDS = [
+const IMMUTABLE_FIELDS = [
   'involvedObject',
   'reason',
   'message',

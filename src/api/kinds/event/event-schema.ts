@@ -1,4 +1,4 @@
-// The fields of core/v1 Event, which is the stored form. events-event-schema.ts has those of events.k8s.io/v1.
+// The schema of core/v1 Event, which is the stored form. events-event-schema.ts has the schema of events.k8s.io/v1 Event.
 import { type Infer, int32, microTime, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'

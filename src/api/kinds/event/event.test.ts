@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { allGatesOn } from '../../feature-gates.ts'
-import { FIXTURE_NOW_MS, row, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, FIXTURE_NOW_MS, tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { eventKind } from './event.ts'
 import { EVENT_LIFETIME_MS } from './event-rules.ts'
 import type { Event } from './event-schema.ts'
 import { eventsEventKind } from './events-event.ts'
 
-const oldStyle = (fields: object = {}) => ({
+const oldStyleEvent = (fields: object = {}) => ({
   metadata: { name: 'data.1', namespace: 'shop' },
   involvedObject: { kind: 'PersistentVolumeClaim', name: 'data', namespace: 'shop', fieldPath: 'spec' },
   reason: 'ProvisioningFailed',
@@ -20,7 +20,7 @@ const oldStyle = (fields: object = {}) => ({
   ...fields,
 })
 
-const newStyle = (fields: object = {}) => ({
+const newStyleEvent = (fields: object = {}) => ({
   metadata: { name: 'data.1', namespace: 'shop' },
   regarding: { kind: 'PersistentVolumeClaim', name: 'data', namespace: 'shop' },
   eventTime: '2026-01-02T03:00:00.123456Z',
@@ -39,30 +39,38 @@ describe('Event of the core group', () => {
     ['shop', 'elsewhere', false],
     [undefined, 'default', true],
     [undefined, 'kube-system', false],
-  ])('old style, object in namespace %s, event in namespace %s: valid %s', (about, namespace, valid) => {
-    const { errors } = tryCreate(
-      eventKind,
-      oldStyle({ metadata: { name: 'e', namespace }, involvedObject: { kind: 'X', name: 'x', namespace: about } }),
-    )
-    const shown = JSON.stringify(about ?? '')
-    const error = `involvedObject.namespace: Invalid value: ${shown}: does not match event.namespace`
-    expect(errors).toEqual(valid ? [] : [error])
-  })
+  ])(
+    'accepts an old-style event about an object in namespace %s if it is in namespace %s: %s',
+    (objectNamespace, namespace, isValid) => {
+      const { errors } = tryCreate(
+        eventKind,
+        oldStyleEvent({
+          metadata: { name: 'e', namespace },
+          involvedObject: { kind: 'X', name: 'x', namespace: objectNamespace },
+        }),
+      )
+      const quoted = JSON.stringify(objectNamespace ?? '')
+      const error = `involvedObject.namespace: Invalid value: ${quoted}: does not match event.namespace`
+      expect(errors).toEqual(isValid ? [] : [error])
+    },
+  )
 
-  it('new style, cluster-scoped object: accepts the namespaces default and kube-system', () => {
-    const inNamespace = (namespace: string) => {
+  it('accepts new-style events about cluster-scoped objects in namespaces default and kube-system', () => {
+    const createInNamespace = (namespace: string) => {
       const metadata = { name: 'e', namespace }
-      const { regarding: _, note: __, reportingController, ...rest } = newStyle()
-      const body = { ...rest, metadata, involvedObject: { kind: 'Node' }, reportingComponent: reportingController }
+      const { regarding: _, note: __, reportingController, ...fields } = newStyleEvent()
+      const body = { ...fields, metadata, involvedObject: { kind: 'Node' }, reportingComponent: reportingController }
       return tryCreate(eventKind, body).errors
     }
-    expect(inNamespace('default')).toEqual([])
-    expect(inNamespace('kube-system')).toEqual([])
-    expect(inNamespace('shop')).toEqual(['involvedObject.namespace: Invalid value: "": does not match event.namespace'])
+    expect(createInNamespace('default')).toEqual([])
+    expect(createInNamespace('kube-system')).toEqual([])
+    expect(createInNamespace('shop')).toEqual([
+      'involvedObject.namespace: Invalid value: "": does not match event.namespace',
+    ])
   })
 
   it('requires reporter, action and reason if it has an eventTime', () => {
-    const body = { ...oldStyle({ reason: '' }), eventTime: '2026-01-02T03:00:00.000000Z', action: 'x'.repeat(129) }
+    const body = { ...oldStyleEvent({ reason: '' }), eventTime: '2026-01-02T03:00:00.000000Z', action: 'x'.repeat(129) }
     expect(tryCreate(eventKind, body).errors).toEqual([
       'reportingComponent: Required value',
       'reportingComponent: Invalid value: "": name part must be non-empty',
@@ -74,14 +82,14 @@ describe('Event of the core group', () => {
   })
 
   it('expires one hour after the last write', () => {
-    const { object } = tryCreate(eventKind, oldStyle())
+    const { object } = tryCreate(eventKind, oldStyleEvent())
     const context = { nowMs: FIXTURE_NOW_MS, gates: allGatesOn }
     expect(eventKind.expiresAtMs?.(object, context)).toBe(FIXTURE_NOW_MS + EVENT_LIFETIME_MS)
     expect(EVENT_LIFETIME_MS).toBe(3_600_000)
   })
 
   it('has a table row with time, reason and object', () => {
-    expect(row(eventKind, tryCreate(eventKind, oldStyle()).object)).toEqual({
+    expect(cellsOf(eventKind, tryCreate(eventKind, oldStyleEvent()).object)).toEqual({
       'Last Seen': '5s',
       Type: 'Warning',
       Reason: 'ProvisioningFailed',
@@ -97,27 +105,27 @@ describe('Event of the core group', () => {
 
   it('has the time and count of its series in the table', () => {
     const series = { count: 7, lastObservedTime: '2026-01-02T03:04:02.000000Z' }
-    expect(row(eventKind, tryCreate(eventKind, oldStyle({ series })).object)).toMatchObject({
+    expect(cellsOf(eventKind, tryCreate(eventKind, oldStyleEvent({ series })).object)).toMatchObject({
       'Last Seen': '3s',
       Count: 7,
     })
   })
 
   it('has a count of one if none is set', () => {
-    const { count: _, ...single } = oldStyle()
-    expect(row(eventKind, tryCreate(eventKind, single).object)).toMatchObject({ Count: 1 })
+    const { count: _, ...single } = oldStyleEvent()
+    expect(cellsOf(eventKind, tryCreate(eventKind, single).object)).toMatchObject({ Count: 1 })
   })
 
   it('can be selected by its reporter under either field', () => {
     const { source } = eventKind.selectableFields ?? {}
-    expect(source?.(tryCreate(eventKind, oldStyle()).object)).toBe('provisioner')
-    expect(source?.(tryCreate(eventKind, oldStyle({ source: {}, reportingComponent: 'x' })).object)).toBe('x')
+    expect(source?.(tryCreate(eventKind, oldStyleEvent()).object)).toBe('provisioner')
+    expect(source?.(tryCreate(eventKind, oldStyleEvent({ source: {}, reportingComponent: 'x' })).object)).toBe('x')
   })
 })
 
 describe('Event of events.k8s.io', () => {
   it('accepts a new-style event', () => {
-    expect(tryCreate(eventsEventKind, newStyle()).errors).toEqual([])
+    expect(tryCreate(eventsEventKind, newStyleEvent()).errors).toEqual([])
   })
 
   it.each([
@@ -135,53 +143,55 @@ describe('Event of events.k8s.io', () => {
     ],
     [{ series: { count: 2 } }, 'series.lastObservedTime: Required value'],
   ])('rejects the creation with %j', (fields, message) => {
-    expect(tryCreate(eventsEventKind, newStyle(fields)).errors).toEqual([message])
+    expect(tryCreate(eventsEventKind, newStyleEvent(fields)).errors).toEqual([message])
   })
 
-  it('accepts changes of the series only', () => {
-    const { object } = tryCreate(eventsEventKind, newStyle())
+  it('accepts only changes of the series', () => {
+    const { object } = tryCreate(eventsEventKind, newStyleEvent())
     const series = { count: 2, lastObservedTime: '2026-01-02T03:01:00.000000Z' }
-    expect(tryUpdate(eventsEventKind, object, newStyle({ series })).errors).toEqual([])
-    expect(tryUpdate(eventsEventKind, object, newStyle({ note: 'other', reportingController: 'x' })).errors).toEqual([
+    expect(tryUpdate(eventsEventKind, object, newStyleEvent({ series })).errors).toEqual([])
+    expect(
+      tryUpdate(eventsEventKind, object, newStyleEvent({ note: 'other', reportingController: 'x' })).errors,
+    ).toEqual([
       'message: Invalid value: "other": field is immutable',
       'reportingController: Invalid value: "x": field is immutable',
     ])
   })
 
-  it('converts every stored event and back without loss', () => {
+  it('is converted from and to the stored form without loss', () => {
     const { toStored, fromStored } = eventsEventKind.viewOf!
-    const text = fc.string({ minLength: 1 })
-    const times = fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z')
-    const reference = fc.record({ kind: text, name: text, namespace: text }, { requiredKeys: [] })
-    const stored = fc.record(
+    const anyText = fc.string({ minLength: 1 })
+    const anyTime = fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z')
+    const anyReference = fc.record({ kind: anyText, name: anyText, namespace: anyText }, { requiredKeys: [] })
+    const anyStoredEvent = fc.record(
       {
-        metadata: fc.record({ name: text }),
-        involvedObject: reference,
-        related: reference,
-        reason: text,
-        message: text,
-        source: fc.record({ component: text, host: text }, { requiredKeys: [] }),
-        firstTimestamp: times,
-        lastTimestamp: times,
+        metadata: fc.record({ name: anyText }),
+        involvedObject: anyReference,
+        related: anyReference,
+        reason: anyText,
+        message: anyText,
+        source: fc.record({ component: anyText, host: anyText }, { requiredKeys: [] }),
+        firstTimestamp: anyTime,
+        lastTimestamp: anyTime,
         count: fc.integer({ min: 1 }),
-        type: text,
-        eventTime: times,
-        series: fc.record({ count: fc.integer({ min: 1 }), lastObservedTime: times }, { requiredKeys: [] }),
-        action: text,
+        type: anyText,
+        eventTime: anyTime,
+        series: fc.record({ count: fc.integer({ min: 1 }), lastObservedTime: anyTime }, { requiredKeys: [] }),
+        action: anyText,
         reportingComponent: fc.string(),
         reportingInstance: fc.string(),
       },
       { requiredKeys: ['metadata', 'involvedObject', 'reportingComponent', 'reportingInstance'] },
     )
     fc.assert(
-      fc.property(stored, (event) => {
+      fc.property(anyStoredEvent, (event) => {
         expect(toStored(fromStored(event)) as Event).toEqual(event)
       }),
     )
   })
 
   it('has the same table row as the event of the core group', () => {
-    const stored = tryCreate(eventKind, oldStyle()).object
-    expect(row(eventsEventKind, eventsEventKind.viewOf!.fromStored(stored))).toEqual(row(eventKind, stored))
+    const stored = tryCreate(eventKind, oldStyleEvent()).object
+    expect(cellsOf(eventsEventKind, eventsEventKind.viewOf!.fromStored(stored))).toEqual(cellsOf(eventKind, stored))
   })
 })

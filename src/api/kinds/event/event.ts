@@ -1,5 +1,5 @@
-// core/v1 Event: a report about an object. This is the stored form; events-event.ts serves the
-// same objects as events.k8s.io/v1.
+// Declares core/v1 Event: a report about an object. This is the stored form; events-event.ts serves the same objects as
+// events.k8s.io/v1.
 import { defineKind } from '../../kind.ts'
 import { pathSegmentProblems } from '../../names.ts'
 import { eventColumns } from './event-columns.ts'

@@ -1,4 +1,5 @@
-// The fields of events.k8s.io/v1 Event: those of core/v1 Event under newer names. events-event.ts converts between them.
+// The schema of events.k8s.io/v1 Event, which has the fields of core/v1 Event with newer names. events-event.ts converts
+// between them.
 import { type Infer, int32, microTime, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'

@@ -1,5 +1,5 @@
-// events.k8s.io/v1 Event: the stored core/v1 events under newer names. Every field has one counterpart, so the conversion
-// is lossless in both directions.
+// Declares events.k8s.io/v1 Event and converts it from and to the stored core/v1 Event without loss: each field has one
+// counterpart.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { eventKind } from './event.ts'
@@ -47,7 +47,7 @@ export const eventsEventKind = defineKind<Event>({
 })
 
 function toStored(object: Event): StoredEvent {
-  return withoutAbsent<StoredEvent>({
+  return omitUndefined<StoredEvent>({
     metadata: object.metadata,
     involvedObject: object.regarding ?? {},
     reason: object.reason,
@@ -58,7 +58,7 @@ function toStored(object: Event): StoredEvent {
     count: object.deprecatedCount,
     type: object.type,
     eventTime: object.eventTime,
-    series: object.series && storedSeries(object.series),
+    series: object.series && toStoredSeries(object.series),
     action: object.action,
     related: object.related,
     reportingComponent: object.reportingController ?? '',
@@ -66,15 +66,15 @@ function toStored(object: Event): StoredEvent {
   })
 }
 
-/** The stored form omits a zero count; events.k8s.io always has one. */
-function storedSeries({ count, ...series }: EventSeries): NonNullable<StoredEvent['series']> {
+/** Converts a series to the stored form, which omits a zero count. */
+function toStoredSeries({ count, ...series }: EventSeries): NonNullable<StoredEvent['series']> {
   return count === 0 ? series : { ...series, count }
 }
 
 type EventSeries = NonNullable<Event['series']>
 
 function fromStored(stored: StoredEvent): Event {
-  return withoutAbsent<Event>({
+  return omitUndefined<Event>({
     metadata: stored.metadata,
     eventTime: stored.eventTime,
     series: stored.series && { ...stored.series, count: stored.series.count ?? 0 },
@@ -93,7 +93,7 @@ function fromStored(stored: StoredEvent): Event {
   })
 }
 
-type Loose<T> = { [K in keyof T]: T[K] | undefined }
+type WithUndefined<T> = { [K in keyof T]: T[K] | undefined }
 
-const withoutAbsent = <T extends object>(object: Loose<T>): T =>
+const omitUndefined = <T extends object>(object: WithUndefined<T>): T =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T

@@ -1,4 +1,4 @@
-// The fields of Lease, which leader election and node heartbeats use. Its rules are in lease.ts.
+// The schema of Lease, which leader election and node heartbeats use. The rules are in lease.ts.
 import { type Infer, int32, microTime, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
@@ -14,7 +14,7 @@ const leaseSpec = object('io.k8s.api.coordination.v1.LeaseSpec', 'The holder of 
 
 export const lease = object(
   'io.k8s.api.coordination.v1.Lease',
-  'A role that one holder at a time has, such as that of the leader.',
+  'A role that only one holder has at a time, such as that of the leader.',
   {
     metadata: req(1, objectMeta, 'Standard object metadata.'),
     spec: opt(2, leaseSpec, 'The holder of the lease and its terms.'),

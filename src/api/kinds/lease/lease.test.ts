@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate } from '../kind.fixture.ts'
 import { leaseKind } from './lease.ts'
 
 const aLease = (spec: object) => ({ metadata: { name: 'leader', namespace: 'kube-system' }, spec })
@@ -19,13 +19,17 @@ describe('Lease', () => {
 
   it('accepts an empty spec and a complete one', () => {
     expect(tryCreate(leaseKind, aLease({})).errors).toEqual([])
-    const held = aLease({ holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-02T03:04:05.123456Z' })
-    const { object, errors } = tryCreate(leaseKind, held)
+    const completeLease = aLease({
+      holderIdentity: 'a',
+      leaseDurationSeconds: 15,
+      renewTime: '2026-01-02T03:04:05.123456Z',
+    })
+    const { object, errors } = tryCreate(leaseKind, completeLease)
     expect(errors).toEqual([])
-    expect(row(leaseKind, object)).toMatchObject({ Name: 'leader', Holder: 'a' })
+    expect(cellsOf(leaseKind, object)).toMatchObject({ Name: 'leader', Holder: 'a' })
   })
 
-  it('requires a resourceVersion for updates and is created by an update', () => {
-    expect(leaseKind).toMatchObject({ unconditionalUpdate: false, createOnUpdate: true })
+  it('requires a resourceVersion for updates and can be created by an update', () => {
+    expect(leaseKind).toMatchObject({ allowsUnconditionalUpdate: false, allowsCreateOnUpdate: true })
   })
 })

@@ -1,5 +1,5 @@
-// Lease: the current holder of a role. Leader election and node heartbeats write it every few seconds, always with the
-// resourceVersion that they read, so that only one of two candidates wins.
+// Declares Lease: the current holder of a role, for leader election and node heartbeats. Updates must have a
+// resourceVersion, so that only one of two candidates can acquire the lease.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'

@@ -4,7 +4,7 @@ import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities, parseQuantity } from '../../quantity.ts'
 import { isOvercommitAllowed } from '../shared/resource-names.ts'
 
-interface LimitsOfOneResource {
+interface ResourceLimits {
   name: string
   /** Path of the item. */
   field: string
@@ -16,48 +16,53 @@ interface LimitsOfOneResource {
   errors: FieldErrors
 }
 
-export function validateOrder(limits: LimitsOfOneResource): void {
-  const { name, min, max, default: byDefault, defaultRequest, ratio, errors } = limits
-  const at = (part: string) => `${limits.field}.${part}[${name}]`
-  if (exceeds(min, max)) errors.invalid(at('min'), min, `min value ${min} is greater than max value ${max}`)
+export function validateLimitOrder(limits: ResourceLimits): void {
+  const { name, min, max, default: defaultLimit, defaultRequest, ratio, errors } = limits
+  const fieldOf = (part: string) => `${limits.field}.${part}[${name}]`
+  if (exceeds(min, max)) errors.invalid(fieldOf('min'), min, `min value ${min} is greater than max value ${max}`)
   if (exceeds(min, defaultRequest)) {
     errors.invalid(
-      at('defaultRequest'),
+      fieldOf('defaultRequest'),
       defaultRequest,
       `min value ${min} is greater than default request value ${defaultRequest}`,
     )
   }
   if (exceeds(defaultRequest, max)) {
     errors.invalid(
-      at('defaultRequest'),
+      fieldOf('defaultRequest'),
       defaultRequest,
       `default request value ${defaultRequest} is greater than max value ${max}`,
     )
   }
-  if (exceeds(defaultRequest, byDefault)) {
+  if (exceeds(defaultRequest, defaultLimit)) {
     errors.invalid(
-      at('defaultRequest'),
+      fieldOf('defaultRequest'),
       defaultRequest,
-      `default request value ${defaultRequest} is greater than default limit value ${byDefault}`,
+      `default request value ${defaultRequest} is greater than default limit value ${defaultLimit}`,
     )
   }
-  if (exceeds(min, byDefault)) {
-    errors.invalid(at('default'), min, `min value ${min} is greater than default value ${byDefault}`)
+  if (exceeds(min, defaultLimit)) {
+    errors.invalid(fieldOf('default'), min, `min value ${min} is greater than default value ${defaultLimit}`)
   }
-  if (exceeds(byDefault, max)) {
-    errors.invalid(at('default'), max, `default value ${byDefault} is greater than max value ${max}`)
+  if (exceeds(defaultLimit, max)) {
+    errors.invalid(fieldOf('default'), max, `default value ${defaultLimit} is greater than max value ${max}`)
   }
-  if (exceeds('1', ratio)) errors.invalid(at('maxLimitRequestRatio'), ratio, `ratio ${ratio} is less than 1`)
-  const widest = min === undefined || max === undefined ? undefined : ratioOf(max, min)
-  if (ratio !== undefined && widest !== undefined && ratioOf(ratio, '1') > widest) {
-    errors.invalid(at('maxLimitRequestRatio'), ratio, `ratio ${ratio} is greater than max/min = ${widest.toFixed(6)}`)
-  }
-  const differ = byDefault !== undefined && defaultRequest !== undefined && compareQuantities(byDefault, defaultRequest)
-  if (differ && !isOvercommitAllowed(name)) {
+  if (exceeds('1', ratio)) errors.invalid(fieldOf('maxLimitRequestRatio'), ratio, `ratio ${ratio} is less than 1`)
+  const maxRatio = min === undefined || max === undefined ? undefined : ratioOf(max, min)
+  if (ratio !== undefined && maxRatio !== undefined && ratioOf(ratio, '1') > maxRatio) {
     errors.invalid(
-      at('defaultRequest'),
+      fieldOf('maxLimitRequestRatio'),
+      ratio,
+      `ratio ${ratio} is greater than max/min = ${maxRatio.toFixed(6)}`,
+    )
+  }
+  const isDifferent =
+    defaultLimit !== undefined && defaultRequest !== undefined && compareQuantities(defaultLimit, defaultRequest)
+  if (isDifferent && !isOvercommitAllowed(name)) {
+    errors.invalid(
+      fieldOf('defaultRequest'),
       defaultRequest,
-      `default value ${byDefault} must equal to defaultRequest value ${defaultRequest} in ${name}`,
+      `default value ${defaultLimit} must equal to defaultRequest value ${defaultRequest} in ${name}`,
     )
   }
 }

@@ -1,4 +1,4 @@
-// The fields of LimitRange. Its rules are in limit-range.ts and limit-order.ts.
+// The schema of LimitRange. The rules are in limit-range.ts and limit-order.ts.
 import { type Infer, list, map, object, opt, quantity, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

@@ -5,10 +5,10 @@ import { limitRangeKind, limitsClaims } from './limit-range.ts'
 
 const aRange = (...limits: object[]) => ({ metadata: { name: 'bounds', namespace: 'shop' }, spec: { limits } })
 const errorsOf = (...limits: object[]) => tryCreate(limitRangeKind, aRange(...limits)).errors
-const claims = 'PersistentVolumeClaim'
+const CLAIM_TYPE = 'PersistentVolumeClaim'
 
 describe('LimitRange', () => {
-  it('completes items for containers: default from max, defaultRequest from default, else from min', () => {
+  it('defaults default to max, and defaultRequest to default or min, in items for containers', () => {
     const item = { type: 'Container', max: { cpu: '2' }, min: { cpu: '1', memory: '1Gi' } }
     expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([
       { ...item, default: { cpu: '2' }, defaultRequest: { cpu: '2', memory: '1Gi' } },
@@ -16,14 +16,14 @@ describe('LimitRange', () => {
   })
 
   it('does not change items for claims', () => {
-    const item = { type: claims, max: { storage: '10Gi' } }
+    const item = { type: CLAIM_TYPE, max: { storage: '10Gi' } }
     expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([item])
   })
 
   it.each([
     [{ type: 'Disk' }, 'spec.limits[0].type: Invalid value: "Disk": must be a standard limit type or fully qualified'],
     [{ type: 'Container', max: { storage: '1Gi' } }, 'must be a standard resource for containers'],
-    [{ type: claims, max: { storage: '1Gi', disks: '1' } }, 'must be a standard resource type or fully qualified'],
+    [{ type: CLAIM_TYPE, max: { storage: '1Gi', disks: '1' } }, 'must be a standard resource type or fully qualified'],
     [
       { type: 'Pod', default: { cpu: '1' } },
       "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
@@ -33,7 +33,7 @@ describe('LimitRange', () => {
       "spec.limits[0].defaultRequest: Forbidden: may not be specified when `type` is 'Pod'",
     ],
     [
-      { type: claims },
+      { type: CLAIM_TYPE },
       'spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but neither was provided',
     ],
   ])('rejects %j', (item, message) => {
@@ -41,8 +41,8 @@ describe('LimitRange', () => {
   })
 
   it('rejects two items of one type', () => {
-    const item = { type: claims, max: { storage: '1Gi' } }
-    expect(errorsOf(item, item)).toEqual([`spec.limits[1].type: Duplicate value: "${claims}"`])
+    const item = { type: CLAIM_TYPE, max: { storage: '1Gi' } }
+    expect(errorsOf(item, item)).toEqual([`spec.limits[1].type: Duplicate value: "${CLAIM_TYPE}"`])
   })
 
   it.each([
@@ -68,8 +68,8 @@ describe('LimitRange', () => {
     ],
     [{ min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }, []],
   ])('validates the order of %j', (amounts, messages) => {
-    const parts = Object.entries(amounts).map(([part, amount]) => [part, { cpu: amount }])
-    const item = { type: 'example.com/Machine', ...Object.fromEntries(parts) }
+    const fields = Object.entries(amounts).map(([field, amount]) => [field, { cpu: amount }])
+    const item = { type: 'example.com/Machine', ...Object.fromEntries(fields) }
     expect(errorsOf(item)).toEqual(messages.map((message) => `spec.limits[0].${message}`))
   })
 
@@ -81,7 +81,7 @@ describe('LimitRange', () => {
   })
 
   it('PIO-7 accepts bounds of iops and throughput without bounds of storage', () => {
-    const item = { type: claims, max: { iops: '1500', throughput: '10' }, min: { iops: '10', throughput: '1' } }
+    const item = { type: CLAIM_TYPE, max: { iops: '1500', throughput: '10' }, min: { iops: '10', throughput: '1' } }
     const { object, errors } = tryCreate(limitRangeKind, aRange(item))
     expect(errors).toEqual([])
     expect(object.spec?.limits[0]).toMatchObject({ max: { throughput: '10Mi' }, min: { throughput: '1Mi' } })
@@ -104,25 +104,25 @@ describe('LimitRange', () => {
   })
 
   it('PIO-7 compares throughput in one unit', () => {
-    expect(errorsOf({ type: claims, min: { throughput: '20' }, max: { throughput: '10Mi' } })).toEqual([
+    expect(errorsOf({ type: CLAIM_TYPE, min: { throughput: '20' }, max: { throughput: '10Mi' } })).toEqual([
       'spec.limits[0].min[throughput]: Invalid value: "20Mi": min value 20Mi is greater than max value 10Mi',
     ])
   })
 
-  it('PIO-7 rejects amounts that no claim could request', () => {
-    expect(errorsOf({ type: claims, max: { iops: '1.5', throughput: '500m' } })).toEqual([
+  it('PIO-7 rejects amounts that a claim cannot request', () => {
+    expect(errorsOf({ type: CLAIM_TYPE, max: { iops: '1.5', throughput: '500m' } })).toEqual([
       'spec.limits[0].max[iops]: Invalid value: "1500m": must be an integer',
       'spec.limits[0].max[throughput]: Invalid value: "500m": must be an integer',
     ])
-    expect(errorsOf({ type: claims, max: { storage: '1Gi' }, default: { iops: '0', storage: '0' } })).toEqual([
+    expect(errorsOf({ type: CLAIM_TYPE, max: { storage: '1Gi' }, default: { iops: '0', storage: '0' } })).toEqual([
       'spec.limits[0].default[iops]: Invalid value: "0": must be greater than zero',
       'spec.limits[0].default[storage]: Invalid value: "0": must be greater than zero',
     ])
-    const noneAtAll = { max: { iops: '0' }, min: { iops: '0' }, maxLimitRequestRatio: { throughput: '1.5' } }
-    expect(errorsOf({ type: claims, ...noneAtAll })).toEqual([])
+    const zeroBounds = { max: { iops: '0' }, min: { iops: '0' }, maxLimitRequestRatio: { throughput: '1.5' } }
+    expect(errorsOf({ type: CLAIM_TYPE, ...zeroBounds })).toEqual([])
   })
 
-  it('PIO-7 rejects a defaultRequest above default and max for either type', () => {
+  it('PIO-7 rejects a defaultRequest above default and max in a Container item', () => {
     const item = {
       type: 'Container',
       max: { iops: '1500', throughput: '10' },
@@ -136,9 +136,9 @@ describe('LimitRange', () => {
     ])
   })
 
-  it('PIO-7 rejects iops and throughput while the gate is off, unless they are stored already', () => {
+  it('PIO-7 rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
-    const body = aRange({ type: claims, max: { storage: '1Gi', iops: '10' } })
+    const body = aRange({ type: CLAIM_TYPE, max: { storage: '1Gi', iops: '10' } })
     expect(tryCreate(limitRangeKind, body, { gates }).errors).toEqual([
       'spec.limits[0].max[iops]: Invalid value: "iops": must be a standard resource type or fully qualified',
     ])

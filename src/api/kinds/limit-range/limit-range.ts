@@ -1,6 +1,5 @@
-// LimitRange: bounds and defaults for single objects of a namespace. Limit-range admission in the API server applies and
-// enforces them. Items for claims may contain iops and throughput; a Container item that contains only those applies to
-// claims as well.
+// Declares LimitRange: bounds and defaults for single objects of a namespace, which limit-range admission applies. Items for
+// claims may contain iops and throughput. A Container item that contains only these also applies to claims.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -9,7 +8,7 @@ import { quantityIsInteger, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
 import { amountOf, isIoResource } from '../shared/provisioned-io.ts'
 import { isThroughputName, validateContainerResourceName, validateResourceName } from '../shared/resource-names.ts'
-import { validateOrder } from './limit-order.ts'
+import { validateLimitOrder } from './limit-order.ts'
 import { type LimitRange, type LimitRangeItem, limitRange } from './limit-range-schema.ts'
 
 export const limitRangeKind = defineKind<LimitRange>({
@@ -25,8 +24,8 @@ export const limitRangeKind = defineKind<LimitRange>({
   nameErrors: dns1123SubdomainProblems,
   defaults(object) {
     for (const item of object.spec?.limits ?? []) {
-      for (const part of AMOUNTS) normalizeAmounts(item[part])
-      if (item.type === 'Container') completeContainerItem(item)
+      for (const part of AMOUNT_FIELDS) normalizeAmounts(item[part])
+      if (item.type === 'Container') setContainerDefaults(item)
     }
   },
   validate(object, errors, context, old) {
@@ -46,25 +45,25 @@ export const limitRangeKind = defineKind<LimitRange>({
   deleteReturnsObject: false,
 })
 
-/** Whether the item applies to claims: by its type, or as a Container item with iops and throughput only. */
+/** Returns whether the item applies to claims: by its type, or as a Container item with only iops and throughput. */
 export function limitsClaims(item: LimitRangeItem): boolean {
   if (item.type === 'PersistentVolumeClaim') return true
-  const names = namesIn(item)
+  const names = resourceNamesOf(item)
   return item.type === 'Container' && names.length > 0 && names.every(isIoResource)
 }
 
-const AMOUNTS = ['max', 'min', 'default', 'defaultRequest'] as const
-const MAPS = [...AMOUNTS, 'maxLimitRequestRatio'] as const
+const AMOUNT_FIELDS = ['max', 'min', 'default', 'defaultRequest'] as const
+const ITEM_FIELDS = [...AMOUNT_FIELDS, 'maxLimitRequestRatio'] as const
 
-const namesIn = (item: LimitRangeItem): string[] => MAPS.flatMap((part) => Object.keys(item[part] ?? {}))
+const resourceNamesOf = (item: LimitRangeItem): string[] => ITEM_FIELDS.flatMap((part) => Object.keys(item[part] ?? {}))
 
 function normalizeAmounts(amounts: Record<string, string> | undefined): void {
   if (!amounts) return
   for (const name of Object.keys(amounts).filter(isThroughputName)) amounts[name] = normalizeThroughput(amounts[name]!)
 }
 
-/** Fills in missing amounts: default from max; defaultRequest from default, else from min. */
-function completeContainerItem(item: LimitRangeItem): void {
+/** Sets missing amounts: default to max, and defaultRequest to default or else to min. */
+function setContainerDefaults(item: LimitRangeItem): void {
   const defaults = { ...item.max, ...item.default }
   const defaultRequests = { ...item.min, ...defaults, ...item.defaultRequest }
   if (Object.keys(defaults).length > 0) item.default = defaults
@@ -82,16 +81,16 @@ function validateType(type: string, field: string, errors: FieldErrors): void {
 const STANDARD_TYPES = ['Pod', 'Container', 'PersistentVolumeClaim']
 
 function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors): void {
-  const ofPod = item.type === 'Pod'
-  if (ofPod && Object.keys(item.default ?? {}).length > 0) {
+  const isPodItem = item.type === 'Pod'
+  if (isPodItem && Object.keys(item.default ?? {}).length > 0) {
     errors.forbidden(`${field}.default`, "may not be specified when `type` is 'Pod'")
   }
-  if (ofPod && Object.keys(item.defaultRequest ?? {}).length > 0) {
+  if (isPodItem && Object.keys(item.defaultRequest ?? {}).length > 0) {
     errors.forbidden(`${field}.defaultRequest`, "may not be specified when `type` is 'Pod'")
   }
-  const forContainers = (ofPod || item.type === 'Container') && !limitsClaims(item)
-  const validateName = forContainers ? validateContainerResourceName : validateResourceName
-  const parts = ofPod ? (['max', 'min', 'maxLimitRequestRatio'] as const) : MAPS
+  const isForContainers = (isPodItem || item.type === 'Container') && !limitsClaims(item)
+  const validateName = isForContainers ? validateContainerResourceName : validateResourceName
+  const parts = isPodItem ? (['max', 'min', 'maxLimitRequestRatio'] as const) : ITEM_FIELDS
   for (const part of parts) {
     for (const [name, amount] of Object.entries(item[part] ?? {})) {
       validateName(name, `${field}.${part}[${name}]`, errors)
@@ -100,27 +99,27 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
       } else if (limitsClaims(item)) validateClaimAmount({ part, name, amount }, field, errors)
     }
   }
-  if (item.type === 'PersistentVolumeClaim' && !boundsSomething(item)) {
+  if (item.type === 'PersistentVolumeClaim' && !hasClaimBound(item)) {
     errors.required(`${field}.limits`, 'either minimum or maximum storage value is required, but neither was provided')
   }
   const names = new Set(parts.flatMap((part) => Object.keys(item[part] ?? {})))
   for (const name of [...names].sort()) {
-    validateOrder({
+    validateLimitOrder({
       name,
       field,
       min: amountOf(item.min, name),
       max: amountOf(item.max, name),
-      default: ofPod ? undefined : amountOf(item.default, name),
-      defaultRequest: ofPod ? undefined : amountOf(item.defaultRequest, name),
+      default: isPodItem ? undefined : amountOf(item.default, name),
+      defaultRequest: isPodItem ? undefined : amountOf(item.defaultRequest, name),
       ratio: amountOf(item.maxLimitRequestRatio, name),
       errors,
     })
   }
 }
 
-/** Rejects defaults that no claim may request: the user of a claim without a request could not explain the error. */
+/** Rejects defaults that a claim cannot request, because they would make claims without a request invalid. */
 function validateClaimAmount(
-  { part, name, amount }: { part: (typeof MAPS)[number]; name: string; amount: string },
+  { part, name, amount }: { part: (typeof ITEM_FIELDS)[number]; name: string; amount: string },
   field: string,
   errors: FieldErrors,
 ): void {
@@ -133,11 +132,11 @@ function validateClaimAmount(
   }
 }
 
-/** An item for claims must bound storage or contain iops or throughput. */
-const boundsSomething = (item: LimitRangeItem): boolean =>
-  item.min?.storage !== undefined || item.max?.storage !== undefined || namesIn(item).some(isIoResource)
+/** Returns whether an item for claims bounds storage or contains iops or throughput. */
+const hasClaimBound = (item: LimitRangeItem): boolean =>
+  item.min?.storage !== undefined || item.max?.storage !== undefined || resourceNamesOf(item).some(isIoResource)
 
-/** Rejects iops and throughput while the gate is off, unless the stored object has them already. */
+/** Rejects iops and throughput while the feature gate is disabled, unless the stored object already has them. */
 function validateIoGate(
   next: LimitRange,
   old: LimitRange | undefined,
@@ -145,9 +144,9 @@ function validateIoGate(
   { gates }: RuleContext,
 ): void {
   if (gates.enabled('VolumeProvisionedIO')) return
-  if (old?.spec?.limits.some((item) => namesIn(item).some(isIoResource))) return
+  if (old?.spec?.limits.some((item) => resourceNamesOf(item).some(isIoResource))) return
   next.spec?.limits.forEach((item, i) => {
-    for (const part of MAPS) {
+    for (const part of ITEM_FIELDS) {
       for (const name of Object.keys(item[part] ?? {}).filter(isIoResource)) {
         const field = `spec.limits[${i}].${part}[${name}]`
         errors.invalid(field, name, 'must be a standard resource type or fully qualified')

@@ -1,4 +1,4 @@
-// The fields of Namespace. Its rules are in namespace.ts.
+// The schema of Namespace. The rules are in namespace.ts.
 import { type Infer, list, object, oneOf, opt, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

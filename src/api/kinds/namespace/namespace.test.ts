@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
 import { namespaceKind } from './namespace.ts'
 
 const shop = tryCreate(namespaceKind, { metadata: { name: 'shop', creationTimestamp: '2026-01-02T02:04:05Z' } }).object
@@ -49,6 +49,6 @@ describe('Namespace', () => {
   })
 
   it('has a table row with its phase', () => {
-    expect(row(namespaceKind, shop)).toEqual({ Name: 'shop', Status: 'Active', Age: '60m' })
+    expect(cellsOf(namespaceKind, shop)).toEqual({ Name: 'shop', Status: 'Active', Age: '60m' })
   })
 })

@@ -1,14 +1,14 @@
-// Namespace: a scope for names, quota and access rights. Its phase is Active until it is deleted, then Terminating until
-// its contents and spec.finalizers are removed; the API server implements delete and finalize.
+// Declares Namespace: a scope for names, quota and access rights. After a delete, its phase is Terminating until its
+// contents and spec.finalizers are removed. The API server implements delete and finalize.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
 import { type Namespace, namespace } from './namespace-schema.ts'
 
-/** Every namespace has its name as a label, so that label selectors can select it by name. */
+/** The label with the name of the namespace, for label selectors. */
 const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
-/** Keeps a namespace until its contents are deleted. */
+/** The finalizer that keeps a namespace until its contents are deleted. */
 const NAMESPACE_FINALIZER = 'kubernetes'
 
 export const namespaceKind = defineKind<Namespace>({
@@ -22,9 +22,9 @@ export const namespaceKind = defineKind<Namespace>({
   type: namespace,
 
   nameErrors: dns1123LabelProblems,
-  defaults: labelWithName,
+  defaults: setNameLabel,
   prepareForCreate(object) {
-    labelWithName(object) // generateName has been resolved by now
+    setNameLabel(object) // the name may have been generated after defaults
     const finalizers = object.spec?.finalizers ?? []
     if (!finalizers.includes(NAMESPACE_FINALIZER)) object.spec = { finalizers: [...finalizers, NAMESPACE_FINALIZER] }
     object.status = { phase: 'Active' }
@@ -63,7 +63,7 @@ export const namespaceKind = defineKind<Namespace>({
   deleteReturnsObject: true,
 })
 
-/** A finalizer must have a standard name or a name with a domain prefix. */
+/** Validates that a finalizer has a standard name or a name with a domain prefix. */
 function validateNamespaceFinalizer(name: string, field: string, errors: FieldErrors): void {
   errors.invalidAll(field, name, qualifiedNameProblems(name))
   if (!name.includes('/') && !STANDARD_FINALIZERS.includes(name)) {
@@ -73,6 +73,6 @@ function validateNamespaceFinalizer(name: string, field: string, errors: FieldEr
 
 const STANDARD_FINALIZERS = [NAMESPACE_FINALIZER, 'orphan', 'foregroundDeletion']
 
-function labelWithName({ metadata }: Namespace): void {
+function setNameLabel({ metadata }: Namespace): void {
   if (metadata.name) metadata.labels = { ...metadata.labels, [NAMESPACE_NAME_LABEL]: metadata.name }
 }

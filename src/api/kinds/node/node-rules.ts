@@ -1,4 +1,4 @@
-// Validates nodes and changes of them: podCIDRs and providerID are immutable once set.
+// Validates nodes and changes of nodes. podCIDRs and providerID are immutable once they are set.
 import type { FieldErrors } from '../../field-errors.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import { ipFamilyOf, validateCIDR } from '../../network-addresses.ts'
@@ -21,8 +21,8 @@ export function validateNodeUpdate(next: Node, old: Node, errors: FieldErrors): 
   const oldProviderID = old.spec?.providerID ?? ''
   const nextProviderID = next.spec?.providerID ?? ''
   if (oldProviderID !== '' && nextProviderID !== oldProviderID) {
-    const how = nextProviderID === '' ? 'cleared' : 'modified'
-    errors.invalid('spec.providerID', null, `field cannot be ${how} once set`)
+    const change = nextProviderID === '' ? 'cleared' : 'modified'
+    errors.invalid('spec.providerID', null, `field cannot be ${change} once set`)
   }
   if ((next.spec?.externalID ?? '') !== (old.spec?.externalID ?? '')) {
     errors.forbidden('spec.externalID', 'may not be updated')
@@ -32,17 +32,17 @@ export function validateNodeUpdate(next: Node, old: Node, errors: FieldErrors): 
 export function validateNodeStatus({ status }: Node, errors: FieldErrors): void {
   validateAmounts(status?.capacity, 'status.capacity', errors)
   validateAmounts(status?.allocatable, 'status.allocatable', errors)
-  const seen = new Set<string>()
+  const seenAddresses = new Set<string>()
   for (const [index, address] of (status?.addresses ?? []).entries()) {
     const key = JSON.stringify([address.type, address.address])
-    if (seen.has(key)) errors.duplicate(`status.addresses[${index}]`, address)
-    seen.add(key)
+    if (seenAddresses.has(key)) errors.duplicate(`status.addresses[${index}]`, address)
+    seenAddresses.add(key)
   }
 }
 
-// Kubernetes reports errors of taints under metadata.taints; clients match on it.
+// As in Kubernetes, errors of taints have the field metadata.taints, because clients match on it.
 function validateTaints(taints: readonly Taint[], errors: FieldErrors): void {
-  const seen = new Set<string>()
+  const seenTaints = new Set<string>()
   taints.forEach((taint, i) => {
     const field = `metadata.taints[${i}]`
     errors.invalidAll(`${field}.key`, taint.key, qualifiedNameProblems(taint.key))
@@ -51,8 +51,8 @@ function validateTaints(taints: readonly Taint[], errors: FieldErrors): void {
     if ((taint.effect as string) === '') errors.required(`${field}.effect`)
     else validateTaintEffect(taint.effect, `${field}.effect`, errors)
     const key = `${taint.effect}:${taint.key}`
-    if (seen.has(key)) errors.duplicate(field, taint)
-    seen.add(key)
+    if (seenTaints.has(key)) errors.duplicate(field, taint)
+    seenTaints.add(key)
   })
 }
 
@@ -67,8 +67,8 @@ function validatePodCIDRs(ranges: readonly string[], errors: FieldErrors): void 
     validateCIDR(range, `spec.podCIDRs[${i}]`, errors)
   })
   const families = new Set(ranges.map(ipFamilyOf))
-  const dualStack = ranges.length === 2 && families.has(4) && families.has(6)
-  if (ranges.length > 1 && !dualStack) {
+  const isDualStack = ranges.length === 2 && families.has(4) && families.has(6)
+  if (ranges.length > 1 && !isDualStack) {
     errors.invalid('spec.podCIDRs', ranges, 'may specify no more than one CIDR for each IP family')
   }
 }

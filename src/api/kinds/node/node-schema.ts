@@ -1,4 +1,4 @@
-// The fields of Node. Its rules are in node.ts and node-rules.ts; the CSI drivers of a node are in ../csi-node.
+// The schema of Node. The rules are in node.ts and node-rules.ts. The CSI drivers of a node are in ../csi-node.
 import {
   boolean,
   type Infer,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
 import { nodeKind } from './node.ts'
 
 const aNode = (fields: object = {}) => ({ metadata: { name: 'node-1' }, ...fields })
 
 describe('Node', () => {
-  it('keeps the status of a create and defaults allocatable to capacity', () => {
+  it('keeps the status of a create request and defaults allocatable to capacity', () => {
     const { object } = tryCreate(nodeKind, aNode({ status: { capacity: { cpu: '4' } } }))
     expect(object.status).toEqual({ capacity: { cpu: '4' }, allocatable: { cpu: '4' } })
   })
@@ -17,8 +17,8 @@ describe('Node', () => {
       { podCIDR: '10.1.0.0/24', podCIDRs: ['10.0.0.0/24', 'fd00::/64'] },
       { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] },
     ],
-  ])('aligns podCIDR and podCIDRs: %j', (given, stored) => {
-    expect(tryCreate(nodeKind, aNode({ spec: given })).object.spec).toEqual(stored)
+  ])('sets podCIDR and podCIDRs to the same value: %j', (spec, expected) => {
+    expect(tryCreate(nodeKind, aNode({ spec: spec })).object.spec).toEqual(expected)
   })
 
   it.each([
@@ -61,21 +61,22 @@ describe('Node', () => {
     expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([])
   })
 
-  it('rejects changes of podCIDRs and providerID once they are set', () => {
-    const { object: bare } = tryCreate(nodeKind, aNode())
+  it('rejects changes of podCIDRs and providerID after they are set', () => {
+    const { object: emptyNode } = tryCreate(nodeKind, aNode())
     const spec = { podCIDRs: ['10.0.0.0/24'], providerID: 'cloud://1' }
-    const { object: named, errors } = tryUpdate(nodeKind, bare, aNode({ spec }))
+    const { object: configuredNode, errors } = tryUpdate(nodeKind, emptyNode, aNode({ spec }))
     expect(errors).toEqual([])
     expect(
-      tryUpdate(nodeKind, named, aNode({ spec: { podCIDRs: ['10.1.0.0/24'], providerID: 'cloud://2' } })).errors,
+      tryUpdate(nodeKind, configuredNode, aNode({ spec: { podCIDRs: ['10.1.0.0/24'], providerID: 'cloud://2' } }))
+        .errors,
     ).toEqual([
       'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
       'spec.providerID: Invalid value: null: field cannot be modified once set',
     ])
-    expect(tryUpdate(nodeKind, named, aNode({ spec: { podCIDRs: ['10.0.0.0/24'] } })).errors).toEqual([
+    expect(tryUpdate(nodeKind, configuredNode, aNode({ spec: { podCIDRs: ['10.0.0.0/24'] } })).errors).toEqual([
       'spec.providerID: Invalid value: null: field cannot be cleared once set',
     ])
-    expect(tryUpdate(nodeKind, named, aNode({ spec: { ...spec, unschedulable: true } })).errors).toEqual([])
+    expect(tryUpdate(nodeKind, configuredNode, aNode({ spec: { ...spec, unschedulable: true } })).errors).toEqual([])
   })
 
   it('rejects an invalid status', () => {
@@ -93,9 +94,9 @@ describe('Node', () => {
     [[], false, 'Unknown'],
     [[{ type: 'Ready', status: 'True' }], false, 'Ready'],
     [[{ type: 'Ready', status: 'Unknown' }], true, 'NotReady,SchedulingDisabled'],
-  ])('with conditions %j and unschedulable %s shows %s', (conditions, unschedulable, shown) => {
+  ])('has in the table for conditions %j and unschedulable %s the status %s', (conditions, unschedulable, expected) => {
     const { object } = tryCreate(nodeKind, aNode({ spec: { unschedulable }, status: { conditions } }))
-    expect(row(nodeKind, object).Status).toBe(shown)
+    expect(cellsOf(nodeKind, object).Status).toBe(expected)
     expect(nodeKind.selectableFields?.['spec.unschedulable']?.(object)).toBe(String(unschedulable))
   })
 
@@ -110,7 +111,7 @@ describe('Node', () => {
       metadata: { name: 'node-1', labels },
       status: { nodeInfo, addresses: [{ type: 'InternalIP', address: '10.0.0.1' }] },
     }
-    expect(row(nodeKind, tryCreate(nodeKind, body).object)).toEqual({
+    expect(cellsOf(nodeKind, tryCreate(nodeKind, body).object)).toEqual({
       Name: 'node-1',
       Status: 'Unknown',
       Roles: 'edge,worker',

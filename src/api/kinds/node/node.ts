@@ -1,5 +1,5 @@
-// Node: a machine that runs pods. Its agent creates the object with a status, and publishes the topology of CSI drivers as
-// labels through /status.
+// Declares Node: a machine that runs pods. The node agent creates the object with a status, and sets the topology labels of
+// CSI drivers through /status.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { type Column, defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -19,7 +19,7 @@ export const nodeKind = defineKind<Node>({
   nameErrors: dns1123SubdomainProblems,
   defaults(object) {
     const { spec, status } = object
-    if (spec) alignPodCIDRs(spec)
+    if (spec) syncPodCIDRs(spec)
     if (status?.capacity && !status.allocatable) status.allocatable = { ...status.capacity }
   },
   validate: (object, errors) => validateNode(object, errors),
@@ -47,15 +47,15 @@ export const nodeKind = defineKind<Node>({
   deleteReturnsObject: false,
 })
 
-/** podCIDR is the older form of podCIDRs[0]; if they differ, podCIDR wins. */
-function alignPodCIDRs(spec: NonNullable<Node['spec']>): void {
+/** Sets podCIDR, the older form of podCIDRs[0], and podCIDRs to the same value. If they differ, podCIDR is used. */
+function syncPodCIDRs(spec: NonNullable<Node['spec']>): void {
   if (spec.podCIDR && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR]
   else if (!spec.podCIDR && spec.podCIDRs?.[0]) spec.podCIDR = spec.podCIDRs[0]
 }
 
 function statusCell({ spec, status }: Node): string {
-  const ready = status?.conditions?.findLast((condition) => condition.type === 'Ready')
-  const states = [ready ? (ready.status === 'True' ? 'Ready' : 'NotReady') : 'Unknown']
+  const readyCondition = status?.conditions?.findLast((condition) => condition.type === 'Ready')
+  const states = [readyCondition ? (readyCondition.status === 'True' ? 'Ready' : 'NotReady') : 'Unknown']
   if (spec?.unschedulable) states.push('SchedulingDisabled')
   return states.join(',')
 }
@@ -73,10 +73,10 @@ function rolesCell({ metadata }: Node): string {
 }
 
 function wideColumns(): Column<Node>[] {
-  const info = (object: Node) => object.status?.nodeInfo
-  const address = (object: Node, type: string) =>
+  const systemInfoOf = (object: Node) => object.status?.nodeInfo
+  const addressOf = (object: Node, type: string) =>
     object.status?.addresses?.find((candidate) => candidate.type === type)?.address ?? '<none>'
-  const wide = (name: string, doc: string, cell: (object: Node) => string): Column<Node> => ({
+  const wideColumn = (name: string, doc: string, cell: (object: Node) => string): Column<Node> => ({
     name,
     type: 'string',
     wide: true,
@@ -84,16 +84,16 @@ function wideColumns(): Column<Node>[] {
     cell,
   })
   return [
-    wide('Internal-IP', 'IP address inside the cluster.', (object) => address(object, 'InternalIP')),
-    wide('External-IP', 'IP address outside the cluster.', (object) => address(object, 'ExternalIP')),
-    wide('OS-Image', 'Operating system.', (object) => info(object)?.osImage || '<unknown>'),
-    wide('Kernel-Version', 'Kernel and architecture.', (object) => {
-      const kernel = info(object)?.kernelVersion || '<unknown>'
-      const architecture = info(object)?.architecture
+    wideColumn('Internal-IP', 'IP address inside the cluster.', (object) => addressOf(object, 'InternalIP')),
+    wideColumn('External-IP', 'IP address outside the cluster.', (object) => addressOf(object, 'ExternalIP')),
+    wideColumn('OS-Image', 'Operating system.', (object) => systemInfoOf(object)?.osImage || '<unknown>'),
+    wideColumn('Kernel-Version', 'Kernel and architecture.', (object) => {
+      const kernel = systemInfoOf(object)?.kernelVersion || '<unknown>'
+      const architecture = systemInfoOf(object)?.architecture
       return architecture ? `${kernel} (${architecture})` : kernel
     }),
-    wide('Container-Runtime', 'Container runtime.', (object) => {
-      return info(object)?.containerRuntimeVersion || '<unknown>'
+    wideColumn('Container-Runtime', 'Container runtime.', (object) => {
+      return systemInfoOf(object)?.containerRuntimeVersion || '<unknown>'
     }),
   ]
 }

@@ -1,4 +1,4 @@
-// Validates node affinity, pod affinity and topology spread constraints of a pod.
+// Validates the node affinity, pod affinity and topology spread constraints of a pod.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
@@ -12,13 +12,14 @@ export function validateAffinity(
   errors: FieldErrors,
 ): void {
   const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
-  const at = `${field}.nodeAffinity`
-  if (required) validateNodeSelector(required, `${at}.requiredDuringSchedulingIgnoredDuringExecution`, errors)
+  const affinityField = `${field}.nodeAffinity`
+  if (required)
+    validateNodeSelector(required, `${affinityField}.requiredDuringSchedulingIgnoredDuringExecution`, errors)
   const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
   for (const [index, { weight, preference }] of preferred.entries()) {
-    const termField = `${at}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+    const termField = `${affinityField}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
     validateWeight(weight, termField, errors)
-    validateNodeSelectorTerm(preference, { field: `${termField}.preference`, anyValues: true }, errors)
+    validateNodeSelectorTerm(preference, { field: `${termField}.preference`, allowsInvalidValues: true }, errors)
   }
   if (podAffinity) validatePodAffinity(podAffinity, `${field}.podAffinity`, errors)
   if (podAntiAffinity) validatePodAffinity(podAntiAffinity, `${field}.podAntiAffinity`, errors)
@@ -29,9 +30,9 @@ function validatePodAffinity(affinity: Infer<typeof podAffinity>, field: string,
     validatePodTerm(term, `${field}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, errors)
   }
   for (const [index, term] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
-    const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
-    validateWeight(term.weight, at, errors)
-    validatePodTerm(term.podAffinityTerm, `${at}.podAffinityTerm`, errors)
+    const termField = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+    validateWeight(term.weight, termField, errors)
+    validatePodTerm(term.podAffinityTerm, `${termField}.podAffinityTerm`, errors)
   }
 }
 
@@ -41,9 +42,9 @@ function validatePodTerm(term: Infer<typeof podAffinityTerm>, field: string, err
   for (const name of term.namespaces ?? []) errors.invalidAll(`${field}.namespace`, name, dns1123LabelProblems(name))
   if (term.topologyKey === '') errors.required(`${field}.topologyKey`, 'can not be empty')
   errors.invalidAll(`${field}.topologyKey`, term.topologyKey, qualifiedNameProblems(term.topologyKey))
-  for (const part of ['matchLabelKeys', 'mismatchLabelKeys'] as const) {
-    for (const [index, key] of (term[part] ?? []).entries()) {
-      errors.invalidAll(`${field}.${part}[${index}]`, key, qualifiedNameProblems(key))
+  for (const fieldName of ['matchLabelKeys', 'mismatchLabelKeys'] as const) {
+    for (const [index, key] of (term[fieldName] ?? []).entries()) {
+      errors.invalidAll(`${field}.${fieldName}[${index}]`, key, qualifiedNameProblems(key))
     }
   }
 }
@@ -52,39 +53,45 @@ function validateWeight(weight: number, field: string, errors: FieldErrors): voi
   if (weight <= 0 || weight > 100) errors.invalid(`${field}.weight`, weight, 'must be in the range 1-100')
 }
 
-type Spread = Infer<typeof topologySpreadConstraint>
+type SpreadConstraint = Infer<typeof topologySpreadConstraint>
 
-const UNSATISFIABLE = ['DoNotSchedule', 'ScheduleAnyway']
-const INCLUSION = ['Honor', 'Ignore']
+const UNSATISFIABLE_ACTIONS = ['DoNotSchedule', 'ScheduleAnyway']
+const INCLUSION_POLICIES = ['Honor', 'Ignore']
 
-export function validateSpread(constraints: readonly Spread[], field: string, errors: FieldErrors): void {
-  const lastUse = new Map(constraints.map((constraint, index) => [spreadKey(constraint), index]))
+export function validateSpreadConstraints(
+  constraints: readonly SpreadConstraint[],
+  field: string,
+  errors: FieldErrors,
+): void {
+  const lastIndexes = new Map(constraints.map((constraint, index) => [spreadKey(constraint), index]))
   for (const [index, constraint] of constraints.entries()) {
     const { topologyKey, whenUnsatisfiable, maxSkew, minDomains, labelSelector } = constraint
-    const at = `${field}[${index}]`
-    if (maxSkew <= 0) errors.invalid(`${at}.maxSkew`, maxSkew, 'must be greater than 0')
-    if (topologyKey === '') errors.required(`${at}.topologyKey`, 'can not be empty')
-    if (!UNSATISFIABLE.includes(whenUnsatisfiable)) {
-      errors.notSupported(`${at}.whenUnsatisfiable`, whenUnsatisfiable, UNSATISFIABLE)
+    const constraintField = `${field}[${index}]`
+    if (maxSkew <= 0) errors.invalid(`${constraintField}.maxSkew`, maxSkew, 'must be greater than 0')
+    if (topologyKey === '') errors.required(`${constraintField}.topologyKey`, 'can not be empty')
+    if (!UNSATISFIABLE_ACTIONS.includes(whenUnsatisfiable)) {
+      errors.notSupported(`${constraintField}.whenUnsatisfiable`, whenUnsatisfiable, UNSATISFIABLE_ACTIONS)
     }
     const key = spreadKey(constraint)
-    if (lastUse.get(key) !== index) errors.duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, key)
+    if (lastIndexes.get(key) !== index) errors.duplicate(`${constraintField}.{topologyKey, whenUnsatisfiable}`, key)
     if (minDomains !== undefined && minDomains <= 0) {
-      errors.invalid(`${at}.minDomains`, minDomains, 'must be greater than 0')
+      errors.invalid(`${constraintField}.minDomains`, minDomains, 'must be greater than 0')
     }
     if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule') {
       errors.invalid(
-        `${at}.minDomains`,
+        `${constraintField}.minDomains`,
         minDomains,
         `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`,
       )
     }
-    for (const part of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
-      const policy = constraint[part]
-      if (policy !== undefined && !INCLUSION.includes(policy)) errors.notSupported(`${at}.${part}`, policy, INCLUSION)
+    for (const fieldName of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
+      const policy = constraint[fieldName]
+      if (policy !== undefined && !INCLUSION_POLICIES.includes(policy))
+        errors.notSupported(`${constraintField}.${fieldName}`, policy, INCLUSION_POLICIES)
     }
-    validateLabelSelector(labelSelector, `${at}.labelSelector`, errors)
+    validateLabelSelector(labelSelector, `${constraintField}.labelSelector`, errors)
   }
 }
 
-const spreadKey = ({ topologyKey, whenUnsatisfiable }: Spread): string => `{${topologyKey}, ${whenUnsatisfiable}}`
+const spreadKey = ({ topologyKey, whenUnsatisfiable }: SpreadConstraint): string =>
+  `{${topologyKey}, ${whenUnsatisfiable}}`

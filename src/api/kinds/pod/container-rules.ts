@@ -1,5 +1,5 @@
-// Validates the containers of a pod: unique names, images, resources. Ports, environment, mounts and probes are validated
-// in port-rules.ts, env-rules.ts, mount-rules.ts and probe-rules.ts.
+// Validates the containers of a pod: names, images, resources and security contexts. port-rules.ts, env-rules.ts,
+// mount-rules.ts and probe-rules.ts validate the other fields.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'
@@ -20,13 +20,13 @@ import { validateHostPorts, validatePorts } from './port-rules.ts'
 import { validateLifecycle, validateProbes } from './probe-rules.ts'
 import { validatePullPolicy } from './pull-policy.ts'
 
-export interface ContainersUnderCheck {
+export interface ContainersInput {
   readonly spec: PodSpec
   readonly volumes: ReadonlyMap<string, Volume>
   readonly errors: FieldErrors
 }
 
-export function validateContainers({ spec, volumes, errors }: ContainersUnderCheck): void {
+export function validateContainers({ spec, volumes, errors }: ContainersInput): void {
   const { containers, initContainers = [], terminationGracePeriodSeconds: gracePeriodSeconds } = spec
   const names = new Set<string>()
   if (containers.length === 0) errors.required('spec.containers')
@@ -50,17 +50,17 @@ export function validateContainers({ spec, volumes, errors }: ContainersUnderChe
   }
 }
 
-const RESTARTS = ['Always', 'Never', 'OnFailure']
+const RESTART_POLICIES = ['Always', 'Never', 'OnFailure']
 
 function validateRestartPolicy({ restartPolicy }: Container, field: string, errors: FieldErrors): void {
-  if (restartPolicy !== undefined && !RESTARTS.includes(restartPolicy)) {
-    errors.notSupported(`${field}.restartPolicy`, restartPolicy, RESTARTS)
+  if (restartPolicy !== undefined && !RESTART_POLICIES.includes(restartPolicy)) {
+    errors.notSupported(`${field}.restartPolicy`, restartPolicy, RESTART_POLICIES)
   }
 }
 
 const LIFECYCLE_FIELDS = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const
 
-/** An init container that runs to completion cannot have probes or lifecycle hooks. */
+/** Rejects probes and lifecycle hooks of an init container that runs to completion. */
 function forbidLifecycle(container: Container, field: string, errors: FieldErrors): void {
   for (const name of LIFECYCLE_FIELDS) {
     if (container[name]) {
@@ -69,7 +69,7 @@ function forbidLifecycle(container: Container, field: string, errors: FieldError
   }
 }
 
-interface ContainerUnderCheck {
+interface ContainerInput {
   container: Container
   field: string
   volumes: ReadonlyMap<string, Volume>
@@ -80,7 +80,7 @@ interface ContainerUnderCheck {
 
 const MESSAGE_POLICIES = ['File', 'FallbackToLogsOnError']
 
-function validateContainer({ container, field, volumes, names, errors }: ContainerUnderCheck): void {
+function validateContainer({ container, field, volumes, names, errors }: ContainerInput): void {
   const { name, image = '', terminationMessagePolicy } = container
   if (name === '') errors.required(`${field}.name`)
   else errors.invalidAll(`${field}.name`, name, dns1123LabelProblems(name))

@@ -1,4 +1,4 @@
-// Validates the environment of a container: env and envFrom.
+// Validates env and envFrom of a container.
 import type { FieldErrors } from '../../field-errors.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems, envVarNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'
@@ -7,19 +7,19 @@ import { ENV_FIELDS, validateFieldReference, validateResourceReference } from '.
 
 export function validateEnv(env: Container['env'], field: string, errors: FieldErrors): void {
   for (const [index, variable] of (env ?? []).entries()) {
-    const at = `${field}[${index}]`
-    if (variable.name === '') errors.required(`${at}.name`)
-    else errors.invalidAll(`${at}.name`, variable.name, envVarNameProblems(variable.name))
-    validateValueFrom(variable, `${at}.valueFrom`, errors)
+    const path = `${field}[${index}]`
+    if (variable.name === '') errors.required(`${path}.name`)
+    else errors.invalidAll(`${path}.name`, variable.name, envVarNameProblems(variable.name))
+    validateValueFrom(variable, `${path}.valueFrom`, errors)
   }
 }
 
 export function validateEnvFrom(envFrom: Container['envFrom'], field: string, errors: FieldErrors): void {
   for (const [index, { prefix, configMapRef, secretRef }] of (envFrom ?? []).entries()) {
-    const at = `${field}[${index}]`
-    if (prefix) errors.invalidAll(`${at}.prefix`, prefix, envVarNameProblems(prefix))
-    if (configMapRef) validateName(configMapRef.name, `${at}.configMapRef`, errors)
-    if (secretRef) validateName(secretRef.name, `${at}.secretRef`, errors)
+    const path = `${field}[${index}]`
+    if (prefix) errors.invalidAll(`${path}.prefix`, prefix, envVarNameProblems(prefix))
+    if (configMapRef) validateName(configMapRef.name, `${path}.configMapRef`, errors)
+    if (secretRef) validateName(secretRef.name, `${path}.secretRef`, errors)
     if (!configMapRef && !secretRef) errors.invalid(field, '', 'must specify one of: `configMapRef` or `secretRef`')
     if (configMapRef && secretRef) errors.invalid(field, '', 'may not have more than one field specified at a time')
   }
@@ -28,10 +28,10 @@ export function validateEnvFrom(envFrom: Container['envFrom'], field: string, er
 function validateValueFrom({ value, valueFrom }: Infer<typeof envVar>, field: string, errors: FieldErrors): void {
   if (!valueFrom) return
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = valueFrom
-  if (fieldRef) validateFieldReference(fieldRef, { field: `${field}.fieldRef`, allowed: ENV_FIELDS }, errors)
+  if (fieldRef) validateFieldReference(fieldRef, { field: `${field}.fieldRef`, supportedFields: ENV_FIELDS }, errors)
   if (resourceFieldRef) {
-    const at = `${field}.resourceFieldRef`
-    validateResourceReference(resourceFieldRef, { field: at, containerRequired: false }, errors)
+    const path = `${field}.resourceFieldRef`
+    validateResourceReference(resourceFieldRef, { field: path, requiresContainer: false }, errors)
   }
   if (configMapKeyRef) validateKey(configMapKeyRef, `${field}.configMapKeyRef`, errors)
   if (secretKeyRef) validateKey(secretKeyRef, `${field}.secretKeyRef`, errors)

@@ -1,10 +1,10 @@
-// Validates references from environment variables and files of a pod to fields of the pod and resources of containers.
+// Validates references to fields of a pod and resources of its containers, in environment variables and files.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'
 import type { objectFieldSelector, resourceFieldSelector } from './pod-volumes-schema.ts'
 
-/** Fields that files can contain. */
+/** Pod fields that files can refer to. */
 export const VOLUME_FIELDS = [
   'metadata.annotations',
   'metadata.labels',
@@ -12,7 +12,7 @@ export const VOLUME_FIELDS = [
   'metadata.namespace',
   'metadata.uid',
 ]
-/** Fields that environment variables can contain. */
+/** Pod fields that environment variables can refer to. */
 export const ENV_FIELDS = [
   'metadata.name',
   'metadata.namespace',
@@ -27,12 +27,12 @@ export const ENV_FIELDS = [
 
 interface FieldReferenceOptions {
   readonly field: string
-  readonly allowed: readonly string[]
+  readonly supportedFields: readonly string[]
 }
 
 export function validateFieldReference(
   { apiVersion = '', fieldPath }: Infer<typeof objectFieldSelector>,
-  { field, allowed }: FieldReferenceOptions,
+  { field, supportedFields }: FieldReferenceOptions,
   errors: FieldErrors,
 ): void {
   if (apiVersion === '') errors.required(`${field}.apiVersion`)
@@ -40,23 +40,23 @@ export function validateFieldReference(
   else if (apiVersion !== 'v1') {
     const detail = `error converting fieldPath: unsupported pod version: ${apiVersion}`
     errors.invalid(`${field}.fieldPath`, fieldPath, detail)
-  } else validatePath(fieldPath, { field, allowed }, errors)
+  } else validatePath(fieldPath, { field, supportedFields: supportedFields }, errors)
 }
 
-/** `metadata.labels['app']` refers to one label. */
-function validatePath(path: string, { field, allowed }: FieldReferenceOptions, errors: FieldErrors): void {
-  const subscripted = /^(.*)\['(.*)'\]$/s.exec(path)
-  if (!subscripted) {
-    if (!allowed.includes(path)) errors.notSupported(`${field}.fieldPath`, path, allowed)
+/** Validates a path such as `metadata.name` or `metadata.labels['app']`. */
+function validatePath(path: string, { field, supportedFields }: FieldReferenceOptions, errors: FieldErrors): void {
+  const match = /^(.*)\['(.*)'\]$/s.exec(path)
+  if (!match) {
+    if (!supportedFields.includes(path)) errors.notSupported(`${field}.fieldPath`, path, supportedFields)
     return
   }
-  const [, owner = '', key = ''] = subscripted
-  if (owner === 'metadata.annotations') errors.invalidAll(field, key, qualifiedNameProblems(key.toLowerCase()))
-  else if (owner === 'metadata.labels') errors.invalidAll(field, key, qualifiedNameProblems(key))
-  else errors.invalid(field, owner, 'does not support subscript')
+  const [, mapPath = '', key = ''] = match
+  if (mapPath === 'metadata.annotations') errors.invalidAll(field, key, qualifiedNameProblems(key.toLowerCase()))
+  else if (mapPath === 'metadata.labels') errors.invalidAll(field, key, qualifiedNameProblems(key))
+  else errors.invalid(field, mapPath, 'does not support subscript')
 }
 
-const RESOURCES = [
+const SUPPORTED_RESOURCES = [
   'limits.cpu',
   'limits.ephemeral-storage',
   'limits.memory',
@@ -67,18 +67,18 @@ const RESOURCES = [
 
 interface ResourceReferenceOptions {
   readonly field: string
-  /** Files belong to the pod, so a reference in them must name the container. */
-  readonly containerRequired: boolean
+  /** Whether containerName is required, as in files, which belong to no container. */
+  readonly requiresContainer: boolean
 }
 
 export function validateResourceReference(
   { containerName = '', resource }: Infer<typeof resourceFieldSelector>,
-  { field, containerRequired }: ResourceReferenceOptions,
+  { field, requiresContainer }: ResourceReferenceOptions,
   errors: FieldErrors,
 ): void {
-  if (containerRequired && containerName === '') errors.required(`${field}.containerName`)
+  if (requiresContainer && containerName === '') errors.required(`${field}.containerName`)
   else if (resource === '') errors.required(`${field}.resource`)
-  else if (!RESOURCES.includes(resource) && !/^(requests|limits)\.hugepages-/.test(resource)) {
-    errors.notSupported(`${field}.resource`, resource, RESOURCES)
+  else if (!SUPPORTED_RESOURCES.includes(resource) && !/^(requests|limits)\.hugepages-/.test(resource)) {
+    errors.notSupported(`${field}.resource`, resource, SUPPORTED_RESOURCES)
   }
 }

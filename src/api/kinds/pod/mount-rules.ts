@@ -1,4 +1,4 @@
-// Validates the volume mounts and volume devices of a container: paths and devices are unique and refer to volumes of the
+// Validates the volume mounts and volume devices of a container, which must have unique paths and refer to volumes of the
 // pod.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
@@ -6,7 +6,7 @@ import { hasBacksteps, validateDescendingPath } from '../shared/path-rules.ts'
 import type { Container, volumeDevice, volumeMount } from './container-schema.ts'
 import type { Volume } from './pod-volumes-schema.ts'
 
-export interface MountsUnderCheck {
+export interface MountsInput {
   readonly container: Container
   /** Path of the container. */
   readonly field: string
@@ -17,49 +17,50 @@ export interface MountsUnderCheck {
 type Mount = Infer<typeof volumeMount>
 type Device = Infer<typeof volumeDevice>
 
-export function validateMounts({ container, field, volumes, errors }: MountsUnderCheck): void {
+export function validateMounts({ container, field, volumes, errors }: MountsInput): void {
   const paths = new Set<string>()
   const deviceNames = new Set(container.volumeDevices?.map(({ name }) => name))
   const devicePaths = new Set(container.volumeDevices?.map(({ devicePath }) => devicePath))
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-    const at = `${field}.volumeMounts[${index}]`
-    if (mount.name === '') errors.required(`${at}.name`)
-    if (!volumes.has(mount.name)) errors.notFound(`${at}.name`, mount.name)
-    if (mount.mountPath === '') errors.required(`${at}.mountPath`)
-    if (paths.has(mount.mountPath)) errors.invalid(`${at}.mountPath`, mount.mountPath, 'must be unique')
+    const mountField = `${field}.volumeMounts[${index}]`
+    if (mount.name === '') errors.required(`${mountField}.name`)
+    if (!volumes.has(mount.name)) errors.notFound(`${mountField}.name`, mount.name)
+    if (mount.mountPath === '') errors.required(`${mountField}.mountPath`)
+    if (paths.has(mount.mountPath)) errors.invalid(`${mountField}.mountPath`, mount.mountPath, 'must be unique')
     paths.add(mount.mountPath)
     if (deviceNames.has(mount.name)) {
-      errors.invalid(`${at}.name`, mount.name, 'must not already exist in volumeDevices')
+      errors.invalid(`${mountField}.name`, mount.name, 'must not already exist in volumeDevices')
     }
     if (devicePaths.has(mount.mountPath)) {
-      errors.invalid(`${at}.mountPath`, mount.mountPath, 'must not already exist as a path in volumeDevices')
+      errors.invalid(`${mountField}.mountPath`, mount.mountPath, 'must not already exist as a path in volumeDevices')
     }
-    validateMountOptions(mount, { container, at, field: `${field}.volumeMounts`, errors })
+    validateMountOptions(mount, { container, mountField: mountField, field: `${field}.volumeMounts`, errors })
   }
 }
 
-const PROPAGATIONS = ['Bidirectional', 'HostToContainer', 'None']
-const RECURSIVE = ['Disabled', 'Enabled', 'IfPossible']
+const PROPAGATION_MODES = ['Bidirectional', 'HostToContainer', 'None']
+const RECURSIVE_READ_ONLY_MODES = ['Disabled', 'Enabled', 'IfPossible']
 
-interface MountOptionsUnderCheck {
+interface MountOptionsInput {
   container: Container
   /** Path of the mount. */
-  at: string
-  /** Path of the list: Kubernetes reports some errors there. */
+  mountField: string
+  /** Path of the list, which some errors have as their field, as in Kubernetes. */
   field: string
   errors: FieldErrors
 }
 
-function validateMountOptions(mount: Mount, { container, at, field, errors }: MountOptionsUnderCheck): void {
+function validateMountOptions(mount: Mount, { container, mountField, field, errors }: MountOptionsInput): void {
   const { subPath, subPathExpr, mountPropagation, recursiveReadOnly } = mount
   if (subPath) validateDescendingPath(subPath, `${field}.subPath`, errors)
   if (subPathExpr) {
-    if (subPath) errors.invalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive')
+    if (subPath)
+      errors.invalid(`${mountField}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive')
     validateDescendingPath(subPathExpr, `${field}.subPathExpr`, errors)
   }
   if (mountPropagation !== undefined) {
-    if (!PROPAGATIONS.includes(mountPropagation)) {
-      errors.notSupported(`${field}.mountPropagation`, mountPropagation, PROPAGATIONS)
+    if (!PROPAGATION_MODES.includes(mountPropagation)) {
+      errors.notSupported(`${field}.mountPropagation`, mountPropagation, PROPAGATION_MODES)
     }
     if (mountPropagation === 'Bidirectional' && container.securityContext?.privileged !== true) {
       errors.forbidden(
@@ -69,8 +70,8 @@ function validateMountOptions(mount: Mount, { container, at, field, errors }: Mo
     }
   }
   if (recursiveReadOnly === undefined || recursiveReadOnly === 'Disabled') return
-  if (!RECURSIVE.includes(recursiveReadOnly)) {
-    errors.notSupported(`${field}.recursiveReadOnly`, recursiveReadOnly, RECURSIVE)
+  if (!RECURSIVE_READ_ONLY_MODES.includes(recursiveReadOnly)) {
+    errors.notSupported(`${field}.recursiveReadOnly`, recursiveReadOnly, RECURSIVE_READ_ONLY_MODES)
     return
   }
   if (!mount.readOnly) errors.forbidden(`${field}.recursiveReadOnly`, 'may only be specified when readOnly is true')
@@ -82,27 +83,28 @@ function validateMountOptions(mount: Mount, { container, at, field, errors }: Mo
   }
 }
 
-export function validateDevices({ container, field, volumes, errors }: MountsUnderCheck): void {
+export function validateDevices({ container, field, volumes, errors }: MountsInput): void {
   const names = new Set<string>()
   const paths = new Set<string>()
   const mountNames = new Set(container.volumeMounts?.map(({ name }) => name))
   const mountPaths = new Set(container.volumeMounts?.map(({ mountPath }) => mountPath))
   for (const [index, device] of (container.volumeDevices ?? []).entries()) {
-    const at = `${field}.volumeDevices[${index}]`
-    validateDeviceVolume(device, volumes.get(device.name), at, errors)
-    if (device.name !== '' && names.has(device.name)) errors.invalid(`${at}.name`, device.name, 'must be unique')
+    const deviceField = `${field}.volumeDevices[${index}]`
+    validateDeviceVolume(device, volumes.get(device.name), deviceField, errors)
+    if (device.name !== '' && names.has(device.name))
+      errors.invalid(`${deviceField}.name`, device.name, 'must be unique')
     names.add(device.name)
-    if (device.devicePath === '') errors.required(`${at}.devicePath`)
-    if (paths.has(device.devicePath)) errors.invalid(`${at}.devicePath`, device.devicePath, 'must be unique')
+    if (device.devicePath === '') errors.required(`${deviceField}.devicePath`)
+    if (paths.has(device.devicePath)) errors.invalid(`${deviceField}.devicePath`, device.devicePath, 'must be unique')
     if (hasBacksteps(device.devicePath)) {
-      errors.invalid(`${at}.devicePath`, device.devicePath, "can not contain backsteps ('..')")
+      errors.invalid(`${deviceField}.devicePath`, device.devicePath, "can not contain backsteps ('..')")
     }
     paths.add(device.devicePath)
     if (mountNames.has(device.name)) {
-      errors.invalid(`${at}.name`, device.name, 'must not already exist in volumeMounts')
+      errors.invalid(`${deviceField}.name`, device.name, 'must not already exist in volumeMounts')
     }
     if (mountPaths.has(device.devicePath)) {
-      errors.invalid(`${at}.devicePath`, device.devicePath, 'must not already exist as a path in volumeMounts')
+      errors.invalid(`${deviceField}.devicePath`, device.devicePath, 'must not already exist as a path in volumeMounts')
     }
   }
 }

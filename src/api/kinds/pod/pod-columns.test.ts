@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row } from '../kind.fixture.ts'
+import { cellsOf } from '../kind.fixture.ts'
 import { podKind } from './pod.ts'
 import type { Pod } from './pod-schema.ts'
 
@@ -79,7 +79,7 @@ describe('pods in a list', () => {
       aPod({ phase: 'Running', reason: 'NodeLost' }, { metadata: { deletionTimestamp: '2026-01-02T03:04:00Z' } }),
     ],
   ])('shows %s', (status, pod) => {
-    expect(row(podKind, pod).Status).toBe(status)
+    expect(cellsOf(podKind, pod).Status).toBe(status)
   })
 
   it('counts ready containers, including sidecars', () => {
@@ -89,7 +89,7 @@ describe('pods in a list', () => {
       initContainerStatuses: [running({ name: 'side', started: true })],
       containerStatuses: [waiting('CrashLoopBackOff')],
     }
-    expect(row(podKind, aPod(status, { init: [sidecar] })).Ready).toBe('1/2')
+    expect(cellsOf(podKind, aPod(status, { init: [sidecar] })).Ready).toBe('1/2')
   })
 
   it('counts restarts and shows the time of the last one', () => {
@@ -98,12 +98,12 @@ describe('pods in a list', () => {
       phase: 'Running',
       containerStatuses: [running({ restartCount: 3, lastState }), running({ restartCount: 1 })],
     }
-    expect(row(podKind, aPod(restarted)).Restarts).toBe('4 (4m ago)')
-    expect(row(podKind, aPod({ phase: 'Running', containerStatuses: [running()] })).Restarts).toBe('0')
+    expect(cellsOf(podKind, aPod(restarted)).Restarts).toBe('4 (4m ago)')
+    expect(cellsOf(podKind, aPod({ phase: 'Running', containerStatuses: [running()] })).Restarts).toBe('0')
   })
 
   it('shows node and readiness gates in the wide columns', () => {
-    expect(row(podKind, aPod({ phase: 'Pending' }))).toMatchObject({
+    expect(cellsOf(podKind, aPod({ phase: 'Pending' }))).toMatchObject({
       IP: '<none>',
       Node: '<none>',
       'Nominated Node': '<none>',
@@ -114,7 +114,9 @@ describe('pods in a list', () => {
       { type: 'a', status: 'True' },
       { type: 'b', status: 'False' },
     ]
-    expect(row(podKind, aPod({ phase: 'Running', podIPs: [{ ip: '10.0.0.1' }], conditions }, { spec }))).toMatchObject({
+    expect(
+      cellsOf(podKind, aPod({ phase: 'Running', podIPs: [{ ip: '10.0.0.1' }], conditions }, { spec })),
+    ).toMatchObject({
       IP: '10.0.0.1',
       Node: 'node-1',
       'Readiness Gates': '1/2',

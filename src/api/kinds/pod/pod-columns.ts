@@ -1,4 +1,5 @@
-// The table columns of pods: the status summary of kubectl and the numbers of ready containers and restarts.
+// Defines the table columns of pods, with the status summary that kubectl shows and the numbers of ready containers and
+// restarts.
 import { ageColumn, ageOf, nameColumn } from '../../columns.ts'
 import type { Column } from '../../kind.ts'
 import type { Infer } from '../../schema.ts'
@@ -7,7 +8,7 @@ import type { containerStatus, Pod } from './pod-schema.ts'
 type ContainerStatus = Infer<typeof containerStatus>
 
 interface Summary {
-  /** Running, Pending, Init:0/2, CrashLoopBackOff, Terminating … */
+  /** Such as Running, Pending, Init:0/2, CrashLoopBackOff or Terminating. */
   status: string
   ready: number
   total: number
@@ -38,53 +39,53 @@ export const podColumns: readonly Column<Pod>[] = [
     },
   },
   ageColumn,
-  wide('IP', 'IP address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
-  wide('Node', 'Node of the pod.', (pod) => pod.spec?.nodeName),
-  wide('Nominated Node', 'Node nominated by preemption.', (pod) => pod.status?.nominatedNodeName),
-  wide('Readiness Gates', 'Number of readiness gates that are met and of all.', readinessGates),
+  wideColumn('IP', 'IP address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
+  wideColumn('Node', 'Node of the pod.', (pod) => pod.spec?.nodeName),
+  wideColumn('Nominated Node', 'Node nominated by preemption.', (pod) => pod.status?.nominatedNodeName),
+  wideColumn('Readiness Gates', 'Number of readiness gates that are met and of all.', formatReadinessGates),
 ]
 
-function wide(name: string, doc: string, cell: (pod: Pod) => string | undefined): Column<Pod> {
+function wideColumn(name: string, doc: string, cell: (pod: Pod) => string | undefined): Column<Pod> {
   return { name, type: 'string', wide: true, doc, cell: (pod) => cell(pod) || '<none>' }
 }
 
-function readinessGates({ spec, status }: Pod): string | undefined {
+function formatReadinessGates({ spec, status }: Pod): string | undefined {
   const gates = spec?.readinessGates ?? []
   if (gates.length === 0) return undefined
   const conditions = status?.conditions ?? []
-  const met = gates.filter(({ conditionType }) => {
+  const metGates = gates.filter(({ conditionType }) => {
     return conditions.find(({ type }) => type === conditionType)?.status === 'True'
   })
-  return `${met.length}/${gates.length}`
+  return `${metGates.length}/${gates.length}`
 }
 
-/** Init containers determine the status until they are done, then the containers do. A deletion takes precedence. */
+/** Summarizes a pod. Init containers determine the status until they complete. A deletion takes precedence. */
 function summarize(pod: Pod): Summary {
   const { spec, status = {} } = pod
   const conditions = status.conditions ?? []
-  const gated = conditions.some(({ type, reason }) => type === 'PodScheduled' && reason === 'SchedulingGated')
+  const isGated = conditions.some(({ type, reason }) => type === 'PodScheduled' && reason === 'SchedulingGated')
   const sidecars = new Set(
     spec?.initContainers?.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
   )
   const summary: Summary = {
-    status: gated ? 'SchedulingGated' : status.reason || status.phase || '',
+    status: isGated ? 'SchedulingGated' : status.reason || status.phase || '',
     ready: 0,
     total: (spec?.containers.length ?? 0) + sidecars.size,
     restarts: 0,
     lastRestart: undefined,
   }
-  const initializing = readInitContainers(pod, sidecars, summary)
-  const initialized = conditions.find(({ type }) => type === 'Initialized')?.status === 'True'
-  if (!initializing || initialized) readContainers(pod, sidecars, summary)
+  const isInitializing = summarizeInitContainers(pod, sidecars, summary)
+  const isInitialized = conditions.find(({ type }) => type === 'Initialized')?.status === 'True'
+  if (!isInitializing || isInitialized) summarizeContainers(pod, sidecars, summary)
 
-  const ended = status.phase === 'Succeeded' || status.phase === 'Failed'
+  const hasEnded = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (pod.metadata.deletionTimestamp && status.reason === 'NodeLost') summary.status = 'Unknown'
-  else if (pod.metadata.deletionTimestamp && !ended) summary.status = 'Terminating'
+  else if (pod.metadata.deletionTimestamp && !hasEnded) summary.status = 'Terminating'
   return summary
 }
 
-/** Whether an init container has not completed; the first such one determines the status. */
-function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
+/** Returns whether an init container has not completed. The first such container determines the status. */
+function summarizeInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
   for (const [index, container] of (status?.initContainerStatuses ?? []).entries()) {
     countRestarts(container, summary)
     const { terminated, waiting } = container.state ?? {}
@@ -93,7 +94,7 @@ function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>
       if (container.ready) summary.ready++
       continue
     }
-    if (terminated) summary.status = `Init:${endOf(terminated)}`
+    if (terminated) summary.status = `Init:${terminationReason(terminated)}`
     else if (waiting?.reason && waiting.reason !== 'PodInitializing') summary.status = `Init:${waiting.reason}`
     else summary.status = `Init:${index}/${spec?.initContainers?.length ?? 0}`
     return true
@@ -101,30 +102,32 @@ function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>
   return false
 }
 
-function readContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): void {
-  summary.restarts = 0 // of the init containers only sidecars count
+function summarizeContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): void {
+  summary.restarts = 0 // restarts of init containers other than sidecars are not counted
   summary.lastRestart = undefined
   for (const container of status?.initContainerStatuses ?? []) {
     if (sidecars.has(container.name)) countRestarts(container, summary)
   }
   let running = false
-  let failure = ''
+  let failureReason = ''
   for (const container of (status?.containerStatuses ?? []).toReversed()) {
     countRestarts(container, summary)
-    const { waiting, terminated, running: up } = container.state ?? {}
+    const { waiting, terminated, running: runningState } = container.state ?? {}
     if (waiting?.reason) summary.status = waiting.reason
     else if (terminated) {
-      summary.status = endOf(terminated)
-      if (terminated.exitCode !== 0) failure = summary.status
-    } else if (container.ready && up) {
+      summary.status = terminationReason(terminated)
+      if (terminated.exitCode !== 0) failureReason = summary.status
+    } else if (container.ready && runningState) {
       running = true
       summary.ready++
     }
   }
   if (summary.status !== 'Completed') return
-  const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+  const ready = status?.conditions?.some(
+    ({ type, status: conditionStatus }) => type === 'Ready' && conditionStatus === 'True',
+  )
   if (running && ready) summary.status = 'Running'
-  else if (failure) summary.status = failure
+  else if (failureReason) summary.status = failureReason
   else if (running) summary.status = 'NotReady'
 }
 
@@ -134,7 +137,15 @@ function countRestarts({ restartCount, lastState }: ContainerStatus, summary: Su
   if (finishedAt && finishedAt > (summary.lastRestart ?? '')) summary.lastRestart = finishedAt
 }
 
-function endOf({ reason, signal, exitCode }: { reason?: string; signal?: number; exitCode: number }): string {
+function terminationReason({
+  reason,
+  signal,
+  exitCode,
+}: {
+  reason?: string
+  signal?: number
+  exitCode: number
+}): string {
   if (reason) return reason
   return signal ? `Signal:${signal}` : `ExitCode:${exitCode}`
 }

@@ -1,5 +1,5 @@
-// Applies the defaults of a pod, including those that depend on other fields: requests default to limits, the pull policy
-// depends on the image tag, and host ports default to container ports on the host network.
+// Applies the defaults of a pod. Some depend on other fields: requests default to limits, the pull policy depends on the
+// image tag, and host ports default to container ports on the host network.
 import type { Container, EphemeralContainer } from './container-schema.ts'
 import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'
 import { defaultVolume } from './pod-volume-defaults.ts'
@@ -8,19 +8,19 @@ import { pullPolicyOf } from './pull-policy.ts'
 export function defaultPod(pod: Pod): void {
   pod.spec ??= { containers: [] }
   defaultSpec(pod.spec)
-  if (pod.status) alignPodIPs(pod.status)
+  if (pod.status) syncPodIPs(pod.status)
 }
 
 function defaultSpec(spec: PodSpec): void {
   for (const volume of spec.volumes ?? []) defaultVolume(volume)
   for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
     defaultContainer(container)
-    requestWhatIsLimited(container)
+    defaultRequests(container)
     if (spec.hostNetwork) for (const port of container.ports ?? []) port.hostPort ??= port.containerPort
   }
   for (const container of spec.ephemeralContainers ?? []) defaultContainer(container)
 
-  const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // the second is the deprecated name
+  const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // serviceAccount is the deprecated name of the field
   if (serviceAccountName !== undefined) {
     spec.serviceAccountName = serviceAccountName
     spec.serviceAccount = serviceAccountName
@@ -61,13 +61,13 @@ function defaultHandler(handler: { httpGet?: { path?: string; scheme?: string } 
   handler.httpGet.scheme ??= 'HTTP'
 }
 
-function requestWhatIsLimited(container: Container): void {
+function defaultRequests(container: Container): void {
   const { resources } = container
   if (resources?.limits) resources.requests = { ...resources.limits, ...resources.requests }
 }
 
-/** podIP is the older form of podIPs[0]; if they differ, podIP wins. */
-function alignPodIPs(status: PodStatus): void {
+/** Sets podIP, the older form of podIPs[0], and podIPs to the same value. If they differ, podIP is used. */
+function syncPodIPs(status: PodStatus): void {
   if (status.podIP && status.podIPs?.[0]?.ip !== status.podIP) status.podIPs = [{ ip: status.podIP }]
   else if (!status.podIP && status.podIPs?.[0]) status.podIP = status.podIPs[0].ip
 }

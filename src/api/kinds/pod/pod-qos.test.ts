@@ -24,7 +24,7 @@ describe('QoS class', () => {
     ['a lower request', spec({ requests: { cpu: '500m', memory: '1Gi' }, limits: both }), 'Burstable'],
     ['cpu alone', spec({ requests: { cpu: '1' }, limits: { cpu: '1' } }), 'Burstable'],
     ['for the pod as a whole', { ...spec({}), resources: { requests: both, limits: both } }, 'Guaranteed'],
-  ])('%s', (_what, podSpec, qosClass) => {
+  ])('%s', (_case, podSpec, qosClass) => {
     expect(qosClassOf(podSpec)).toBe(qosClass)
   })
 })

@@ -1,11 +1,11 @@
-// Validates the spec of a pod on its own. Containers, volumes, affinity and tolerations are validated in *-rules.ts files
-// beside this one, changes in pod-update-rules.ts.
+// Validates the spec of a pod. Other *-rules.ts files in this folder validate containers, volumes, affinity, tolerations and
+// changes.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateLabels } from '../../meta.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { validateIP } from '../../network-addresses.ts'
-import { validateAffinity, validateSpread } from './affinity-rules.ts'
+import { validateAffinity, validateSpreadConstraints } from './affinity-rules.ts'
 import { validateContainers, validateId, validateResources } from './container-rules.ts'
 import type { Pod, PodSpec } from './pod-schema.ts'
 import { validateVolumes } from './pod-volume-rules.ts'
@@ -25,7 +25,7 @@ export function validatePodSpec(pod: Pod, errors: FieldErrors, context: RuleCont
   validateTokens(spec, errors)
 }
 
-/** Rules that apply on create only. */
+/** Validates rules that only apply on create. */
 export function validateNewPod({ spec }: Pod, errors: FieldErrors): void {
   if (spec?.ephemeralContainers?.length) errors.forbidden('spec.ephemeralContainers', 'cannot be set on create')
   if (spec?.nodeName && spec.schedulingGates?.length) {
@@ -36,7 +36,7 @@ export function validateNewPod({ spec }: Pod, errors: FieldErrors): void {
 const RESTART_POLICIES = ['Always', 'OnFailure', 'Never']
 const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']
 const PREEMPTION_POLICIES = ['PreemptLowerPriority', 'Never']
-const SYSTEMS = ['linux', 'windows']
+const OPERATING_SYSTEMS = ['linux', 'windows']
 
 function validatePolicies(spec: PodSpec, errors: FieldErrors): void {
   validateOneOf(spec.restartPolicy ?? '', RESTART_POLICIES, 'spec.restartPolicy', errors)
@@ -45,7 +45,8 @@ function validatePolicies(spec: PodSpec, errors: FieldErrors): void {
     validateOneOf(spec.preemptionPolicy, PREEMPTION_POLICIES, 'spec.preemptionPolicy', errors)
   }
   if (spec.os?.name === '') errors.required('spec.os.name')
-  else if (spec.os && !SYSTEMS.includes(spec.os.name)) errors.notSupported('spec.os', spec.os.name, SYSTEMS)
+  else if (spec.os && !OPERATING_SYSTEMS.includes(spec.os.name))
+    errors.notSupported('spec.os', spec.os.name, OPERATING_SYSTEMS)
 }
 
 function validateOneOf(value: string, supported: readonly string[], field: string, errors: FieldErrors): void {
@@ -83,14 +84,18 @@ function validateNames(spec: PodSpec, errors: FieldErrors): void {
 const DEADLINE_SECONDS_MAX = 2_147_483_647
 
 function validateLifetime(spec: PodSpec, errors: FieldErrors): void {
-  const grace = spec.terminationGracePeriodSeconds
-  if (grace === undefined) errors.required('spec.terminationGracePeriodSeconds')
-  else if (grace < 0) {
-    errors.invalid('spec.terminationGracePeriodSeconds', grace, 'must be greater than or equal to 0')
+  const gracePeriodSeconds = spec.terminationGracePeriodSeconds
+  if (gracePeriodSeconds === undefined) errors.required('spec.terminationGracePeriodSeconds')
+  else if (gracePeriodSeconds < 0) {
+    errors.invalid('spec.terminationGracePeriodSeconds', gracePeriodSeconds, 'must be greater than or equal to 0')
   }
-  const deadline = spec.activeDeadlineSeconds
-  if (deadline !== undefined && (deadline < 1 || deadline > DEADLINE_SECONDS_MAX)) {
-    errors.invalid('spec.activeDeadlineSeconds', deadline, `must be between 1 and ${DEADLINE_SECONDS_MAX}, inclusive`)
+  const deadlineSeconds = spec.activeDeadlineSeconds
+  if (deadlineSeconds !== undefined && (deadlineSeconds < 1 || deadlineSeconds > DEADLINE_SECONDS_MAX)) {
+    errors.invalid(
+      'spec.activeDeadlineSeconds',
+      deadlineSeconds,
+      `must be between 1 and ${DEADLINE_SECONDS_MAX}, inclusive`,
+    )
   }
 }
 
@@ -98,7 +103,7 @@ function validatePlacement(spec: PodSpec, errors: FieldErrors): void {
   validateLabels(spec.nodeSelector, 'spec.nodeSelector', errors)
   if (spec.affinity) validateAffinity(spec.affinity, 'spec.affinity', errors)
   validateTolerations(spec.tolerations ?? [], 'spec.tolerations', errors)
-  validateSpread(spec.topologySpreadConstraints ?? [], 'spec.topologySpreadConstraints', errors)
+  validateSpreadConstraints(spec.topologySpreadConstraints ?? [], 'spec.topologySpreadConstraints', errors)
   if (spec.overhead) validateResources({ limits: spec.overhead }, 'spec.overhead', errors)
 }
 
@@ -107,16 +112,16 @@ const NAMESERVERS_MAX = 3
 function validateNetwork(spec: PodSpec, errors: FieldErrors): void {
   for (const [index, { ip, hostnames = [] }] of (spec.hostAliases ?? []).entries()) {
     validateIP(ip, `spec.hostAliases[${index}].ip`, errors)
-    for (const [nth, name] of hostnames.entries()) {
-      errors.invalidAll(`spec.hostAliases[${index}].hostnames[${nth}]`, name, dns1123SubdomainProblems(name))
+    for (const [innerIndex, name] of hostnames.entries()) {
+      errors.invalidAll(`spec.hostAliases[${index}].hostnames[${innerIndex}]`, name, dns1123SubdomainProblems(name))
     }
   }
   validateDns(spec, errors)
   if (!spec.hostNetwork) return
   for (const [index, { ports = [] }] of spec.containers.entries()) {
-    for (const [nth, { hostPort = 0, containerPort }] of ports.entries()) {
+    for (const [innerIndex, { hostPort = 0, containerPort }] of ports.entries()) {
       if (hostPort === containerPort) continue
-      const field = `spec.containers[${index}].ports[${nth}].hostPort`
+      const field = `spec.containers[${index}].ports[${innerIndex}].hostPort`
       errors.invalid(field, hostPort, 'must match `containerPort` when `hostNetwork` is true')
     }
   }
@@ -164,9 +169,9 @@ function validateSecurity(spec: PodSpec, errors: FieldErrors): void {
 function validateTokens(spec: PodSpec, errors: FieldErrors): void {
   if (spec.serviceAccountName) return
   for (const [index, { projected }] of (spec.volumes ?? []).entries()) {
-    for (const [nth, { serviceAccountToken }] of (projected?.sources ?? []).entries()) {
+    for (const [innerIndex, { serviceAccountToken }] of (projected?.sources ?? []).entries()) {
       if (!serviceAccountToken) continue
-      const field = `spec.volumes[${index}].projected.sources[${nth}].serviceAccountToken`
+      const field = `spec.volumes[${index}].projected.sources[${innerIndex}].serviceAccountToken`
       errors.forbidden(field, 'must not be specified when serviceAccountName is not set')
     }
   }

@@ -60,7 +60,7 @@ describe('updates of a pod', () => {
         },
       },
     ],
-  ])('accept %s', (_what, old, next) => {
+  ])('accept %s', (_case, old, next) => {
     expect(errorsOf(old, next)).toEqual([])
   })
 
@@ -128,7 +128,7 @@ describe('updates of a pod', () => {
       { spec: { nodeSelector: { disk: 'ssd' } } },
       '  nodeSelector.disk: (none) -> "ssd"',
     ],
-  ])('reject %s', (_what, old, next, message) => {
+  ])('reject %s', (_case, old, next, message) => {
     const errors = errorsOf(old, next)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)

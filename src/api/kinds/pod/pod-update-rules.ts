@@ -1,14 +1,14 @@
-// Validates changes of a pod. Mutable are images, activeDeadlineSeconds (only shorter), tolerations (only more) and
-// schedulingGates (only fewer); while gated, placement can be narrowed (gated-pod-rules.ts). nodeName is set by a Binding.
+// Validates changes of a pod. Images can change, activeDeadlineSeconds can be shortened, tolerations can be added and
+// schedulingGates can be removed. gated-pod-rules.ts validates the placement of a gated pod. A Binding sets nodeName.
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldErrors } from '../../field-errors.ts'
-import { changedFields, describeChanges, sameValue } from '../shared/changed-fields.ts'
+import { changedFields, describeChanges, isSameValue } from '../shared/changed-fields.ts'
 import type { Container } from './container-schema.ts'
-import { validateNarrowedPlacement, withPlacementOf } from './gated-pod-rules.ts'
+import { oldPlacement, validateNarrowedPlacement } from './gated-pod-rules.ts'
 import { type Pod, type PodSpec, podSpec, type Toleration } from './pod-schema.ts'
 
 export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): void {
-  if (sameSpec(next, old)) return
+  if (isSameSpec(next, old)) return
   const after = next.spec ?? { containers: [] }
   const before = old.spec ?? { containers: [] }
   for (const part of ['containers', 'initContainers'] as const) {
@@ -20,11 +20,11 @@ export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): voi
   validateAddedTolerations(after.tolerations ?? [], before.tolerations ?? [], errors)
   validateRemovedGates(after, before, errors)
   if (isGated(before)) validateNarrowedPlacement(after, before, errors)
-  const rejected = changedFields(podSpec, before, withoutChangeable(after, before))
-  if (rejected.length > 0) errors.forbidden('spec', `${NOT_CHANGEABLE}\n${describeChanges(rejected)}`)
+  const rejected = changedFields(podSpec, before, withOldMutableFields(after, before))
+  if (rejected.length > 0) errors.forbidden('spec', `${IMMUTABLE_MESSAGE}\n${describeChanges(rejected)}`)
 }
 
-const NOT_CHANGEABLE = `pod updates may not change fields other than ${[
+const IMMUTABLE_MESSAGE = `pod updates may not change fields other than ${[
   '`spec.containers[*].image`',
   '`spec.initContainers[*].image`',
   '`spec.activeDeadlineSeconds`',
@@ -34,26 +34,26 @@ const NOT_CHANGEABLE = `pod updates may not change fields other than ${[
 
 const isGated = ({ schedulingGates = [] }: PodSpec): boolean => schedulingGates.length > 0
 
-/** The new spec with the old values of all mutable fields, so that any remaining difference is forbidden. */
-function withoutChangeable(after: PodSpec, before: PodSpec): PodSpec {
-  const { terminationGracePeriodSeconds: seconds = 0 } = before
-  const isGraceFixed = seconds < 0 && after.terminationGracePeriodSeconds === 1
+/** Returns the new spec with the old values of all mutable fields, so that all remaining differences are forbidden. */
+function withOldMutableFields(after: PodSpec, before: PodSpec): PodSpec {
+  const { terminationGracePeriodSeconds: oldSeconds = 0 } = before
+  const isGracePeriodFixed = oldSeconds < 0 && after.terminationGracePeriodSeconds === 1
   return {
     ...after,
-    containers: withImagesOf(before.containers, after.containers),
-    initContainers: after.initContainers && withImagesOf(before.initContainers ?? [], after.initContainers),
+    containers: withOldImages(before.containers, after.containers),
+    initContainers: after.initContainers && withOldImages(before.initContainers ?? [], after.initContainers),
     activeDeadlineSeconds: before.activeDeadlineSeconds,
     tolerations: before.tolerations,
     schedulingGates: before.schedulingGates,
-    terminationGracePeriodSeconds: isGraceFixed ? seconds : after.terminationGracePeriodSeconds,
-    ...(isGated(before) ? withPlacementOf(before, after) : {}),
+    terminationGracePeriodSeconds: isGracePeriodFixed ? oldSeconds : after.terminationGracePeriodSeconds,
+    ...(isGated(before) ? oldPlacement(before, after) : {}),
   } as PodSpec
 }
 
-const withImagesOf = (before: readonly Container[], after: readonly Container[]): Container[] =>
+const withOldImages = (before: readonly Container[], after: readonly Container[]): Container[] =>
   after.map((container, index) => ({ ...container, image: before[index]?.image }) as Container)
 
-/** A deadline can be set and shortened. */
+/** Validates that a deadline is only set or shortened. */
 function validateDeadline(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
   const field = 'spec.activeDeadlineSeconds'
   const { activeDeadlineSeconds: next } = after
@@ -68,23 +68,23 @@ function validateAddedTolerations(
   before: readonly Toleration[],
   errors: FieldErrors,
 ): void {
-  const kept = new Set(after.map(withoutSeconds))
-  if (before.every((toleration) => kept.has(withoutSeconds(toleration)))) return
+  const keptTolerations = new Set(after.map(tolerationKey))
+  if (before.every((toleration) => keptTolerations.has(tolerationKey(toleration)))) return
   errors.forbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')
 }
 
-const withoutSeconds = ({ key = '', operator, value = '', effect }: Toleration): string =>
+const tolerationKey = ({ key = '', operator, value = '', effect }: Toleration): string =>
   JSON.stringify([key, operator, value, effect])
 
 function validateRemovedGates(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
-  const known = new Set(before.schedulingGates?.map(({ name }) => name))
+  const oldNames = new Set(before.schedulingGates?.map(({ name }) => name))
   for (const [index, { name }] of (after.schedulingGates ?? []).entries()) {
-    if (known.has(name)) continue
+    if (oldNames.has(name)) continue
     const field = `spec.schedulingGates[${index}].name`
     errors.forbidden(field, `only deletion is allowed, but found new scheduling gate '${name}'`)
   }
 }
 
-/** Whether the spec is unchanged and needs no validation. Tries the cheap comparison first, which mostly succeeds. */
-export const sameSpec = (next: Pod, old: Pod): boolean =>
-  isDeepStrictEqual(next.spec, old.spec) || sameValue(podSpec, old.spec, next.spec)
+/** Returns whether the spec is unchanged. Tries the cheaper comparison first. */
+export const isSameSpec = (next: Pod, old: Pod): boolean =>
+  isDeepStrictEqual(next.spec, old.spec) || isSameValue(podSpec, old.spec, next.spec)

@@ -1,4 +1,4 @@
-// Applies the defaults of the volumes of a pod: emptyDir if no source is set, and the defaults of each source.
+// Applies the defaults of the volumes of a pod: the source emptyDir, and the defaults of each source.
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'
@@ -19,14 +19,14 @@ export function defaultVolume(volume: Volume): void {
     defaultFieldVersions(source.downwardAPI?.items)
   }
   if (volume.ephemeral?.volumeClaimTemplate) volume.ephemeral.volumeClaimTemplate.spec.volumeMode ??= 'Filesystem'
-  defaultOlderSources(volume)
+  defaultRemovedPlugins(volume)
 }
 
 function defaultFieldVersions(files: readonly { fieldRef?: { apiVersion?: string } }[] | undefined): void {
   for (const { fieldRef } of files ?? []) if (fieldRef) fieldRef.apiVersion ??= 'v1'
 }
 
-function defaultOlderSources({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
+function defaultRemovedPlugins({ iscsi, rbd, azureDisk, scaleIO }: Volume): void {
   if (iscsi) iscsi.iscsiInterface ??= 'default'
   if (rbd) {
     rbd.pool ??= 'rbd'

@@ -1,5 +1,5 @@
-// Validates the volumes of a pod: each has a unique name and exactly one source. Claims, ephemeral and inline CSI volumes
-// are checked in full; of most other sources only that required fields are set.
+// Validates the volumes of a pod, which must have unique names and exactly one source each. Claims, ephemeral volumes and
+// inline CSI volumes are validated completely. Most other sources are only validated for required fields.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateAnnotations, validateLabels } from '../../meta.ts'
@@ -21,36 +21,36 @@ export type VolumeSourceName = keyof typeof volumeSource.fields & keyof Volume
 
 const SOURCE_NAMES = Object.keys(volumeSource.fields) as VolumeSourceName[]
 
-/** The sources that are set; a valid volume has exactly one. */
+/** Returns the sources that are set. A valid volume has exactly one. */
 export const sourcesOf = (volume: Volume): VolumeSourceName[] =>
   SOURCE_NAMES.filter((name) => volume[name] !== undefined)
 
-export interface PodVolumes {
+export interface PodVolumesInput {
   readonly spec: PodSpec
-  /** '' while generateName is unresolved: rules about claims created for the pod are skipped. */
+  /** The name of the pod; '' before generateName is resolved, when the names of ephemeral claims are not validated. */
   readonly podName: string
   readonly errors: FieldErrors
   readonly context: RuleContext
 }
 
 /** Returns the valid volumes by name, for the validation of mounts. */
-export function validateVolumes({ spec, podName, errors, context }: PodVolumes): Map<string, Volume> {
+export function validateVolumes({ spec, podName, errors, context }: PodVolumesInput): Map<string, Volume> {
   const volumes = spec.volumes ?? []
   const ephemeralClaims = new Set(
     podName === '' ? [] : volumes.filter(({ ephemeral }) => ephemeral).map(({ name }) => `${podName}-${name}`),
   )
-  const valid = new Map<string, Volume>()
+  const validVolumes = new Map<string, Volume>()
   const names = new Set<string>()
   for (const [index, volume] of volumes.entries()) {
     const field = `spec.volumes[${index}]`
-    const before = errors.list.length
+    const errorCount = errors.list.length
     validateSource(volume, { field, podName, errors, context })
     if (volume.name === '') errors.required(`${field}.name`)
     else errors.invalidAll(`${field}.name`, volume.name, dns1123LabelProblems(volume.name))
     if (names.has(volume.name)) errors.duplicate(`${field}.name`, volume.name)
-    if (errors.list.length === before) {
+    if (errors.list.length === errorCount) {
       names.add(volume.name)
-      valid.set(volume.name, volume)
+      validVolumes.set(volume.name, volume)
     }
     const claimName = volume.persistentVolumeClaim?.claimName
     if (claimName !== undefined && ephemeralClaims.has(claimName)) {
@@ -61,24 +61,25 @@ export function validateVolumes({ spec, podName, errors, context }: PodVolumes):
       )
     }
   }
-  return valid
+  return validVolumes
 }
 
-interface SourceContext {
+interface SourceInput {
   field: string
   podName: string
   errors: FieldErrors
   context: RuleContext
 }
 
-function validateSource(volume: Volume, { field, podName, errors, context }: SourceContext): void {
-  const [source, ...others] = sourcesOf(volume)
+function validateSource(volume: Volume, { field, podName, errors, context }: SourceInput): void {
+  const [source, ...extraSources] = sourcesOf(volume)
   if (source === undefined) {
     errors.required(field, 'must specify a volume type')
     return
   }
-  for (const other of others) errors.forbidden(`${field}.${other}`, 'may not specify more than 1 volume type')
-  validateRequiredParts(volume, source, `${field}.${source}`, errors)
+  for (const extraSource of extraSources)
+    errors.forbidden(`${field}.${extraSource}`, 'may not specify more than 1 volume type')
+  validateRequiredFields(volume, source, `${field}.${source}`, errors)
   validateFileSources(volume, field, errors)
   if (source === 'ephemeral') validateEphemeral(volume, { field, podName, errors, context })
   if (volume.emptyDir?.sizeLimit !== undefined && quantitySign(volume.emptyDir.sizeLimit) < 0) {
@@ -91,14 +92,15 @@ function validateSource(volume: Volume, { field, podName, errors, context }: Sou
   if (source === 'csi') validateInlineCsi(volume, field, errors)
 }
 
-function validateRequiredParts(volume: Volume, source: VolumeSourceName, field: string, errors: FieldErrors): void {
-  const declared = volumeSource.fields[source].type as ObjectType
+function validateRequiredFields(volume: Volume, source: VolumeSourceName, field: string, errors: FieldErrors): void {
+  const sourceType = volumeSource.fields[source].type as ObjectType
   const value = volume[source] as Record<string, unknown>
-  for (const [name, { required, type }] of Object.entries(declared.fields)) {
-    if (!required || (source === 'projected' && name === 'sources')) continue // without sources the volume is an empty directory
-    const part = value[name]
-    const missing = (type.is === 'string' && part === '') || (Array.isArray(part) && part.length === 0)
-    if (missing) errors.required(`${field}.${name}`)
+  for (const [name, { required, type }] of Object.entries(sourceType.fields)) {
+    if (!required || (source === 'projected' && name === 'sources')) continue // a projected volume without sources is an empty directory
+    const fieldValue = value[name]
+    const isMissing =
+      (type.is === 'string' && fieldValue === '') || (Array.isArray(fieldValue) && fieldValue.length === 0)
+    if (isMissing) errors.required(`${field}.${name}`)
   }
 }
 
@@ -126,8 +128,8 @@ function validateFileSources(
 
 const TEMPLATE_METADATA = ['labels', 'annotations']
 
-/** The template must be a valid claim, and `<pod>-<volume>` a valid claim name. */
-function validateEphemeral(volume: Volume, { field, podName, errors, context }: SourceContext): void {
+/** Validates that the template is a valid claim and that `<pod>-<volume>` is a valid claim name. */
+function validateEphemeral(volume: Volume, { field, podName, errors, context }: SourceInput): void {
   const template = volume.ephemeral?.volumeClaimTemplate
   const templateField = `${field}.ephemeral.volumeClaimTemplate`
   if (!template) {
@@ -141,7 +143,7 @@ function validateEphemeral(volume: Volume, { field, podName, errors, context }: 
     }
     validateClaimSpec(
       template.spec,
-      { field: `${templateField}.spec`, attributesClass: context.gates.enabled('VolumeAttributesClass') },
+      { field: `${templateField}.spec`, allowsAttributesClass: context.gates.enabled('VolumeAttributesClass') },
       errors,
     )
   }

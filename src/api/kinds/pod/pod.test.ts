@@ -237,7 +237,7 @@ describe('Pod deletion', () => {
     ['one second for a negative request', onNode, -3, 1],
     ['zero without a node', created(), undefined, 0],
     ['zero in a final phase', { ...onNode, status: { phase: 'Succeeded' as const } }, 30, 0],
-  ])('has a grace period of %s', (_what, pod, requested, seconds) => {
+  ])('has a grace period of %s', (_case, pod, requested, seconds) => {
     expect(podKind.gracePeriodSeconds?.(pod, requested)).toBe(seconds)
   })
 })

@@ -1,4 +1,4 @@
-// Pod: containers that run together on one node and share volumes. Stowage stores and schedules pods so that their volumes
+// Declares Pod: containers that run together on one node and share volumes. Stowage stores and schedules pods so that their volumes
 // can be provisioned and attached; node agents run the containers.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -8,7 +8,7 @@ import { qosClassOf } from './pod-qos.ts'
 import { validateNewPod, validatePodSpec } from './pod-rules.ts'
 import { type Pod, pod } from './pod-schema.ts'
 import { validatePodStatus } from './pod-status-rules.ts'
-import { sameSpec, validatePodUpdate } from './pod-update-rules.ts'
+import { isSameSpec, validatePodUpdate } from './pod-update-rules.ts'
 
 export const podKind = defineKind<Pod>({
   group: '',
@@ -38,7 +38,7 @@ export const podKind = defineKind<Pod>({
     }
   },
   validate(object, errors, context, old) {
-    if (old && sameSpec(object, old)) return // it was validated when it was stored
+    if (old && isSameSpec(object, old)) return // it was validated when it was stored
     validatePodSpec(object, errors, context)
     if (!old) validateNewPod(object, errors)
   },

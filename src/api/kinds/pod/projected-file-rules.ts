@@ -42,13 +42,13 @@ export function validateDownwardFiles(
     if (path === '') errors.required(`${field}.path`)
     validateFilePath(path, `${field}.path`, errors)
     if (fieldRef) {
-      validateFieldReference(fieldRef, { field: `${field}.fieldRef`, allowed: VOLUME_FIELDS }, errors)
+      validateFieldReference(fieldRef, { field: `${field}.fieldRef`, supportedFields: VOLUME_FIELDS }, errors)
       if (resourceFieldRef) {
         errors.invalid(field, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously')
       }
     } else if (resourceFieldRef) {
       const at = `${field}.resourceFieldRef`
-      validateResourceReference(resourceFieldRef, { field: at, containerRequired: true }, errors)
+      validateResourceReference(resourceFieldRef, { field: at, requiresContainer: true }, errors)
     } else errors.required(field, 'one of fieldRef and resourceFieldRef is required')
     validateFileMode(mode, `${field}.mode`, errors)
   }

@@ -1,4 +1,4 @@
-// The fields of ResourceQuota. Its rules are in resource-quota.ts and quota-scopes.ts.
+// The schema of ResourceQuota. The rules are in resource-quota.ts and quota-scopes.ts.
 import { type Infer, list, map, object, oneOf, opt, ptr, quantity, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../feature-gates.ts'
-import { row, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
 import { resourceQuotaKind } from './resource-quota.ts'
 
 const aQuota = (spec: object) => ({ metadata: { name: 'team', namespace: 'shop' }, spec })
@@ -116,7 +116,7 @@ describe('ResourceQuota', () => {
     expect(errorsOf({ scopes: ['Large'] })).toEqual(['spec.scopes: Invalid value: ["Large"]: unsupported scope'])
   })
 
-  it('has immutable scopes in any order, while limits and selector can change', () => {
+  it('accepts changes of limits and of the order of scopes, and rejects changes of scopes', () => {
     const { object } = tryCreate(
       resourceQuotaKind,
       aQuota({ hard: { pods: '1' }, scopes: ['Terminating', 'BestEffort'] }),
@@ -130,7 +130,7 @@ describe('ResourceQuota', () => {
     ])
   })
 
-  it('PIO-7 rejects iops and throughput while the gate is off, unless they are stored already', () => {
+  it('PIO-7 rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
     const body = aQuota({ hard: { 'limits.iops': '100' } })
     expect(tryCreate(resourceQuotaKind, body, { gates }).errors).toEqual([
@@ -142,13 +142,13 @@ describe('ResourceQuota', () => {
     )
   })
 
-  it('shows usage and limits in the table and rejects an invalid status', () => {
+  it('has a table row with usage and limits, and rejects an invalid status', () => {
     const { object } = tryCreate(resourceQuotaKind, aQuota({ hard: { pods: '2' } }))
     const hard = { 'requests.storage': '10Gi', pods: '2', 'limits.cpu': '4', 'limits.iops': '100' }
     const status = { hard, used: { 'requests.storage': '1Gi', 'limits.cpu': '500m' } }
     const result = tryStatus(resourceQuotaKind, object, status)
     expect(result.errors).toEqual([])
-    expect(row(resourceQuotaKind, result.object)).toMatchObject({
+    expect(cellsOf(resourceQuotaKind, result.object)).toMatchObject({
       Request: 'pods: 0/2, requests.storage: 1Gi/10Gi',
       Limit: 'limits.cpu: 500m/4, limits.iops: 0/100',
     })

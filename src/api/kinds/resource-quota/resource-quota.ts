@@ -1,5 +1,5 @@
-// ResourceQuota: the limits of a namespace by resource. Quota admission in the API server charges usage in the same
-// transaction as the write that causes it.
+// Declares ResourceQuota: the limits of a namespace by resource. Quota admission in the API server charges usage in the
+// transaction of the write.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -46,8 +46,8 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
   validateUpdate(next, old, errors) {
     const nextScopes = new Set<string>(next.spec?.scopes ?? [])
     const oldScopes = new Set<string>(old.spec?.scopes ?? [])
-    const same = nextScopes.size === oldScopes.size && [...oldScopes].every((scope) => nextScopes.has(scope))
-    if (!same) errors.invalid('spec.scopes', next.spec?.scopes ?? null, 'field is immutable')
+    const isSame = nextScopes.size === oldScopes.size && [...oldScopes].every((scope) => nextScopes.has(scope))
+    if (!isSame) errors.invalid('spec.scopes', next.spec?.scopes ?? null, 'field is immutable')
   },
   status: {
     acceptsMetadata: true,
@@ -63,13 +63,13 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
       name: 'Request',
       type: 'string',
       doc: 'Usage and limit of all resources except limits.*.',
-      cell: (object) => usage(object, (name) => !name.startsWith('limits.')),
+      cell: (object) => formatUsage(object, (name) => !name.startsWith('limits.')),
     },
     {
       name: 'Limit',
       type: 'string',
       doc: 'Usage and limit of the limits.* resources.',
-      cell: (object) => usage(object, (name) => name.startsWith('limits.')),
+      cell: (object) => formatUsage(object, (name) => name.startsWith('limits.')),
     },
     ageColumn,
   ],
@@ -83,7 +83,7 @@ function validateAmounts(amounts: Record<string, string> | undefined, field: str
   }
 }
 
-/** Rejects iops and throughput while the gate is off, unless the stored object has them already. */
+/** Rejects iops and throughput while the feature gate is disabled, unless the stored object already has them. */
 function validateIoGate(
   hard: Record<string, string> | undefined,
   oldHard: Record<string, string> | undefined,
@@ -96,9 +96,9 @@ function validateIoGate(
   }
 }
 
-/** `persistentvolumeclaims: 3/10, requests.storage: 30Gi/100Gi` */
-function usage(object: ResourceQuota, wanted: (name: string) => boolean): string {
+/** Formats usage and limits as `persistentvolumeclaims: 3/10, requests.storage: 30Gi/100Gi`. */
+function formatUsage(object: ResourceQuota, isIncluded: (name: string) => boolean): string {
   const { hard = {}, used = {} } = object.status ?? {}
-  const names = Object.keys(hard).filter(wanted).sort()
+  const names = Object.keys(hard).filter(isIncluded).sort()
   return names.map((name) => `${name}: ${amountOf(used, name) ?? '0'}/${hard[name]}`).join(', ')
 }

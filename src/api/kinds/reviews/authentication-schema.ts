@@ -1,4 +1,4 @@
-// The fields of the review kinds of authentication.k8s.io. The API server computes the result; they are never stored.
+// The schemas of the review kinds of authentication.k8s.io. The API server computes the result; reviews are not stored.
 import { boolean, list, map, object, opt, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

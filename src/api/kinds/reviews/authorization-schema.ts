@@ -1,4 +1,4 @@
-// The fields of the review kinds of authorization.k8s.io. The API server computes the result; they are never stored.
+// The schemas of the review kinds of authorization.k8s.io. The API server computes the result; reviews are not stored.
 import { boolean, list, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { labelSelectorRequirement, objectMeta } from '../shared/meta-schema.ts'
 
@@ -8,7 +8,7 @@ const fieldSelectorRequirement = object(
   {
     key: req(1, string, 'Path of the field.'),
     operator: req(2, string, 'In, NotIn, Exists or DoesNotExist.'),
-    values: opt(3, list(string), 'Values the operator compares with.'),
+    values: opt(3, list(string), 'Values that the operator compares with.'),
   },
 )
 

@@ -1,4 +1,4 @@
-// The review kinds, which clients POST and the API server answers without storing them. They have fields but no rules.
+// Declares the review kinds, which clients create and the API server answers without storing them. They have no rules.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type Kind, type KubeObject } from '../../kind.ts'
 import type { ObjectType } from '../../schema.ts'
@@ -10,7 +10,12 @@ import {
   subjectAccessReview,
 } from './authorization-schema.ts'
 
-const review = <T extends KubeObject>(group: string, kind: string, type: ObjectType<T>, namespaced = false): Kind<T> =>
+const defineReviewKind = <T extends KubeObject>(
+  group: string,
+  kind: string,
+  type: ObjectType<T>,
+  namespaced = false,
+): Kind<T> =>
   defineKind<T>({
     group,
     versions: ['v1'],
@@ -27,10 +32,10 @@ const review = <T extends KubeObject>(group: string, kind: string, type: ObjectT
   })
 
 export const REVIEW_KINDS: readonly Kind[] = [
-  review('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
-  review('authentication.k8s.io', 'TokenReview', tokenReview),
-  review('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
-  review('authorization.k8s.io', 'SelfSubjectAccessReview', selfSubjectAccessReview),
-  review('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
-  review('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
+  defineReviewKind('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
+  defineReviewKind('authentication.k8s.io', 'TokenReview', tokenReview),
+  defineReviewKind('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
+  defineReviewKind('authorization.k8s.io', 'SelfSubjectAccessReview', selfSubjectAccessReview),
+  defineReviewKind('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
+  defineReviewKind('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
 ]

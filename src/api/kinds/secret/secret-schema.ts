@@ -1,4 +1,4 @@
-// The fields of Secret. Its rules are in secret.ts.
+// The schema of Secret. The rules are in secret.ts.
 import { boolean, bytes, type Infer, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 

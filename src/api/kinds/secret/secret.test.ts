@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { cellsOf, tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { secretKind } from './secret.ts'
 
-const base64 = (text: string) => Buffer.from(text).toString('base64')
+const toBase64 = (text: string) => Buffer.from(text).toString('base64')
 const aSecret = (fields: object) => ({ metadata: { name: 'login', namespace: 'shop' }, ...fields })
 
 describe('Secret', () => {
@@ -11,16 +11,16 @@ describe('Secret', () => {
   })
 
   it('merges stringData into data and drops it', () => {
-    const body = aSecret({ data: { user: base64('old'), port: base64('1') }, stringData: { user: 'root' } })
+    const body = aSecret({ data: { user: toBase64('old'), port: toBase64('1') }, stringData: { user: 'root' } })
     const { object } = tryCreate(secretKind, body)
-    expect(object.data).toEqual({ user: base64('root'), port: base64('1') })
+    expect(object.data).toEqual({ user: toBase64('root'), port: toBase64('1') })
     expect(object).not.toHaveProperty('stringData')
   })
 
   it.each([
     ['an invalid key', { data: { 'a b': '' } }, 'data[a b]: Invalid value: "a b": a valid config key must consist of'],
     [
-      'a token without its account',
+      'a token without its service account',
       { type: 'kubernetes.io/service-account-token' },
       'metadata.annotations[kubernetes.io/service-account.name]: Required value',
     ],
@@ -39,13 +39,17 @@ describe('Secret', () => {
       { type: 'kubernetes.io/ssh-auth', data: { 'ssh-privatekey': '' } },
       'data[ssh-privatekey]: Required value',
     ],
-    ['no docker config', { type: 'kubernetes.io/dockerconfigjson' }, 'data[.dockerconfigjson]: Required value'],
+    [
+      'a docker config secret without its key',
+      { type: 'kubernetes.io/dockerconfigjson' },
+      'data[.dockerconfigjson]: Required value',
+    ],
     [
       'a docker config that is not JSON',
       { type: 'kubernetes.io/dockercfg', stringData: { '.dockercfg': 'hunter2' } },
       'data[.dockercfg]: Invalid value: "<secret contents redacted>": must be a JSON object',
     ],
-  ])('rejects %s', (_what, fields, message) => {
+  ])('rejects %s', (_case, fields, message) => {
     const { errors } = tryCreate(secretKind, aSecret(fields))
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
@@ -61,9 +65,9 @@ describe('Secret', () => {
   })
 
   it('accepts up to 1 MiB of values', () => {
-    const full = { a: 'x'.repeat(1_048_575), b: 'x' }
-    expect(tryCreate(secretKind, aSecret({ stringData: full })).errors).toEqual([])
-    expect(tryCreate(secretKind, aSecret({ stringData: { ...full, c: 'x' } })).errors).toEqual([
+    const maximumData = { a: 'x'.repeat(1_048_575), b: 'x' }
+    expect(tryCreate(secretKind, aSecret({ stringData: maximumData })).errors).toEqual([])
+    expect(tryCreate(secretKind, aSecret({ stringData: { ...maximumData, c: 'x' } })).errors).toEqual([
       'data: Too long: may not be more than 1048576 bytes',
     ])
   })
@@ -75,7 +79,7 @@ describe('Secret', () => {
     ])
   })
 
-  it('rejects changes once it is immutable', () => {
+  it('rejects changes of the data of an immutable secret', () => {
     const { object } = tryCreate(secretKind, aSecret({ immutable: true, stringData: { user: 'root' } }))
     expect(
       tryUpdate(secretKind, object, { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } }).errors,
@@ -88,7 +92,7 @@ describe('Secret', () => {
 
   it('has a table row with the number of keys and can be selected by type', () => {
     const { object } = tryCreate(secretKind, aSecret({ stringData: { a: '1', b: '2' } }))
-    expect(row(secretKind, object)).toMatchObject({ Name: 'login', Type: 'Opaque', Data: 2 })
+    expect(cellsOf(secretKind, object)).toMatchObject({ Name: 'login', Type: 'Opaque', Data: 2 })
     expect(secretKind.selectableFields?.type?.(object)).toBe('Opaque')
   })
 })

@@ -1,5 +1,5 @@
-// Secret: small confidential values by key. stringData is merged into data and never returned. Values appear in no message.
-// Well-known types require certain keys.
+// Declares Secret: small confidential values by key. stringData is merged into data and never returned. Error messages do
+// not contain values. Well-known types require certain keys.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { setOwnProperty } from '../../json-value.ts'
@@ -30,7 +30,7 @@ export const secretKind = defineKind<Secret>({
   },
   validateUpdate(next, old, errors) {
     if ((next.type ?? '') !== (old.type ?? '')) errors.invalid('type', next.type ?? '', 'field is immutable')
-    validateImmutableContent({ next, old, parts: ['data'], errors })
+    validateImmutableContent({ next, old, contentFields: ['data'], errors })
   },
 
   selectableFields: { type: (object) => object.type ?? '' },
@@ -52,45 +52,45 @@ function mergeStringData(object: Secret): void {
   delete object.stringData
 }
 
-const SERVICE_ACCOUNT_NAME = 'kubernetes.io/service-account.name'
+const SERVICE_ACCOUNT_NAME_ANNOTATION = 'kubernetes.io/service-account.name'
 
 function validateTypeKeys(object: Secret, errors: FieldErrors): void {
   const data = object.data ?? {}
-  const has = (key: string) => Object.hasOwn(data, key)
+  const hasKey = (key: string) => Object.hasOwn(data, key)
   switch (object.type) {
     case 'kubernetes.io/service-account-token':
-      if (!object.metadata.annotations?.[SERVICE_ACCOUNT_NAME]) {
-        errors.required(`metadata.annotations[${SERVICE_ACCOUNT_NAME}]`)
+      if (!object.metadata.annotations?.[SERVICE_ACCOUNT_NAME_ANNOTATION]) {
+        errors.required(`metadata.annotations[${SERVICE_ACCOUNT_NAME_ANNOTATION}]`)
       }
       return
     case 'kubernetes.io/dockercfg':
-      mustHoldJson(data, '.dockercfg', errors)
+      validateJsonKey(data, '.dockercfg', errors)
       return
     case 'kubernetes.io/dockerconfigjson':
-      mustHoldJson(data, '.dockerconfigjson', errors)
+      validateJsonKey(data, '.dockerconfigjson', errors)
       return
     case 'kubernetes.io/basic-auth':
-      if (has('username') || has('password')) return // one of the two is enough
+      if (hasKey('username') || hasKey('password')) return // one of the two is sufficient
       errors.required('data[username]')
       errors.required('data[password]')
       return
     case 'kubernetes.io/ssh-auth':
-      if (!has('ssh-privatekey') || data['ssh-privatekey'] === '') errors.required('data[ssh-privatekey]')
+      if (!hasKey('ssh-privatekey') || data['ssh-privatekey'] === '') errors.required('data[ssh-privatekey]')
       return
     case 'kubernetes.io/tls':
-      if (!has('tls.crt')) errors.required('data[tls.crt]')
-      if (!has('tls.key')) errors.required('data[tls.key]')
+      if (!hasKey('tls.crt')) errors.required('data[tls.crt]')
+      if (!hasKey('tls.key')) errors.required('data[tls.key]')
   }
 }
 
-function mustHoldJson(data: Record<string, string>, key: string, errors: FieldErrors): void {
+function validateJsonKey(data: Record<string, string>, key: string, errors: FieldErrors): void {
   if (!Object.hasOwn(data, key)) errors.required(`data[${key}]`)
-  else if (!isJsonObject(Buffer.from(data[key] ?? '', 'base64').toString())) {
+  else if (!isJsonObjectOrNull(Buffer.from(data[key] ?? '', 'base64').toString())) {
     errors.invalid(`data[${key}]`, '<secret contents redacted>', 'must be a JSON object')
   }
 }
 
-function isJsonObject(text: string): boolean {
+function isJsonObjectOrNull(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text)
     return value === null || (typeof value === 'object' && !Array.isArray(value))

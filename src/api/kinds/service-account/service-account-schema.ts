@@ -1,4 +1,4 @@
-// The fields of ServiceAccount. Its rules are in service-account.ts.
+// The schema of ServiceAccount. The rules are in service-account.ts.
 import { boolean, type Infer, list, object, opt, ptr, req } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { localObjectReference, objectReference } from '../shared/references-schema.ts'

@@ -1,4 +1,4 @@
-// ServiceAccount: an identity for programs. The `token` subresource of the API server issues its tokens.
+// Declares ServiceAccount: an identity for programs. The `token` subresource of the API server issues its tokens.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -23,7 +23,7 @@ export const serviceAccountKind = defineKind<ServiceAccount>({
   deleteReturnsObject: true,
 })
 
-/** The secrets are in the same namespace; drops all fields of the references except the name. */
+/** Drops all fields of secret references except the name, because the secrets are in the same namespace. */
 function keepSecretNamesOnly(object: ServiceAccount): void {
   if (object.secrets) object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }))
 }

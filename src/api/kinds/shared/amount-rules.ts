@@ -1,12 +1,12 @@
-// Validates the upper bound of storage, iops and throughput: CSI carries amounts as signed 64-bit integers, so a larger one
-// could never be provisioned. An amount that is stored already is not rejected.
+// Validates the upper bound of storage, iops and throughput. A larger amount cannot be provisioned, because CSI uses signed
+// 64-bit integers. An amount that is already stored is not rejected.
 import type { FieldErrors } from '../../field-errors.ts'
 import { quantityToBytes } from '../../quantity.ts'
 import { amountOf, type ResourceList } from './provisioned-io.ts'
 
 const AMOUNT_MAX = 2n ** 63n - 1n
 
-export interface AmountsToCheck {
+export interface BoundedAmounts {
   readonly amounts: ResourceList | undefined
   readonly names: readonly string[]
   /** The amounts of the stored object. */
@@ -14,7 +14,7 @@ export interface AmountsToCheck {
   fieldOf(name: string): string
 }
 
-export function validateAmountsFit({ amounts, names, stored, fieldOf }: AmountsToCheck, errors: FieldErrors): void {
+export function validateMaxAmounts({ amounts, names, stored, fieldOf }: BoundedAmounts, errors: FieldErrors): void {
   for (const name of names) {
     const amount = amountOf(amounts, name)
     if (amount === undefined || amount === amountOf(stored, name) || quantityToBytes(amount) <= AMOUNT_MAX) continue

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { int32, list, map, object, opt, ptr, quantity, req, string } from '../../schema.ts'
-import { changedFields, describeChanges, sameValue } from './changed-fields.ts'
+import { changedFields, describeChanges, isSameValue } from './changed-fields.ts'
 
-const thing = object('Thing', 'For this test.', {
+const testType = object('TestType', 'A type for this test.', {
   name: req(1, string, 'Name.'),
   count: opt(2, int32, 'Count.'),
   size: opt(3, quantity, 'Size.'),
@@ -11,7 +11,7 @@ const thing = object('Thing', 'For this test.', {
   parts: opt(6, list(object('Part', 'Part.', { size: opt(1, quantity, 'Size.') })), 'Parts.'),
   inner: ptr(7, object('Inner', 'Inner.', { deep: opt(1, string, 'Deep.') }), 'Inner.'),
 })
-const paths = (before: object, after: object) => changedFields(thing, before, after).map(({ path }) => path)
+const changedPaths = (before: object, after: object) => changedFields(testType, before, after).map(({ path }) => path)
 
 describe('changedFields', () => {
   it.each([
@@ -20,9 +20,9 @@ describe('changedFields', () => {
     ['an empty list in place of an absent one', { parts: [] }, {}],
     ['a zero in place of an absent value', { count: 0 }, {}],
     ['quantities inside lists', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
-  ])('ignores %s', (_what, before, after) => {
-    expect(paths(before, after)).toEqual([])
-    expect(sameValue(thing, after, before)).toBe(true)
+  ])('ignores %s', (_case, before, after) => {
+    expect(changedPaths(before, after)).toEqual([])
+    expect(isSameValue(testType, after, before)).toBe(true)
   })
 
   it.each<[string, object, object, string]>([
@@ -30,9 +30,9 @@ describe('changedFields', () => {
     ['another amount', { size: '1Gi' }, { size: '1G' }, 'size'],
     ['an empty pointer field in place of an absent one', {}, { note: '' }, 'note'],
     ['an empty object in place of an absent one', { inner: {} }, {}, 'inner'],
-    ['a field inside', { inner: { deep: 'x' } }, { inner: { deep: 'y' } }, 'inner.deep'],
+    ['a nested field', { inner: { deep: 'x' } }, { inner: { deep: 'y' } }, 'inner.deep'],
     ['a key with an empty value', {}, { labels: { a: '' } }, 'labels.a'],
-    ['a key that every object inherits', {}, { labels: { constructor: 'x' } }, 'labels.constructor'],
+    ['a key with an inherited name', {}, { labels: { constructor: 'x' } }, 'labels.constructor'],
     ['a key with a domain', { labels: { 'a.b/c': '1' } }, {}, 'labels[a.b/c]'],
     [
       'the order of a list',
@@ -40,13 +40,15 @@ describe('changedFields', () => {
       { parts: [{ size: '2' }, { size: '1' }] },
       'parts',
     ],
-  ])('finds %s', (_what, before, after, path) => {
-    expect(paths(before, after)).toEqual([path])
+  ])('returns the path of %s', (_case, before, after, path) => {
+    expect(changedPaths(before, after)).toEqual([path])
   })
+})
 
-  it('describes many changes in a bounded number of lines', () => {
+describe('describeChanges', () => {
+  it('describes at most ten changes and truncates long values', () => {
     const labels = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, 'x'.repeat(300)]))
-    const lines = describeChanges(changedFields(thing, {}, { labels })).split('\n')
+    const lines = describeChanges(changedFields(testType, {}, { labels })).split('\n')
     expect(lines).toHaveLength(11)
     expect(lines[0]).toMatch(/^ {2}labels\.k0: \(none\) -> "x{199}…$/)
     expect(lines[10]).toBe('  and 2 more')

@@ -1,5 +1,5 @@
-// The storage class of a claim or volume. Two deprecated annotations precede the field: the beta annotation overrides it,
-// the alpha annotation applies if neither is set.
+// Returns the storage class of a claim or volume. There are two deprecated annotations besides the field: the beta
+// annotation overrides the field, and the alpha annotation applies if neither is set.
 import type { PersistentVolumeClaim } from '../claim/claim-schema.ts'
 import type { PersistentVolume } from '../volume/volume-schema.ts'
 
@@ -7,7 +7,7 @@ export const BETA_CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class'
 export const ALPHA_CLASS_ANNOTATION = 'volume.alpha.kubernetes.io/storage-class'
 export const BETA_CLASS_WARNING = `metadata.annotations[${BETA_CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead`
 
-/** Undefined if the claim has no class; '' if it explicitly requests none. */
+/** Returns undefined if the claim has no class, and '' if it explicitly requests no class. */
 export const claimClassName = (claim: PersistentVolumeClaim): string | undefined =>
   annotationOf(claim, BETA_CLASS_ANNOTATION) ??
   claim.spec?.storageClassName ??

@@ -12,13 +12,13 @@ export function validateProvisionerName(name: string, field: string, errors: Fie
     errors.required(field)
     return
   }
-  const lower = name.toLowerCase()
-  errors.invalidAll(field, lower, qualifiedNameProblems(lower))
+  const lowerCaseName = name.toLowerCase()
+  errors.invalidAll(field, lowerCaseName, qualifiedNameProblems(lowerCaseName))
 }
 
 export function validateParameters(
   parameters: Readonly<Record<string, string>> = {},
-  { atLeastOne }: { atLeastOne: boolean },
+  { isRequired }: { isRequired: boolean },
   errors: FieldErrors,
 ): void {
   const field = 'parameters'
@@ -33,5 +33,5 @@ export function validateParameters(
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
   }
   if (bytes > PARAMETERS_BYTES_MAX) errors.tooLong(field, PARAMETERS_BYTES_MAX)
-  if (atLeastOne && entries.length === 0) errors.required(field, 'must contain at least one key/value pair')
+  if (isRequired && entries.length === 0) errors.required(field, 'must contain at least one key/value pair')
 }

@@ -1,4 +1,4 @@
-// The fields of DeleteOptions, the body of a delete, and of Eviction, which contains it.
+// The schemas of DeleteOptions, the body of a delete, and Eviction, which contains it.
 import { boolean, int64, list, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from './meta-schema.ts'
 

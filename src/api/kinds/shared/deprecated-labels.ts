@@ -1,5 +1,5 @@
-// Deprecated node labels. Using one in a topology or affinity causes a warning, and the node affinity of a volume may be
-// changed from a deprecated label to its successor.
+// Lists deprecated node labels and their successors. A deprecated label in a topology or affinity causes a warning, and the
+// node affinity of a volume may be changed from a deprecated label to its successor.
 import type { LabelSelector } from './meta-schema.ts'
 import type { NodeSelectorTerm } from './references-schema.ts'
 
@@ -28,18 +28,18 @@ const SUCCESSORS: ReadonlyMap<string, string> = new Map(
 
 export const deprecatedLabelWarning = (label: string): string | undefined => WARNINGS.get(label)
 
-/** The label that replaces a deprecated one, if any. */
+/** Returns the label that replaces a deprecated one, if any. */
 export const successorOf = (label: string): string | undefined => SUCCESSORS.get(label)
 
 export const nodeSelectorTermWarnings = (term: NodeSelectorTerm, field: string): string[] =>
   expressionWarnings(term.matchExpressions, field)
 
 export function labelSelectorWarnings(selector: LabelSelector | undefined, field: string): string[] {
-  const labels = Object.keys(selector?.matchLabels ?? {}).flatMap((label) => {
+  const matchLabelsWarnings = Object.keys(selector?.matchLabels ?? {}).flatMap((label) => {
     const warning = deprecatedLabelWarning(label)
     return warning ? [`${field}.matchLabels.${label}: ${warning}`] : []
   })
-  return [...expressionWarnings(selector?.matchExpressions, field), ...labels]
+  return [...expressionWarnings(selector?.matchExpressions, field), ...matchLabelsWarnings]
 }
 
 function expressionWarnings(expressions: readonly { readonly key: string }[] = [], field: string): string[] {

@@ -1,4 +1,4 @@
-// The fields of ObjectMeta, which every object has, and of LabelSelector, which several kinds use.
+// The schemas of ObjectMeta, which every object has, and LabelSelector, which several kinds use.
 import { boolean, fieldsV1, type Infer, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
 
 const ownerReference = object(

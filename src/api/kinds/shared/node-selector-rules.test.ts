@@ -3,15 +3,15 @@ import { FieldErrors } from '../../field-errors.ts'
 import { validateNodeSelectorTerm } from './node-selector-rules.ts'
 import type { NodeSelectorTerm } from './references-schema.ts'
 
-function problems(term: object, { anyValues = false } = {}): string[] {
+function validate(term: object, { anyValues = false } = {}): string[] {
   const errors = new FieldErrors()
-  validateNodeSelectorTerm(term as NodeSelectorTerm, { field: 'term', anyValues }, errors)
-  return errors.list.map(({ field, message }) => `${field}: ${message}`)
+  validateNodeSelectorTerm(term as NodeSelectorTerm, { field: 'term', allowsInvalidValues: anyValues }, errors)
+  return errors.list.map(({ field: validateField, message }) => `${validateField}: ${message}`)
 }
-const label = (requirement: object) => problems({ matchExpressions: [{ key: 'zone', ...requirement }] })
-const field = (requirement: object) => problems({ matchFields: [{ key: 'metadata.name', ...requirement }] })
+const validateLabel = (requirement: object) => validate({ matchExpressions: [{ key: 'zone', ...requirement }] })
+const validateField = (requirement: object) => validate({ matchFields: [{ key: 'metadata.name', ...requirement }] })
 
-describe('a node selector term', () => {
+describe('validateNodeSelectorTerm', () => {
   it.each([
     [{ operator: 'In', values: ['a', 'b'] }],
     [{ operator: 'NotIn', values: [''] }],
@@ -20,7 +20,7 @@ describe('a node selector term', () => {
     [{ operator: 'Gt', values: ['5'] }],
     [{ operator: 'Lt', values: ['5'] }],
   ])('accepts the label requirement %o', (requirement) => {
-    expect(label(requirement)).toEqual([])
+    expect(validateLabel(requirement)).toEqual([])
   })
 
   it.each([
@@ -35,11 +35,11 @@ describe('a node selector term', () => {
     ],
     ['operator: Invalid value: "Like": not a valid selector operator', { operator: 'Like' }],
   ])('rejects: %s', (message, requirement) => {
-    expect(label(requirement)).toEqual([`term.matchExpressions[0].${message}`])
+    expect(validateLabel(requirement)).toEqual([`term.matchExpressions[0].${message}`])
   })
 
   it('rejects invalid label keys and values', () => {
-    expect(problems({ matchExpressions: [{ key: 'a b', operator: 'In', values: ['ok', 'not ok'] }] })).toEqual([
+    expect(validate({ matchExpressions: [{ key: 'a b', operator: 'In', values: ['ok', 'not ok'] }] })).toEqual([
       expect.stringMatching(/^term\.matchExpressions\[0\]\.key: Invalid value: "a b"/),
       expect.stringMatching(/^term\.matchExpressions\[0\]\.values\[1\]: Invalid value: "not ok"/),
     ])
@@ -47,18 +47,18 @@ describe('a node selector term', () => {
 
   it('accepts invalid label values in a preference', () => {
     const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not ok'] }] }
-    expect(problems(term, { anyValues: true })).toEqual([])
+    expect(validate(term, { anyValues: true })).toEqual([])
   })
 
   it('accepts metadata.name and no other field', () => {
-    expect(field({ operator: 'In', values: ['n1'] })).toEqual([])
-    expect(field({ operator: 'In', values: ['n1', 'n2'] })).toEqual([
+    expect(validateField({ operator: 'In', values: ['n1'] })).toEqual([])
+    expect(validateField({ operator: 'In', values: ['n1', 'n2'] })).toEqual([
       "term.matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
     ])
-    expect(field({ operator: 'Exists' })).toEqual([
+    expect(validateField({ operator: 'Exists' })).toEqual([
       'term.matchFields[0].operator: Invalid value: "Exists": not a valid selector operator',
     ])
-    expect(problems({ matchFields: [{ key: 'spec.podCIDR', operator: 'In', values: ['x'] }] })).toEqual([
+    expect(validate({ matchFields: [{ key: 'spec.podCIDR', operator: 'In', values: ['x'] }] })).toEqual([
       'term.matchFields[0].key: Invalid value: "spec.podCIDR": not a valid field selector key',
     ])
   })

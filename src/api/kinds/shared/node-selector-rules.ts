@@ -1,4 +1,5 @@
-// Validates node selectors of pods and volumes: terms of requirements on labels and on the name of the node.
+// Validates node selectors of pods and volumes. A node selector has terms with requirements on the labels and the name of a
+// node.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems, labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from './references-schema.ts'
@@ -7,23 +8,27 @@ export function validateNodeSelector(selector: NodeSelector, field: string, erro
   const termsField = `${field}.nodeSelectorTerms`
   if (selector.nodeSelectorTerms.length === 0) errors.required(termsField, 'must have at least one node selector term')
   for (const [index, term] of selector.nodeSelectorTerms.entries()) {
-    validateNodeSelectorTerm(term, { field: `${termsField}[${index}]`, anyValues: false }, errors)
+    validateNodeSelectorTerm(term, { field: `${termsField}[${index}]`, allowsInvalidValues: false }, errors)
   }
 }
 
 export interface TermOptions {
   readonly field: string
-  /** Accepts values that no label can have, as in preferences: they match no node. */
-  readonly anyValues: boolean
+  /** Whether values that no label can have are accepted. In preferences they are, because they match no node. */
+  readonly allowsInvalidValues: boolean
 }
 
 export function validateNodeSelectorTerm(
   term: NodeSelectorTerm,
-  { field, anyValues }: TermOptions,
+  { field, allowsInvalidValues }: TermOptions,
   errors: FieldErrors,
 ): void {
   for (const [index, requirement] of (term.matchExpressions ?? []).entries()) {
-    validateLabelRequirement(requirement, { field: `${field}.matchExpressions[${index}]`, anyValues }, errors)
+    validateLabelRequirement(
+      requirement,
+      { field: `${field}.matchExpressions[${index}]`, allowsInvalidValues: allowsInvalidValues },
+      errors,
+    )
   }
   for (const [index, requirement] of (term.matchFields ?? []).entries()) {
     validateFieldRequirement(requirement, `${field}.matchFields[${index}]`, errors)
@@ -32,7 +37,7 @@ export function validateNodeSelectorTerm(
 
 function validateLabelRequirement(
   { key, operator, values = [] }: NodeSelectorRequirement,
-  { field, anyValues }: TermOptions,
+  { field, allowsInvalidValues }: TermOptions,
   errors: FieldErrors,
 ): void {
   switch (operator) {
@@ -58,7 +63,7 @@ function validateLabelRequirement(
       errors.invalid(`${field}.operator`, operator, 'not a valid selector operator')
   }
   errors.invalidAll(`${field}.key`, key, qualifiedNameProblems(key))
-  if (anyValues) return
+  if (allowsInvalidValues) return
   for (const [index, value] of values.entries()) {
     errors.invalidAll(`${field}.values[${index}]`, value, labelValueProblems(value))
   }

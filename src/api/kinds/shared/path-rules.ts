@@ -1,4 +1,4 @@
-// Validates paths in volumes and containers: relative where required, and without '..'.
+// Validates paths in volumes and containers, which must not contain '..' and in some fields must be relative.
 import type { FieldErrors } from '../../field-errors.ts'
 
 export function validateNoBacksteps(path: string, field: string, errors: FieldErrors): void {
@@ -10,7 +10,7 @@ export function validateDescendingPath(path: string, field: string, errors: Fiel
   validateNoBacksteps(path, field, errors)
 }
 
-/** A file in a projected volume. Names that start with '..' are reserved for the atomic update of its contents. */
+/** Validates the path of a file in a projected volume. Names that start with '..' are reserved for atomic updates. */
 export function validateFilePath(path: string, field: string, errors: FieldErrors): void {
   validateDescendingPath(path, field, errors)
   if (path.startsWith('..') && !path.startsWith('../')) errors.invalid(field, path, "must not start with '..'")
@@ -18,7 +18,7 @@ export function validateFilePath(path: string, field: string, errors: FieldError
 
 export const hasBacksteps = (path: string): boolean => path.split('/').includes('..')
 
-/** Types of hostPath volumes, in pods and persistent volumes. */
+/** The types of hostPath volumes in pods and persistent volumes. */
 export const HOST_PATH_TYPES: readonly string[] = [
   '',
   'BlockDevice',

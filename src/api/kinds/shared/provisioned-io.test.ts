@@ -4,7 +4,7 @@ import { persistentVolumeClaimKind as claimKind } from '../claim/claim.ts'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as volumeKind } from '../volume/volume.ts'
 
-const OFF = { gates: 'VolumeProvisionedIO=false' }
+const GATE_DISABLED = { gates: 'VolumeProvisionedIO=false' }
 
 const aClaim = (requests: object, limits?: object) => ({
   metadata: { name: 'data', namespace: 'shop' },
@@ -29,29 +29,29 @@ describe('iops and throughput of a claim', () => {
     ['160000', '160000Mi'],
     ['1048575', '1048575Mi'],
     ['1Mi', '1Mi'],
-  ])('PIO-1 throughput %s is stored as %s', (given, stored) => {
-    const { object, errors } = create({ iops: 1500, throughput: given }, { throughput: '1E' })
+  ])('PIO-1 are normalized: throughput %s is stored as %s', (input, normalized) => {
+    const { object, errors } = create({ iops: 1500, throughput: input }, { throughput: '1E' })
     expect(errors).toEqual([])
-    expect(object.spec?.resources?.requests).toEqual({ storage: '10Gi', iops: '1500', throughput: stored })
+    expect(object.spec?.resources?.requests).toEqual({ storage: '10Gi', iops: '1500', throughput: normalized })
   })
 
-  it('PIO-1 normalizes limits like requests', () => {
+  it('PIO-1 are normalized in limits', () => {
     expect(create({}, { iops: '2k', throughput: 20 }).object.spec?.resources?.limits).toEqual({
       iops: '2k',
       throughput: '20Mi',
     })
   })
 
-  it('PIO-1 accepts the same amount in another notation as no change', () => {
+  it('PIO-1 are unchanged by an update with the same amount in another notation', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 40 }), (throughput) => {
         const stored = create({ throughput, iops: throughput }).object
-        const again = tryUpdate(claimKind, stored, (draft) => {
+        const updated = tryUpdate(claimKind, stored, (draft) => {
           draft.spec.resources.requests.throughput = throughput
           draft.spec.resources.requests.iops = throughput
         })
-        expect(again.errors).toEqual([])
-        expect(again.object).toEqual(stored)
+        expect(updated.errors).toEqual([])
+        expect(updated.object).toEqual(stored)
       }),
     )
   })
@@ -72,16 +72,16 @@ describe('iops and throughput of a claim', () => {
       { throughput: 20 },
       { throughput: '10Mi' },
     ],
-  ])('PIO-1 rejects: %s', (message, requests, limits) => {
+  ])('PIO-1 are rejected: %s', (message, requests, limits) => {
     expect(create(requests, limits).errors).toEqual([message])
   })
 
   it.each<[string, object | undefined, object | undefined]>([
-    ['up', { iops: 100 }, { iops: 200 }],
-    ['down', { iops: 200, throughput: 20 }, { iops: 100, throughput: 10 }],
-    ['from none', undefined, { iops: 100, throughput: 10 }],
-    ['to none', { iops: 100, throughput: 10 }, undefined],
-  ])('PIO-1 can change %s on a bound claim, requests and limits alike', (_how, before, after) => {
+    ['raised', { iops: 100 }, { iops: 200 }],
+    ['lowered', { iops: 200, throughput: 20 }, { iops: 100, throughput: 10 }],
+    ['added', undefined, { iops: 100, throughput: 10 }],
+    ['removed', { iops: 100, throughput: 10 }, undefined],
+  ])('PIO-1 can be %s in requests and limits of a bound claim', (_case, before, after) => {
     const { errors } = tryUpdate(claimKind, aBoundClaim(before ?? {}, before), (draft) => {
       draft.spec.resources = { requests: { storage: '10Gi', ...after }, ...(after && { limits: after }) }
     })
@@ -98,13 +98,13 @@ describe('iops and throughput of a claim', () => {
     ])
   })
 
-  it('PIO-1 are dropped on create while the gate is off', () => {
-    const { object, errors } = create({ iops: -1, throughput: 10 }, { iops: 5 }, OFF)
+  it('PIO-1 are dropped on create while the feature gate is disabled', () => {
+    const { object, errors } = create({ iops: -1, throughput: 10 }, { iops: 5 }, GATE_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec?.resources).toEqual({ requests: { storage: '10Gi' } })
   })
 
-  it('PIO-1 are kept while the gate is off, and new ones are dropped', () => {
+  it('PIO-1 are kept while the feature gate is disabled, but not added', () => {
     const stored = aBoundClaim({ throughput: 100 })
     const { object, errors } = tryUpdate(
       claimKind,
@@ -114,7 +114,7 @@ describe('iops and throughput of a claim', () => {
         draft.spec.resources.requests.iops = 5
         draft.spec.resources.limits = { iops: 10 }
       },
-      OFF,
+      GATE_DISABLED,
     )
     expect(errors).toEqual([])
     expect(object.spec?.resources).toEqual({ requests: { storage: '10Gi', throughput: '100Mi' } })
@@ -123,9 +123,9 @@ describe('iops and throughput of a claim', () => {
   it.each<[string, (requests: Draft) => void]>([
     ['changed', (requests) => (requests.iops = 200)],
     ['removed', (requests) => delete requests.iops],
-  ])('PIO-1 cannot be %s while the gate is off', (_how, change) => {
+  ])('PIO-1 cannot be %s while the feature gate is disabled', (_case, change) => {
     const stored = aBoundClaim({ iops: 100 })
-    const { errors } = tryUpdate(claimKind, stored, (draft) => change(draft.spec.resources.requests), OFF)
+    const { errors } = tryUpdate(claimKind, stored, (draft) => change(draft.spec.resources.requests), GATE_DISABLED)
     expect(errors).toEqual([
       'spec.resources.requests.iops: Forbidden: update is forbidden when the VolumeProvisionedIO feature gate is disabled',
     ])
@@ -142,7 +142,7 @@ describe('iops and throughput of a volume', () => {
     },
   })
 
-  it('PIO-1 are stored beside storage, throughput in bytes/s', () => {
+  it('PIO-1 are stored in the capacity, with throughput in bytes/s', () => {
     const { object, errors } = tryCreate(volumeKind, aVolume({ iops: 100, throughput: 10 }))
     expect(errors).toEqual([])
     expect(object.spec?.capacity).toEqual({ storage: '10Gi', iops: '100', throughput: '10Mi' })
@@ -155,16 +155,16 @@ describe('iops and throughput of a volume', () => {
       'spec.capacity: Unsupported value: {"gpus":"1","storage":"10Gi"}: supported values: "storage", "iops", "throughput"',
       { gpus: 1 },
     ],
-  ])('PIO-1 rejects: %s', (message, capacity) => {
+  ])('PIO-1 are rejected: %s', (message, capacity) => {
     expect(tryCreate(volumeKind, aVolume(capacity)).errors).toEqual([message])
   })
 
-  it('PIO-1 are dropped while the gate is off, unless the volume has them already', () => {
-    const made = tryCreate(volumeKind, aVolume({ iops: 100 }), OFF)
-    expect([made.errors, made.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
+  it('PIO-1 are dropped while the feature gate is disabled, unless the volume already has them', () => {
+    const created = tryCreate(volumeKind, aVolume({ iops: 100 }), GATE_DISABLED)
+    expect([created.errors, created.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
     const stored = tryCreate(volumeKind, aVolume({ iops: 100 })).object
-    const give = (draft: Draft) => Object.assign(draft.spec.capacity, { throughput: '10' })
-    const kept = tryUpdate(volumeKind, stored, give, OFF)
-    expect([kept.errors, kept.object.spec?.capacity]).toEqual([[], { storage: '10Gi', iops: '100' }])
+    const addThroughput = (draft: Draft) => Object.assign(draft.spec.capacity, { throughput: '10' })
+    const updated = tryUpdate(volumeKind, stored, addThroughput, GATE_DISABLED)
+    expect([updated.errors, updated.object.spec?.capacity]).toEqual([[], { storage: '10Gi', iops: '100' }])
   })
 })

@@ -1,6 +1,5 @@
-// The resources `iops` and `throughput` of claims and volumes: normalization, feature gate and validation. Throughput is
-// stored in bytes/s, so that writing "100" (MiB/s) again is no change and sums have one unit.
-// Changes are validated in claim-update-rules.ts.
+// Normalizes, filters by feature gate and validates the resources `iops` and `throughput` of claims and volumes. Throughput
+// is stored in bytes/s, so that amounts can be compared and added. claim-update-rules.ts validates changes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities, quantityIsInteger, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
@@ -9,48 +8,48 @@ import type { PersistentVolumeClaimSpec } from '../claim/claim-schema.ts'
 export type ResourceList = Record<string, string>
 
 export const IO_RESOURCES = ['iops', 'throughput'] as const
-export const RESOURCE_PARTS = ['requests', 'limits'] as const
+export const REQUESTS_AND_LIMITS = ['requests', 'limits'] as const
 
 export const isIoResource = (name: string): boolean => (IO_RESOURCES as readonly string[]).includes(name)
 
-/** The amount of a resource, or undefined if the list does not contain it. */
+/** Returns the amount of a resource, or undefined if the list does not contain it. */
 export const amountOf = (list: ResourceList | undefined, name: string): string | undefined =>
   list && Object.hasOwn(list, name) ? list[name] : undefined
 
-/** The list with throughput in bytes/s. */
+/** Returns the list with throughput in bytes/s. */
 export function withIoInBytes<L extends ResourceList | undefined>(list: L): L {
   const throughput = amountOf(list, 'throughput')
   return throughput === undefined ? list : { ...list, throughput: normalizeThroughput(throughput) }
 }
 
-/** A claim's spec with throughput in bytes/s. */
+/** Returns the spec of a claim with throughput in bytes/s. */
 export function withClaimIoInBytes(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
   if (!spec.resources) return spec
   const resources = { ...spec.resources }
-  for (const part of RESOURCE_PARTS) if (resources[part]) resources[part] = withIoInBytes(resources[part])
+  for (const part of REQUESTS_AND_LIMITS) if (resources[part]) resources[part] = withIoInBytes(resources[part])
   return { ...spec, resources }
 }
 
-/** Drops IO resources from a claim spec, except those of the stored claim: they were written while the gate was on. */
+/** Drops IO resources from the spec of a claim, except those that the stored claim already has. */
 export function withoutNewClaimIo(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,
 ): PersistentVolumeClaimSpec {
   if (!spec.resources) return spec
   const resources = { ...spec.resources }
-  for (const part of RESOURCE_PARTS) {
-    const kept = withoutNewIo(resources[part], stored?.resources?.[part])
-    if (kept && Object.keys(kept).length > 0) resources[part] = kept
+  for (const part of REQUESTS_AND_LIMITS) {
+    const remaining = withoutNewIo(resources[part], stored?.resources?.[part])
+    if (remaining && Object.keys(remaining).length > 0) resources[part] = remaining
     else delete resources[part]
   }
   return { ...spec, resources }
 }
 
-/** Drops IO resources from a list, except those of the stored list. */
+/** Drops IO resources from a list, except those that the stored list already has. */
 export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored: ResourceList | undefined): L {
   if (!list) return list
-  const kept = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)
-  return Object.fromEntries(kept) as L
+  const remaining = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)
+  return Object.fromEntries(remaining) as L
 }
 
 export function validateClaimIo(
@@ -59,7 +58,8 @@ export function validateClaimIo(
   errors: FieldErrors,
 ): void {
   for (const name of IO_RESOURCES) {
-    for (const part of RESOURCE_PARTS) validateIoAmount(resources?.[part], name, `${field}.${part}.${name}`, errors)
+    for (const part of REQUESTS_AND_LIMITS)
+      validateIoAmount(resources?.[part], name, `${field}.${part}.${name}`, errors)
     const request = amountOf(resources?.requests, name)
     const limit = amountOf(resources?.limits, name)
     if (request !== undefined && limit !== undefined && compareQuantities(request, limit) > 0) {

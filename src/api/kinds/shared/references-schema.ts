@@ -1,4 +1,4 @@
-// The fields of object references, node selectors and topology selectors, which several kinds share.
+// The schemas of object references, node selectors and topology selectors, which several kinds use.
 import { type Infer, list, object, oneOf, opt, ptr, req, string } from '../../schema.ts'
 
 export const objectReference = object(

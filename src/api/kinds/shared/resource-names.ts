@@ -1,19 +1,20 @@
-// Validates the names and amounts of resources in pods, quotas and limit ranges. The messages are those of Kubernetes.
+// Validates and classifies the names of resources in pods, quotas and limit ranges, and validates their amounts. The
+// messages are those of Kubernetes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import { quantityIsInteger, quantitySign } from '../../quantity.ts'
-import { IO_RESOURCES, RESOURCE_PARTS } from './provisioned-io.ts'
+import { IO_RESOURCES, REQUESTS_AND_LIMITS } from './provisioned-io.ts'
 
 /** The names of iops and throughput in a quota. */
-export const IO_QUOTA_RESOURCES = RESOURCE_PARTS.flatMap((part) => IO_RESOURCES.map((name) => `${part}.${name}`))
+export const IO_QUOTA_RESOURCES = REQUESTS_AND_LIMITS.flatMap((part) => IO_RESOURCES.map((name) => `${part}.${name}`))
 
 export const isIoQuotaResource = (name: string): boolean => IO_QUOTA_RESOURCES.includes(name)
 
-/** Names of throughput amounts, which are stored in bytes per second. */
+/** Returns whether the name is that of a throughput, which is stored in bytes/s. */
 export const isThroughputName = (name: string): boolean =>
   name === 'throughput' || name === 'requests.throughput' || name === 'limits.throughput'
 
-/** Accepts standard names and names with a domain prefix. */
+/** Validates that the name is a standard name or has a domain prefix. */
 export function validateResourceName(name: string, field: string, errors: FieldErrors): void {
   const problems = qualifiedNameProblems(name)
   errors.invalidAll(field, name, problems)
@@ -39,16 +40,16 @@ export function validateContainerResourceName(name: string, field: string, error
   }
 }
 
-/** Amounts must not be negative; amounts of countable resources must be integers. */
+/** Validates that an amount is not negative and, for resources that are counted, an integer. */
 export function validateResourceAmount(name: string, amount: string, field: string, errors: FieldErrors): void {
   if (quantitySign(amount) < 0) errors.invalid(field, amount, 'must be greater than or equal to 0')
-  if (isCounted(name) && !quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
+  if (requiresInteger(name) && !quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
 }
 
 export const isStandardQuotaResource = (name: string): boolean =>
   STANDARD_QUOTA_RESOURCES.has(name) || isQuotaHugePages(name)
 
-/** Resources whose limits may exceed the requests. */
+/** Returns whether the limit of the resource may exceed the request. */
 export const isOvercommitAllowed = (name: string): boolean => isNativeResource(name) && !isHugePages(name)
 
 export const isHugePages = (name: string): boolean => name.startsWith('hugepages-')
@@ -59,10 +60,10 @@ const isStandardContainerResource = (name: string): boolean => CONTAINER_RESOURC
 const isNativeResource = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
 const isExtendedResource = (name: string): boolean =>
   !isNativeResource(name) && !name.startsWith('requests.') && qualifiedNameProblems(`requests.${name}`).length === 0
-const isCounted = (name: string): boolean => COUNTED_RESOURCES.has(name) || isExtendedResource(name)
+const requiresInteger = (name: string): boolean => INTEGER_RESOURCES.has(name) || isExtendedResource(name)
 
 const CONTAINER_RESOURCES = new Set(['cpu', 'memory', 'ephemeral-storage'])
-const COUNTED_OBJECTS = [
+const OBJECT_COUNT_RESOURCES = [
   'pods',
   'resourcequotas',
   'services',
@@ -73,7 +74,7 @@ const COUNTED_OBJECTS = [
   'services.nodeports',
   'services.loadbalancers',
 ]
-const COUNTED_RESOURCES = new Set([...COUNTED_OBJECTS, ...IO_RESOURCES, ...IO_QUOTA_RESOURCES])
+const INTEGER_RESOURCES = new Set([...OBJECT_COUNT_RESOURCES, ...IO_RESOURCES, ...IO_QUOTA_RESOURCES])
 const STANDARD_QUOTA_RESOURCES = new Set([
   'cpu',
   'memory',
@@ -86,6 +87,6 @@ const STANDARD_QUOTA_RESOURCES = new Set([
   'limits.memory',
   'limits.ephemeral-storage',
   ...IO_QUOTA_RESOURCES,
-  ...COUNTED_OBJECTS,
+  ...OBJECT_COUNT_RESOURCES,
 ])
 const STANDARD_RESOURCES = new Set([...STANDARD_QUOTA_RESOURCES, 'storage', ...IO_RESOURCES])

@@ -1,5 +1,5 @@
-// The default StorageClass: of those annotated as default the newest, then the first by name. Used by admission, the
-// binding controller and the table of classes.
+// Selects the default StorageClass: the newest class that is annotated as default, and the first by name if several have
+// the same age.
 
 import { annotationOf } from '../shared/class-names.ts'
 import type { StorageClass } from './storage-class-schema.ts'

@@ -1,4 +1,4 @@
-// The fields of StorageClass. Its rules are in storage-class.ts.
+// The schema of StorageClass. The rules are in storage-class.ts.
 import { boolean, type Infer, list, map, object, oneOf, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { topologySelectorTerm } from '../shared/references-schema.ts'

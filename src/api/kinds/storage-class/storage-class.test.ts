@@ -9,11 +9,11 @@ const term = (...requirements: [string, string[]][]) => ({
 })
 
 describe('creating a storage class', () => {
-  it('PROV-1 is served as v1 and v1beta1', () => {
+  it('PROV-1 is possible in v1 and v1beta1', () => {
     expect(kind.versions).toEqual(['v1', 'v1beta1'])
   })
 
-  it('PROV-1 defaults to Delete and Immediate', () => {
+  it('PROV-1 defaults reclaimPolicy to Delete and volumeBindingMode to Immediate', () => {
     const { object, errors } = tryCreate(kind, aClass())
     expect(errors).toEqual([])
     expect(object).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
@@ -123,30 +123,31 @@ describe('updating a storage class', () => {
   })
 })
 
-describe('the class table', () => {
-  const aDefault = (name: string, creationTimestamp: string): StorageClass => ({
+describe('the table of storage classes', () => {
+  const aDefaultClass = (name: string, creationTimestamp: string): StorageClass => ({
     metadata: { name, creationTimestamp, annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
     provisioner: 'p',
   })
-  const older = aDefault('older', '2026-01-01T00:00:00Z')
-  const newer = aDefault('newer', '2026-01-02T00:00:00Z')
-  const twin = aDefault('a-twin', '2026-01-02T00:00:00Z')
-  const plain: StorageClass = { metadata: { name: 'plain' }, provisioner: 'p', allowVolumeExpansion: true }
-  const names = (siblings: StorageClass[]) => siblings.map((row) => kind.columns[0]!.cell(row, { nowMs: 0, siblings }))
+  const olderClass = aDefaultClass('older', '2026-01-01T00:00:00Z')
+  const newerClass = aDefaultClass('newer', '2026-01-02T00:00:00Z')
+  const sameAgeClass = aDefaultClass('a-twin', '2026-01-02T00:00:00Z')
+  const otherClass: StorageClass = { metadata: { name: 'plain' }, provisioner: 'p', allowVolumeExpansion: true }
+  const formatNames = (siblings: StorageClass[]) =>
+    siblings.map((row) => kind.columns[0]!.cell(row, { nowMs: 0, siblings }))
 
-  it('PROV-3 marks the default class in lists: the newest, then the first by name', () => {
-    expect(names([older, newer, plain])).toEqual(['older', 'newer (default)', 'plain'])
-    expect(names([newer, twin, older])).toEqual(['newer', 'a-twin (default)', 'older'])
-    expect(names([plain])).toEqual(['plain'])
+  it('PROV-3 marks the default class in lists, which is the newest and then the first by name', () => {
+    expect(formatNames([olderClass, newerClass, otherClass])).toEqual(['older', 'newer (default)', 'plain'])
+    expect(formatNames([newerClass, sameAgeClass, olderClass])).toEqual(['newer', 'a-twin (default)', 'older'])
+    expect(formatNames([otherClass])).toEqual(['plain'])
   })
 
   it('does not mark a single class', () => {
-    expect(kind.columns[0]!.cell(newer, { nowMs: 0 })).toBe('newer')
+    expect(kind.columns[0]!.cell(newerClass, { nowMs: 0 })).toBe('newer')
   })
 
   it('recognizes the beta annotation', () => {
     const annotations = { 'storageclass.beta.kubernetes.io/is-default-class': 'true' }
-    expect(names([{ ...plain, metadata: { name: 'plain', annotations } }])).toEqual(['plain (default)'])
+    expect(formatNames([{ ...otherClass, metadata: { name: 'plain', annotations } }])).toEqual(['plain (default)'])
   })
 
   it('has the columns of Kubernetes', () => {
@@ -158,7 +159,7 @@ describe('the class table', () => {
       'AllowVolumeExpansion',
       'Age',
     ])
-    expect(kind.columns.slice(1).map((column) => column.cell(plain, { nowMs: 0 }))).toEqual([
+    expect(kind.columns.slice(1).map((column) => column.cell(otherClass, { nowMs: 0 }))).toEqual([
       'p',
       'Delete',
       'Immediate',

@@ -1,8 +1,8 @@
-// StorageClass: a class of storage that claims can request, and its provisioner.
+// Declares StorageClass: a class of storage that claims can request, and its provisioner.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type KubeObject } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
-import { mustNotChange } from '../shared/changed-fields.ts'
+import { validateImmutableField } from '../shared/changed-fields.ts'
 import { validateParameters, validateProvisionerName } from '../shared/class-parameters.ts'
 import { deprecatedLabelWarning } from '../shared/deprecated-labels.ts'
 import { effectiveDefaultClass } from './default-class.ts'
@@ -22,7 +22,7 @@ export const storageClassKind = defineKind<StorageClass>({
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors) {
     validateProvisionerName(object.provisioner, 'provisioner', errors)
-    validateParameters(object.parameters, { atLeastOne: false }, errors)
+    validateParameters(object.parameters, { isRequired: false }, errors)
     if (object.reclaimPolicy && !RECLAIM_POLICIES.includes(object.reclaimPolicy)) {
       errors.notSupported('reclaimPolicy', object.reclaimPolicy, RECLAIM_POLICIES)
     }
@@ -33,9 +33,9 @@ export const storageClassKind = defineKind<StorageClass>({
     validateTopologyTerms(object.allowedTopologies, errors)
   },
   validateUpdate(next, old, errors) {
-    for (const field of IMMUTABLE) {
+    for (const field of IMMUTABLE_FIELDS) {
       const { type } = storageClass.fields[field]
-      mustNotChange({ field, type, before: old[field], after: next[field] }, errors)
+      validateImmutableField({ field, type, before: old[field], after: next[field] }, errors)
     }
   },
   warnings: (object) =>
@@ -51,7 +51,7 @@ export const storageClassKind = defineKind<StorageClass>({
       ...nameColumn,
       cell(object, { siblings }) {
         const name = object.metadata.name ?? ''
-        return siblings && defaultNameAmong(siblings) === name ? `${name} (default)` : name
+        return siblings && defaultClassName(siblings) === name ? `${name} (default)` : name
       },
     },
     {
@@ -85,16 +85,16 @@ export const storageClassKind = defineKind<StorageClass>({
 
 const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Retain']
 const BINDING_MODES: readonly string[] = ['Immediate', 'WaitForFirstConsumer']
-const IMMUTABLE = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const
+const IMMUTABLE_FIELDS = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const
 
-/** Cached per response, so that the list is searched once instead of once per row. */
-const defaultNames = new WeakMap<readonly KubeObject[], string>()
+/** The name of the default class by list response, so that the list is searched only once. */
+const defaultClassNames = new WeakMap<readonly KubeObject[], string>()
 
-function defaultNameAmong(siblings: readonly KubeObject[]): string {
-  let name = defaultNames.get(siblings)
+function defaultClassName(siblings: readonly KubeObject[]): string {
+  let name = defaultClassNames.get(siblings)
   if (name === undefined) {
     name = effectiveDefaultClass(siblings as readonly StorageClass[])?.metadata.name ?? ''
-    defaultNames.set(siblings, name)
+    defaultClassNames.set(siblings, name)
   }
   return name
 }

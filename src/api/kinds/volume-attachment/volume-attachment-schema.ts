@@ -1,4 +1,4 @@
-// The fields of VolumeAttachment. Its rules are in volume-attachment.ts.
+// The schema of VolumeAttachment. The rules are in volume-attachment.ts.
 import { boolean, type Infer, int32, map, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { persistentVolumeSpec } from '../volume/volume-schema.ts'

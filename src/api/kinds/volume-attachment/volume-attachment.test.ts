@@ -6,16 +6,16 @@ const anAttachment = (spec: object = {}) => ({
   metadata: { name: 'csi-1' },
   spec: { attacher: 'csi.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv-1' }, ...spec },
 })
-const inline = (fields: object = {}) => ({
+const inlineSource = (fields: object = {}) => ({
   source: {
     inlineVolumeSpec: { accessModes: ['ReadWriteOnce'], csi: { driver: 'd', volumeHandle: 'h' }, ...fields },
   },
 })
 const stored = tryCreate(kind, anAttachment()).object
-const ONE_SOURCE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
-const FIELD = 'spec.source.inlineVolumeSpec'
+const ONE_SOURCE_MESSAGE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
+const INLINE_FIELD = 'spec.source.inlineVolumeSpec'
 
-describe('an attachment', () => {
+describe('VolumeAttachment', () => {
   it('SYS-18 is created unattached, regardless of the status in the request', () => {
     const { object, errors } = tryCreate(kind, { ...anAttachment(), status: { attached: true } })
     expect(errors).toEqual([])
@@ -23,41 +23,44 @@ describe('an attachment', () => {
   })
 
   it('accepts an inline volume', () => {
-    expect(tryCreate(kind, anAttachment(inline())).errors).toEqual([])
+    expect(tryCreate(kind, anAttachment(inlineSource())).errors).toEqual([])
   })
 
   it.each<[string, object]>([
     ['spec.attacher: Required value', { attacher: '' }],
-    [`spec.source: Required value: ${ONE_SOURCE}`, { source: {} }],
-    [`spec.source: Forbidden: ${ONE_SOURCE}`, { source: { ...inline().source, persistentVolumeName: 'pv-1' } }],
+    [`spec.source: Required value: ${ONE_SOURCE_MESSAGE}`, { source: {} }],
     [
-      `${FIELD}.claimRef: Forbidden: may not be specified in the context of inline volumes`,
-      inline({ claimRef: { name: 'c' } }),
+      `spec.source: Forbidden: ${ONE_SOURCE_MESSAGE}`,
+      { source: { ...inlineSource().source, persistentVolumeName: 'pv-1' } },
     ],
     [
-      `${FIELD}.capacity: Forbidden: may not be specified in the context of inline volumes`,
-      inline({ capacity: { storage: '1Gi' } }),
-    ],
-    [`${FIELD}.accessModes: Required value`, inline({ accessModes: [] })],
-    [
-      `${FIELD}.persistentVolumeReclaimPolicy: Forbidden: may only be Retain in the context of inline volumes`,
-      inline({ persistentVolumeReclaimPolicy: 'Delete' }),
+      `${INLINE_FIELD}.claimRef: Forbidden: may not be specified in the context of inline volumes`,
+      inlineSource({ claimRef: { name: 'c' } }),
     ],
     [
-      `${FIELD}.nodeAffinity: Forbidden: may not be specified in the context of inline volumes`,
-      inline({ nodeAffinity: {} }),
+      `${INLINE_FIELD}.capacity: Forbidden: may not be specified in the context of inline volumes`,
+      inlineSource({ capacity: { storage: '1Gi' } }),
+    ],
+    [`${INLINE_FIELD}.accessModes: Required value`, inlineSource({ accessModes: [] })],
+    [
+      `${INLINE_FIELD}.persistentVolumeReclaimPolicy: Forbidden: may only be Retain in the context of inline volumes`,
+      inlineSource({ persistentVolumeReclaimPolicy: 'Delete' }),
     ],
     [
-      `${FIELD}.storageClassName: Forbidden: may not be specified in the context of inline volumes`,
-      inline({ storageClassName: 'fast' }),
+      `${INLINE_FIELD}.nodeAffinity: Forbidden: may not be specified in the context of inline volumes`,
+      inlineSource({ nodeAffinity: {} }),
     ],
     [
-      `${FIELD}.volumeMode: Forbidden: may not specify volumeMode other than Filesystem in the context of inline volumes`,
-      inline({ volumeMode: 'Block' }),
+      `${INLINE_FIELD}.storageClassName: Forbidden: may not be specified in the context of inline volumes`,
+      inlineSource({ storageClassName: 'fast' }),
     ],
     [
-      `${FIELD}.csi: Required value: has to be specified in the context of inline volumes`,
-      inline({ csi: undefined, nfs: { server: 's', path: '/' } }),
+      `${INLINE_FIELD}.volumeMode: Forbidden: may not specify volumeMode other than Filesystem in the context of inline volumes`,
+      inlineSource({ volumeMode: 'Block' }),
+    ],
+    [
+      `${INLINE_FIELD}.csi: Required value: has to be specified in the context of inline volumes`,
+      inlineSource({ csi: undefined, nfs: { server: 's', path: '/' } }),
     ],
   ])('rejects: %s', (message, spec) => {
     expect(tryCreate(kind, anAttachment(spec)).errors).toEqual([message])

@@ -1,10 +1,10 @@
-// VolumeAttachment: the intent to attach a volume to a node, and its state.
+// Declares VolumeAttachment: the intent to attach a volume to a node, and its state.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
-import { mustNotChange } from '../shared/changed-fields.ts'
+import { validateImmutableField } from '../shared/changed-fields.ts'
 import { validateInlineVolumeSpec } from '../volume/volume-spec-rules.ts'
 import {
   type VolumeAttachment,
@@ -32,7 +32,7 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     errors.invalidAll('spec.nodeName', spec.nodeName, dns1123SubdomainProblems(spec.nodeName))
   },
   validateUpdate(next, old, errors) {
-    mustNotChange({ field: 'spec', type: volumeAttachmentSpec, before: old.spec, after: next.spec }, errors)
+    validateImmutableField({ field: 'spec', type: volumeAttachmentSpec, before: old.spec, after: next.spec }, errors)
   },
   status: {
     acceptsMetadata: false,
@@ -69,16 +69,16 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
   deleteReturnsObject: true,
 })
 
-const EXACTLY_ONE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
+const ONE_SOURCE_MESSAGE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
 
 function validateSource(
   { inlineVolumeSpec, persistentVolumeName }: VolumeAttachment['spec']['source'],
   errors: FieldErrors,
 ): void {
   const field = 'spec.source'
-  if (inlineVolumeSpec && persistentVolumeName !== undefined) errors.forbidden(field, EXACTLY_ONE)
+  if (inlineVolumeSpec && persistentVolumeName !== undefined) errors.forbidden(field, ONE_SOURCE_MESSAGE)
   else if (inlineVolumeSpec) validateInlineVolumeSpec(inlineVolumeSpec, `${field}.inlineVolumeSpec`, errors)
-  else if (persistentVolumeName === undefined) errors.required(field, EXACTLY_ONE)
+  else if (persistentVolumeName === undefined) errors.required(field, ONE_SOURCE_MESSAGE)
   else if (persistentVolumeName === '') {
     errors.required(`${field}.persistentVolumeName`, 'must specify non empty persistentVolumeName')
   }

@@ -1,5 +1,5 @@
-// The fields of PersistentVolume. Its rules are in volume.ts and the volume-*-rules.ts files; sources that pods share are
-// in volume-sources-schema.ts.
+// The schema of PersistentVolume. The rules are in volume.ts and the volume-*-rules.ts files. The volume sources that pods
+// also have are in volume-sources-schema.ts.
 import {
   boolean,
   type Infer,

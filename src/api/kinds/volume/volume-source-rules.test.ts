@@ -4,7 +4,7 @@ import { persistentVolumeKind as kind } from './volume.ts'
 import { persistentVolumeSource } from './volume-schema.ts'
 import { volumeSources } from './volume-source-rules.ts'
 
-const withSource = (source: object, name = 'pv-1') =>
+const createWithSource = (source: object, name = 'pv-1') =>
   tryCreate(kind, {
     metadata: { name },
     spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' }, ...source },
@@ -12,8 +12,8 @@ const withSource = (source: object, name = 'pv-1') =>
 
 describe('the source of a volume', () => {
   it('has a rule for every declared source', () => {
-    const all = Object.fromEntries(Object.keys(persistentVolumeSource.fields).map((name) => [name, {}]))
-    expect(volumeSources(all as never).sort()).toEqual(Object.keys(all).sort())
+    const allSources = Object.fromEntries(Object.keys(persistentVolumeSource.fields).map((name) => [name, {}]))
+    expect(volumeSources(allSources as never).sort()).toEqual(Object.keys(allSources).sort())
   })
 
   it.each<[string, object]>([
@@ -41,8 +41,8 @@ describe('the source of a volume', () => {
     ['scaleIO', { gateway: 'g', system: 's', volumeName: 'v' }],
     ['storageos', { volumeName: 'v' }],
     ['csi', { driver: 'CSI.example.com', volumeHandle: 'h', nodeStageSecretRef: { name: '!' } }],
-  ])('%s is accepted', (name, source) => {
-    expect(withSource({ [name]: source }).errors).toEqual([])
+  ])('is accepted if it is %s', (name, source) => {
+    expect(createWithSource({ [name]: source }).errors).toEqual([])
   })
 
   it.each<[string, object]>([
@@ -117,23 +117,23 @@ describe('the source of a volume', () => {
       'spec.csi.nodeExpandSecretRef.namespace: Required value',
       { csi: { driver: 'd', volumeHandle: 'h', nodeExpandSecretRef: { name: 's' } } },
     ],
-  ])('rejects: %s', (message, source) => {
-    expect(withSource(source).errors).toEqual([message])
+  ])('is rejected: %s', (message, source) => {
+    expect(createWithSource(source).errors).toEqual([message])
   })
 
-  it('limits the length of the volume name with an initiator name', () => {
+  it('limits the length of the volume name if it has an initiator name', () => {
     const iscsi = { targetPortal: 'host:3260', iqn: 'eui.0123456789abcdef', initiatorName: 'eui.0123456789abcdef' }
-    expect(withSource({ iscsi }, 'p'.repeat(54)).errors).toEqual([])
-    expect(withSource({ iscsi }, 'p'.repeat(55)).errors[0]).toMatch(
+    expect(createWithSource({ iscsi }, 'p'.repeat(54)).errors).toEqual([])
+    expect(createWithSource({ iscsi }, 'p'.repeat(55)).errors[0]).toMatch(
       /^spec\.iscsi\.targetportal: Invalid value: "host:3260": Total length/,
     )
   })
 
-  it('applies the defaults of the old plugins', () => {
-    const spec = withSource({ rbd: { monitors: ['m'], image: 'i' } }).object.spec
+  it('has the defaults of the removed plugins', () => {
+    const spec = createWithSource({ rbd: { monitors: ['m'], image: 'i' } }).object.spec
     expect(spec?.rbd).toMatchObject({ pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' })
-    expect(withSource({ hostPath: { path: '/a' } }).object.spec?.hostPath).toEqual({ path: '/a', type: '' })
-    expect(withSource({ azureDisk: { diskName: 'd', diskURI: 'https://x' } }).object.spec?.azureDisk).toEqual({
+    expect(createWithSource({ hostPath: { path: '/a' } }).object.spec?.hostPath).toEqual({ path: '/a', type: '' })
+    expect(createWithSource({ azureDisk: { diskName: 'd', diskURI: 'https://x' } }).object.spec?.azureDisk).toEqual({
       diskName: 'd',
       diskURI: 'https://x',
       cachingMode: 'ReadWrite',

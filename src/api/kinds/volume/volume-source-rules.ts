@@ -1,5 +1,5 @@
-// Validates the source of a volume: exactly one, by the rules in one table. Sources of removed plugins are still accepted,
-// because clusters have volumes that use them.
+// Validates the source of a volume, which must have exactly one. Sources of removed plugins are accepted, because clusters
+// have volumes that use them.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
@@ -20,17 +20,18 @@ export function validateVolumeSource(
   { field, volumeName }: VolumeSourceOptions,
   errors: FieldErrors,
 ): void {
-  const [first, ...others] = volumeSources(spec)
-  if (first === undefined) {
+  const [sourceName, ...extraNames] = volumeSources(spec)
+  if (sourceName === undefined) {
     errors.required(field, 'must specify a volume type')
     return
   }
-  const rule = RULES[first] as (source: unknown, field: string, errors: FieldErrors, volumeName: string) => void
-  rule(spec[first], `${field}.${first}`, errors, volumeName)
-  for (const other of others) errors.forbidden(`${field}.${other}`, 'may not specify more than 1 volume type')
+  const rule = RULES[sourceName] as (source: unknown, field: string, errors: FieldErrors, volumeName: string) => void
+  rule(spec[sourceName], `${field}.${sourceName}`, errors, volumeName)
+  for (const extraName of extraNames)
+    errors.forbidden(`${field}.${extraName}`, 'may not specify more than 1 volume type')
 }
 
-/** The sources that are set, in the order of the table below. */
+/** Returns the sources that are set, in the order of RULES. */
 export const volumeSources = (spec: PersistentVolumeSpec): VolumeSourceName[] =>
   (Object.keys(RULES) as VolumeSourceName[]).filter((name) => spec[name] !== undefined)
 
@@ -45,22 +46,22 @@ type Rules = {
 
 const RULES: Rules = {
   hostPath({ path, type }, field, errors) {
-    requireAll({ path }, field, errors)
+    validateRequired({ path }, field, errors)
     validateNoBacksteps(path, `${field}.path`, errors)
     if (path !== '' && type !== undefined && !HOST_PATH_TYPES.includes(type)) {
       errors.notSupported(`${field}.type`, type, HOST_PATH_TYPES)
     }
   },
   gcePersistentDisk({ pdName, partition }, field, errors) {
-    requireAll({ pdName }, field, errors)
+    validateRequired({ pdName }, field, errors)
     validatePartition(partition, field, errors)
   },
   awsElasticBlockStore({ volumeID, partition }, field, errors) {
-    requireAll({ volumeID }, field, errors)
+    validateRequired({ volumeID }, field, errors)
     validatePartition(partition, field, errors)
   },
   glusterfs({ endpoints, path, endpointsNamespace }, field, errors) {
-    requireAll({ endpoints, path }, field, errors)
+    validateRequired({ endpoints, path }, field, errors)
     if (endpointsNamespace === undefined) return
     const problems =
       endpointsNamespace === ''
@@ -78,28 +79,28 @@ const RULES: Rules = {
     if (datasetName.includes('/')) errors.invalid(`${field}.datasetName`, datasetName, "must not contain '/'")
   },
   nfs({ server, path }, field, errors) {
-    requireAll({ server, path }, field, errors)
+    validateRequired({ server, path }, field, errors)
     if (!path.startsWith('/')) errors.invalid(`${field}.path`, path, 'must be an absolute path')
   },
   rbd({ monitors, image }, field, errors) {
-    requireAll({ monitors, image }, field, errors)
+    validateRequired({ monitors, image }, field, errors)
   },
   quobyte({ registry, volume, tenant = '' }, field, errors) {
-    const wanted = 'must be a host:port pair or multiple pairs separated by commas'
-    if (registry === '') errors.required(`${field}.registry`, wanted)
+    const detail = 'must be a host:port pair or multiple pairs separated by commas'
+    if (registry === '') errors.required(`${field}.registry`, detail)
     else if (Buffer.byteLength(tenant) >= 65) {
       errors.required(`${field}.tenant`, 'must be a UUID and may not exceed a length of 64 characters')
     } else if (!registry.split(',').every((pair) => HOST_AND_PORT.test(pair))) {
-      errors.invalid(`${field}.registry`, registry, wanted)
+      errors.invalid(`${field}.registry`, registry, detail)
     }
-    requireAll({ volume }, field, errors)
+    validateRequired({ volume }, field, errors)
   },
   cephfs({ monitors }, field, errors) {
-    requireAll({ monitors }, field, errors)
+    validateRequired({ monitors }, field, errors)
   },
   iscsi(source, field, errors, volumeName) {
     const { targetPortal, iqn, lun, initiatorName, secretRef } = source
-    requireAll({ targetPortal }, field, errors)
+    validateRequired({ targetPortal }, field, errors)
     if (initiatorName !== undefined && Buffer.byteLength(`${volumeName}:${targetPortal}`) > 64) {
       errors.invalid(
         `${field}.targetportal`,
@@ -107,7 +108,7 @@ const RULES: Rules = {
         'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.',
       )
     }
-    requireAll({ iqn }, field, errors)
+    validateRequired({ iqn }, field, errors)
     if (iqn !== '' && !isIscsiName(iqn)) errors.invalid(`${field}.iqn`, iqn, 'must be valid format')
     validateLun(lun, field, errors)
     if ((source.chapAuthDiscovery || source.chapAuthSession) && !secretRef) errors.required(`${field}.secretRef`)
@@ -117,8 +118,9 @@ const RULES: Rules = {
     }
   },
   cinder({ volumeID, secretRef }, field, errors) {
-    requireAll({ volumeID }, field, errors)
-    if (secretRef) requireAll({ name: secretRef.name, namespace: secretRef.namespace }, `${field}.secretRef`, errors)
+    validateRequired({ volumeID }, field, errors)
+    if (secretRef)
+      validateRequired({ name: secretRef.name, namespace: secretRef.namespace }, `${field}.secretRef`, errors)
   },
   fc({ targetWWNs = [], wwids = [], lun }, field, errors) {
     if (targetWWNs.length === 0 && wwids.length === 0) {
@@ -132,7 +134,7 @@ const RULES: Rules = {
     else validateLun(lun, field, errors)
   },
   flexVolume({ driver, options }, field, errors) {
-    requireAll({ driver }, field, errors)
+    validateRequired({ driver }, field, errors)
     for (const option of Object.keys(options ?? {})) {
       const domain = `.${option.split('/')[0]!.toLowerCase()}`
       if (domain.endsWith('.kubernetes.io') || domain.endsWith('.k8s.io')) {
@@ -141,20 +143,20 @@ const RULES: Rules = {
     }
   },
   azureFile({ secretName, shareName, secretNamespace }, field, errors) {
-    requireAll({ secretName, shareName }, field, errors)
+    validateRequired({ secretName, shareName }, field, errors)
     if (secretNamespace === '') errors.required(`${field}.secretNamespace`)
   },
   vsphereVolume({ volumePath }, field, errors) {
-    requireAll({ volumePath }, field, errors)
+    validateRequired({ volumePath }, field, errors)
   },
   photonPersistentDisk({ pdID }, field, errors) {
-    requireAll({ pdID }, field, errors)
+    validateRequired({ pdID }, field, errors)
   },
   portworxVolume({ volumeID }, field, errors) {
-    requireAll({ volumeID }, field, errors)
+    validateRequired({ volumeID }, field, errors)
   },
   azureDisk({ diskName, diskURI, cachingMode, kind }, field, errors) {
-    requireAll({ diskName, diskURI }, field, errors)
+    validateRequired({ diskName, diskURI }, field, errors)
     if (cachingMode !== undefined && !AZURE_CACHING_MODES.includes(cachingMode)) {
       errors.notSupported(`${field}.cachingMode`, cachingMode, AZURE_CACHING_MODES)
     }
@@ -164,10 +166,10 @@ const RULES: Rules = {
     if (!diskURI.startsWith(uri.prefix)) errors.notSupported(`${field}.diskURI`, diskURI, [uri.form])
   },
   scaleIO({ gateway, system, volumeName = '' }, field, errors) {
-    requireAll({ gateway, system, volumeName }, field, errors)
+    validateRequired({ gateway, system, volumeName }, field, errors)
   },
   local({ path }, field, errors) {
-    requireAll({ path }, field, errors)
+    validateRequired({ path }, field, errors)
     validateNoBacksteps(path, `${field}.path`, errors)
   },
   storageos({ volumeName = '', volumeNamespace, secretRef }, field, errors) {
@@ -176,13 +178,14 @@ const RULES: Rules = {
     if (volumeNamespace) {
       errors.invalidAll(`${field}.volumeNamespace`, volumeNamespace, dns1123LabelProblems(volumeNamespace))
     }
-    if (secretRef) requireAll({ name: secretRef.name, namespace: secretRef.namespace }, `${field}.secretRef`, errors)
+    if (secretRef)
+      validateRequired({ name: secretRef.name, namespace: secretRef.namespace }, `${field}.secretRef`, errors)
   },
   csi(source, field, errors) {
     validateCsiDriverName(source.driver, `${field}.driver`, errors)
-    requireAll({ volumeHandle: source.volumeHandle }, field, errors)
-    // Kubernetes does not validate nodeStageSecretRef, and clusters have volumes that rely on that.
-    for (const name of CHECKED_SECRETS) validateSecret(source[name], `${field}.${name}`, errors)
+    validateRequired({ volumeHandle: source.volumeHandle }, field, errors)
+    // As in Kubernetes, nodeStageSecretRef is not validated, because clusters may have volumes with an invalid one.
+    for (const name of VALIDATED_SECRETS) validateSecret(source[name], `${field}.${name}`, errors)
   },
 }
 
@@ -196,7 +199,7 @@ const AZURE_BLOB_URI = {
   prefix: 'https://',
   form: 'https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd',
 }
-const CHECKED_SECRETS = [
+const VALIDATED_SECRETS = [
   'controllerPublishSecretRef',
   'controllerExpandSecretRef',
   'nodePublishSecretRef',
@@ -212,8 +215,8 @@ const ISCSI_NAMES = [
 
 const isIscsiName = (name: string): boolean => ISCSI_NAMES.some((form) => form.test(name))
 
-/** Requires every value to be non-empty; the keys are the names of the fields. */
-function requireAll(
+/** Requires every value to be non-empty. The keys are the names of the fields. */
+function validateRequired(
   values: Readonly<Record<string, string | readonly string[] | undefined>>,
   field: string,
   errors: FieldErrors,
@@ -225,7 +228,7 @@ function requireAll(
 function validateSecret(secret: SecretReference | undefined, field: string, errors: FieldErrors): void {
   if (!secret) return
   const { name = '', namespace = '' } = secret
-  requireAll({ name, namespace }, field, errors)
+  validateRequired({ name, namespace }, field, errors)
   if (name !== '') errors.invalidAll(`${field}.name`, name, dns1123SubdomainProblems(name))
   if (namespace !== '') errors.invalidAll(`${field}.namespace`, namespace, dns1123LabelProblems(namespace))
 }

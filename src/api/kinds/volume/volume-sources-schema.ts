@@ -1,5 +1,5 @@
-// Volume sources that persistent volumes and pods share. Those of removed plugins are kept, so that objects that use them
-// can still be read and written.
+// The schemas of volume sources that persistent volumes and pods share. Sources of removed plugins are included, so that
+// objects that use them can still be read and written.
 import { boolean, type Infer, int32, list, object, oneOf, opt, ptr, req, string } from '../../schema.ts'
 
 export const gcePersistentDiskVolumeSource = object(

@@ -1,12 +1,12 @@
-// Validates the spec of a volume on its own, and the inline spec of a VolumeAttachment. The source is validated in
-// volume-source-rules.ts, changes in volume-update-rules.ts.
+// Validates the spec of a volume and the inline spec of a VolumeAttachment. volume-source-rules.ts validates the source, and
+// volume-update-rules.ts validates changes.
 import { posix } from 'node:path'
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { quantitySign, quantityToBytes } from '../../quantity.ts'
 import { VOLUME_MODES } from '../claim/claim-spec-rules.ts'
 import { validateAccessModes } from '../shared/access-modes.ts'
-import { validateAmountsFit } from '../shared/amount-rules.ts'
+import { validateMaxAmounts } from '../shared/amount-rules.ts'
 import { validateNodeSelector } from '../shared/node-selector-rules.ts'
 import { IO_RESOURCES, isIoResource, validateIoAmount } from '../shared/provisioned-io.ts'
 import type { PersistentVolumeSpec } from './volume-schema.ts'
@@ -14,23 +14,23 @@ import { validateVolumeSource } from './volume-source-rules.ts'
 
 export interface VolumeSpecOptions {
   readonly volumeName: string
-  /** The feature gate is on, or the stored volume has an attributes class already. */
-  readonly attributesClass: boolean
-  /** The feature gate is on, or the stored volume has iops or throughput already. */
-  readonly io: boolean
-  /** The capacity of the stored volume: an amount accepted once is not rejected later. */
+  /** Whether the feature gate is enabled or the stored volume already has an attributes class. */
+  readonly allowsAttributesClass: boolean
+  /** Whether the feature gate is enabled or the stored volume already has iops or throughput. */
+  readonly allowsIo: boolean
+  /** The capacity of the stored volume, whose amounts are not rejected. */
   readonly stored?: PersistentVolumeSpec['capacity']
 }
 
 export function validateVolumeSpec(
   spec: PersistentVolumeSpec,
-  { volumeName, attributesClass, io, stored }: VolumeSpecOptions,
+  { volumeName, allowsAttributesClass, allowsIo, stored }: VolumeSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(spec.accessModes, { field: 'spec.accessModes' }, errors)
-  validateCapacity(spec.capacity, { io }, errors)
+  validateCapacity(spec.capacity, { io: allowsIo }, errors)
   const names = ['storage', ...IO_RESOURCES]
-  validateAmountsFit({ amounts: spec.capacity, names, stored, fieldOf: (name) => `spec.capacity[${name}]` }, errors)
+  validateMaxAmounts({ amounts: spec.capacity, names, stored, fieldOf: (name) => `spec.capacity[${name}]` }, errors)
   const policy = spec.persistentVolumeReclaimPolicy
   if (policy !== undefined && !RECLAIM_POLICIES.includes(policy)) {
     errors.notSupported('spec.persistentVolumeReclaimPolicy', policy, RECLAIM_POLICIES)
@@ -47,22 +47,22 @@ export function validateVolumeSpec(
   if (spec.volumeMode !== undefined && !VOLUME_MODES.includes(spec.volumeMode)) {
     errors.notSupported('spec.volumeMode', spec.volumeMode, VOLUME_MODES)
   }
-  if (attributesClass) validateAttributesClass(spec, errors)
+  if (allowsAttributesClass) validateAttributesClass(spec, errors)
 }
 
-/** A volume without a PersistentVolume: only a CSI source and access modes are allowed. */
+/** Validates a volume without a PersistentVolume, which may only have a CSI source and access modes. */
 export function validateInlineVolumeSpec(spec: PersistentVolumeSpec, field: string, errors: FieldErrors): void {
-  const notInline = 'may not be specified in the context of inline volumes'
-  if (spec.claimRef) errors.forbidden(`${field}.claimRef`, notInline)
-  if (Object.keys(spec.capacity ?? {}).length > 0) errors.forbidden(`${field}.capacity`, notInline)
+  const notInlineMessage = 'may not be specified in the context of inline volumes'
+  if (spec.claimRef) errors.forbidden(`${field}.claimRef`, notInlineMessage)
+  if (Object.keys(spec.capacity ?? {}).length > 0) errors.forbidden(`${field}.capacity`, notInlineMessage)
   if (!spec.csi) errors.required(`${field}.csi`, 'has to be specified in the context of inline volumes')
   validateAccessModes(spec.accessModes, { field: `${field}.accessModes` }, errors)
   if (spec.persistentVolumeReclaimPolicy && spec.persistentVolumeReclaimPolicy !== 'Retain') {
     errors.forbidden(`${field}.persistentVolumeReclaimPolicy`, 'may only be Retain in the context of inline volumes')
   }
-  if (spec.nodeAffinity) errors.forbidden(`${field}.nodeAffinity`, notInline)
+  if (spec.nodeAffinity) errors.forbidden(`${field}.nodeAffinity`, notInlineMessage)
   validateVolumeSource(spec, { field, volumeName: '' }, errors)
-  if (spec.storageClassName) errors.forbidden(`${field}.storageClassName`, notInline)
+  if (spec.storageClassName) errors.forbidden(`${field}.storageClassName`, notInlineMessage)
   if (spec.volumeMode !== undefined && spec.volumeMode !== 'Filesystem') {
     errors.forbidden(
       `${field}.volumeMode`,
@@ -75,11 +75,11 @@ const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Recycle', 'Retain']
 
 function validateCapacity(
   capacity: PersistentVolumeSpec['capacity'],
-  { io }: { io: boolean },
+  { io: allowsIo }: { io: boolean },
   errors: FieldErrors,
 ): void {
   const names = Object.keys(capacity ?? {})
-  const supported = io ? ['storage', ...IO_RESOURCES] : ['storage']
+  const supported = allowsIo ? ['storage', ...IO_RESOURCES] : ['storage']
   if (names.length === 0) errors.required('spec.capacity')
   if (!names.includes('storage') || names.some((name) => !supported.includes(name))) {
     errors.notSupported('spec.capacity', capacity, supported)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as kind } from './volume.ts'
 
-const inZone = (key: string, zone = 'a') => ({
+const zoneAffinity = (key: string, zone = 'a') => ({
   required: { nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values: [zone] }] }] },
 })
 const aVolume = (spec: object = {}) =>
@@ -21,7 +21,7 @@ const update = (spec: object, change: (spec: Draft) => void, gates?: string) =>
 const OLD_ZONE = 'failure-domain.beta.kubernetes.io/zone'
 const NEW_ZONE = 'topology.kubernetes.io/zone'
 const secret = { name: 's', namespace: 'ns' }
-const SOURCE_IS_IMMUTABLE =
+const IMMUTABLE_SOURCE =
   'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n'
 
 describe('updating a volume', () => {
@@ -32,9 +32,9 @@ describe('updating a volume', () => {
     ['its class', (spec) => (spec.storageClassName = 'slow')],
     ['its claim', (spec) => (spec.claimRef = { namespace: 'shop', name: 'data' })],
     ['mount options', (spec) => (spec.mountOptions = ['ro'])],
-    ['its node affinity if it had none', (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))],
-    ['the secret for expansion if it had none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
-  ])('accepts a change of %s', (_what, change) => {
+    ['its node affinity if it has none', (spec) => (spec.nodeAffinity = zoneAffinity(NEW_ZONE))],
+    ['the secret for expansion if it has none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
+  ])('accepts a change of %s', (_case, change) => {
     expect(update({}, change).errors).toEqual([])
   })
 
@@ -46,7 +46,7 @@ describe('updating a volume', () => {
       (spec) => (spec.csi.nodeStageSecretRef = secret),
     ],
   ])('rejects a change of its source: %s', (line, change) => {
-    expect(update({}, change).errors).toEqual([SOURCE_IS_IMMUTABLE + line])
+    expect(update({}, change).errors).toEqual([IMMUTABLE_SOURCE + line])
   })
 
   it('rejects another type of source', () => {
@@ -54,15 +54,15 @@ describe('updating a volume', () => {
       delete spec.csi
       spec.nfs = { server: 's', path: '/' }
     })
-    expect(errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
+    expect(errors[0]).toMatch(IMMUTABLE_SOURCE)
   })
 
   it('rejects a change of the secret for expansion', () => {
     const csi = { driver: 'd', volumeHandle: 'h', controllerExpandSecretRef: secret }
     expect(update({ csi }, (spec) => (spec.csi.controllerExpandSecretRef.name = 't')).errors[0]).toMatch(
-      SOURCE_IS_IMMUTABLE,
+      IMMUTABLE_SOURCE,
     )
-    expect(update({ csi }, (spec) => delete spec.csi.controllerExpandSecretRef).errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
+    expect(update({ csi }, (spec) => delete spec.csi.controllerExpandSecretRef).errors[0]).toMatch(IMMUTABLE_SOURCE)
   })
 
   it('rejects a change of its volumeMode', () => {
@@ -72,44 +72,49 @@ describe('updating a volume', () => {
   })
 
   it('rejects a change of its node affinity', () => {
-    const nodeAffinity = inZone(NEW_ZONE)
-    const rejected = /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/
-    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE, 'b'))).errors[0]).toMatch(rejected)
-    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(OLD_ZONE))).errors[0]).toMatch(rejected)
-    expect(update({ nodeAffinity }, (spec) => delete spec.nodeAffinity).errors[0]).toMatch(rejected)
+    const nodeAffinity = zoneAffinity(NEW_ZONE)
+    const immutableError =
+      /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = zoneAffinity(NEW_ZONE, 'b'))).errors[0]).toMatch(
+      immutableError,
+    )
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = zoneAffinity(OLD_ZONE))).errors[0]).toMatch(
+      immutableError,
+    )
+    expect(update({ nodeAffinity }, (spec) => delete spec.nodeAffinity).errors[0]).toMatch(immutableError)
   })
 
-  it('accepts replacing a deprecated label in its node affinity', () => {
-    const nodeAffinity = inZone(OLD_ZONE)
-    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))).errors).toEqual([])
+  it('accepts the successor of a deprecated label in its node affinity', () => {
+    const nodeAffinity = zoneAffinity(OLD_ZONE)
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = zoneAffinity(NEW_ZONE))).errors).toEqual([])
   })
 })
 
 describe('the attributes class of a volume', () => {
-  const OFF = 'VolumeAttributesClass=false'
-  const set = (before: string | undefined, after: string | undefined, gates?: string) =>
-    update({ volumeAttributesClassName: before }, (spec) => (spec.volumeAttributesClassName = after), gates)
+  const GATE_DISABLED = 'VolumeAttributesClass=false'
+  const setClass = (oldName: string | undefined, newName: string | undefined, gates?: string) =>
+    update({ volumeAttributesClassName: oldName }, (spec) => (spec.volumeAttributesClassName = newName), gates)
 
   it('VAC-2 can be set and changed', () => {
-    expect(set(undefined, 'gold').errors).toEqual([])
-    expect(set('silver', 'gold').errors).toEqual([])
+    expect(setClass(undefined, 'gold').errors).toEqual([])
+    expect(setClass('silver', 'gold').errors).toEqual([])
   })
 
   it('VAC-2 cannot be removed', () => {
-    expect(set('gold', undefined).errors).toEqual([
+    expect(setClass('gold', undefined).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
     ])
   })
 
-  it('VAC-12 cannot change while the gate is off', () => {
-    expect(set('silver', 'gold', OFF).errors).toEqual([
+  it('VAC-12 cannot change while the feature gate is disabled', () => {
+    expect(setClass('silver', 'gold', GATE_DISABLED).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
     ])
-    expect(set('silver', 'silver', OFF).errors).toEqual([])
+    expect(setClass('silver', 'silver', GATE_DISABLED).errors).toEqual([])
   })
 
-  it('VAC-12 is dropped while the gate is off', () => {
-    const { object, errors } = set(undefined, 'gold', OFF)
+  it('VAC-12 is dropped while the feature gate is disabled', () => {
+    const { object, errors } = setClass(undefined, 'gold', GATE_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
   })

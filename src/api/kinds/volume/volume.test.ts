@@ -8,8 +8,10 @@ const aVolume = (spec: object = {}, metadata: object = {}) => ({
   metadata: { name: 'pv-1', ...metadata },
   spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '10Gi' }, csi, ...spec },
 })
-const affinity = (terms: object[]) => ({ nodeAffinity: { required: { nodeSelectorTerms: terms } } })
-const onNode = affinity([{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] }])
+const affinityOf = (terms: object[]) => ({ nodeAffinity: { required: { nodeSelectorTerms: terms } } })
+const hostnameAffinity = affinityOf([
+  { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
+])
 
 describe('creating a volume', () => {
   it('applies defaults and sets the phase Pending with the current time', () => {
@@ -42,7 +44,7 @@ describe('creating a volume', () => {
     ['spec.nodeAffinity.required: Required value: must specify required node constraints', { nodeAffinity: {} }],
     [
       'spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term',
-      affinity([]),
+      affinityOf([]),
     ],
     [
       'spec.nodeAffinity: Required value: Local volume requires node affinity',
@@ -75,10 +77,12 @@ describe('creating a volume', () => {
   })
 
   it('accepts a local volume with node affinity', () => {
-    expect(tryCreate(kind, aVolume({ csi: undefined, local: { path: '/mnt/disk' }, ...onNode })).errors).toEqual([])
+    expect(
+      tryCreate(kind, aVolume({ csi: undefined, local: { path: '/mnt/disk' }, ...hostnameAffinity })).errors,
+    ).toEqual([])
   })
 
-  it('VAC-12 drops the attributes class silently while the gate is off', () => {
+  it('VAC-12 drops the attributes class without an error while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const { object, errors } = tryCreate(kind, aVolume({ volumeAttributesClassName: '' }), { gates })
     expect(errors).toEqual([])
@@ -103,7 +107,7 @@ describe('creating a volume', () => {
       csi: undefined,
       rbd: { monitors: ['m'], image: 'i' },
       persistentVolumeReclaimPolicy: 'Recycle',
-      ...affinity([{ matchExpressions: [{ key: 'beta.kubernetes.io/os', operator: 'Exists' }] }]),
+      ...affinityOf([{ matchExpressions: [{ key: 'beta.kubernetes.io/os', operator: 'Exists' }] }]),
     }
     expect(tryCreate(kind, aVolume(spec, { annotations })).warnings).toEqual([
       'metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead',
@@ -116,23 +120,31 @@ describe('creating a volume', () => {
 })
 
 describe('the status of a volume', () => {
-  const EARLIER = '2026-01-01T00:00:00Z'
-  const NOW = '2026-02-02T00:00:00Z'
-  const stored = tryCreate(kind, aVolume(), { now: EARLIER }).object
+  const CREATED_AT = '2026-01-01T00:00:00Z'
+  const UPDATED_AT = '2026-02-02T00:00:00Z'
+  const stored = tryCreate(kind, aVolume(), { now: CREATED_AT }).object
   const setStatus = (status: object) =>
-    tryStatus(kind, stored, (draft) => (draft.status = status), { now: NOW }).object.status
+    tryStatus(kind, stored, (draft) => (draft.status = status), { now: UPDATED_AT }).object.status
 
   it.each([
-    ['is set when the phase changes', { phase: 'Available' }, NOW],
-    ['is set when the request contains the old time', { phase: 'Available', lastPhaseTransitionTime: EARLIER }, NOW],
+    ['is set when the phase changes', { phase: 'Available' }, UPDATED_AT],
+    [
+      'is set when the request contains the old time',
+      { phase: 'Available', lastPhaseTransitionTime: CREATED_AT },
+      UPDATED_AT,
+    ],
     [
       'is accepted from a client',
       { phase: 'Available', lastPhaseTransitionTime: '2026-01-15T00:00:00Z' },
       '2026-01-15T00:00:00Z',
     ],
-    ['is kept while the phase is the same', { phase: 'Pending', message: 'waiting' }, EARLIER],
-    ['can be corrected without a change of the phase', { phase: 'Pending', lastPhaseTransitionTime: NOW }, NOW],
-  ])('lastPhaseTransitionTime %s', (_what, status, time) => {
+    ['is kept while the phase is the same', { phase: 'Pending', message: 'waiting' }, CREATED_AT],
+    [
+      'can be changed without a change of the phase',
+      { phase: 'Pending', lastPhaseTransitionTime: UPDATED_AT },
+      UPDATED_AT,
+    ],
+  ])('lastPhaseTransitionTime %s', (_case, status, time) => {
     expect(setStatus(status)).toEqual({ ...status, lastPhaseTransitionTime: time })
   })
 })

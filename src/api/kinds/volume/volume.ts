@@ -1,5 +1,5 @@
-// PersistentVolume: a volume in the cluster, created by a provisioner or an administrator. Fields are in volume-schema.ts;
-// rules in volume-spec-rules.ts, volume-source-rules.ts and volume-update-rules.ts.
+// Declares PersistentVolume: a volume in the cluster, created by a provisioner or an administrator. The schema is in
+// volume-schema.ts, and the rules are in volume-spec-rules.ts, volume-source-rules.ts and volume-update-rules.ts.
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -28,19 +28,20 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     if (spec?.capacity) spec.capacity = withIoInBytes(spec.capacity)
   },
   prepareForCreate(volume, context) {
-    volume.spec = preparedSpec(volume.spec ?? {}, undefined, context)
-    volume.status = { phase: 'Pending', lastPhaseTransitionTime: timestamp(context.nowMs) }
+    volume.spec = prepareSpec(volume.spec ?? {}, undefined, context)
+    volume.status = { phase: 'Pending', lastPhaseTransitionTime: formatTimestamp(context.nowMs) }
   },
   prepareForUpdate(next, old, context) {
-    next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
+    next.spec = prepareSpec(next.spec ?? {}, old.spec ?? {}, context)
   },
   validate(volume, errors, { gates }, old) {
     validateVolumeSpec(
       volume.spec ?? {},
       {
         volumeName: volume.metadata.name ?? '',
-        attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
-        io: gates.enabled('VolumeProvisionedIO') || Object.keys(old?.spec?.capacity ?? {}).some(isIoResource),
+        allowsAttributesClass:
+          gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
+        allowsIo: gates.enabled('VolumeProvisionedIO') || Object.keys(old?.spec?.capacity ?? {}).some(isIoResource),
         stored: old?.spec?.capacity,
       },
       errors,
@@ -54,13 +55,13 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     prepare(next, old, { nowMs }) {
       next.status = { ...next.status }
       next.status.phase ??= 'Pending'
-      const phaseChanged = next.status.phase !== old.status?.phase
-      const sent = next.status.lastPhaseTransitionTime
-      const stored = old.status?.lastPhaseTransitionTime
-      if (phaseChanged && (sent === undefined || sent === stored)) {
-        next.status.lastPhaseTransitionTime = timestamp(nowMs)
-      } else if (sent === undefined && stored !== undefined) {
-        next.status.lastPhaseTransitionTime = stored
+      const hasPhaseChanged = next.status.phase !== old.status?.phase
+      const requestedTime = next.status.lastPhaseTransitionTime
+      const storedTime = old.status?.lastPhaseTransitionTime
+      if (hasPhaseChanged && (requestedTime === undefined || requestedTime === storedTime)) {
+        next.status.lastPhaseTransitionTime = formatTimestamp(nowMs)
+      } else if (requestedTime === undefined && storedTime !== undefined) {
+        next.status.lastPhaseTransitionTime = storedTime
       }
     },
   },
@@ -117,23 +118,23 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
   deleteReturnsObject: true,
 })
 
-function preparedSpec(
+function prepareSpec(
   spec: PersistentVolumeSpec,
   stored: PersistentVolumeSpec | undefined,
   { gates }: RuleContext,
 ): PersistentVolumeSpec {
-  const next = { ...spec }
-  if (next.capacity) next.capacity = withIoInBytes(next.capacity)
-  if (!gates.enabled('VolumeProvisionedIO')) next.capacity = withoutNewIo(next.capacity, stored?.capacity)
+  const prepared = { ...spec }
+  if (prepared.capacity) prepared.capacity = withIoInBytes(prepared.capacity)
+  if (!gates.enabled('VolumeProvisionedIO')) prepared.capacity = withoutNewIo(prepared.capacity, stored?.capacity)
   if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
-    delete next.volumeAttributesClassName
+    delete prepared.volumeAttributesClassName
   }
-  return next
+  return prepared
 }
 
 const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options'
 
-const SUPPORTS_MOUNT_OPTIONS: ReadonlySet<VolumeSourceName> = new Set<VolumeSourceName>([
+const MOUNT_OPTIONS_SOURCES: ReadonlySet<VolumeSourceName> = new Set<VolumeSourceName>([
   'gcePersistentDisk',
   'awsElasticBlockStore',
   'glusterfs',
@@ -151,14 +152,14 @@ const SUPPORTS_MOUNT_OPTIONS: ReadonlySet<VolumeSourceName> = new Set<VolumeSour
 
 function validateMountOptions(volume: PersistentVolume, errors: FieldErrors): void {
   if (annotationOf(volume, MOUNT_OPTIONS_ANNOTATION) === undefined) return
-  if (volumeSources(volume.spec ?? {}).some((source) => SUPPORTS_MOUNT_OPTIONS.has(source))) return
+  if (volumeSources(volume.spec ?? {}).some((source) => MOUNT_OPTIONS_SOURCES.has(source))) return
   errors.forbidden(
     `metadata.annotations.${MOUNT_OPTIONS_ANNOTATION}`,
     'may not specify mount options for this volume type',
   )
 }
 
-/** Sources whose plugins were removed from Kubernetes: volumes with them cannot be mounted. */
+/** Warnings for sources whose plugins were removed from Kubernetes. Volumes with such a source cannot be mounted. */
 const REMOVED_SOURCES: Partial<Record<VolumeSourceName, string>> = {
   cephfs: 'spec.cephfs: deprecated in v1.28, non-functional in v1.31+',
   photonPersistentDisk: 'spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+',
@@ -194,4 +195,4 @@ function volumeWarnings(volume: PersistentVolume): string[] {
   return warnings
 }
 
-const timestamp = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+const formatTimestamp = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`
