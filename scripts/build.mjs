@@ -1,13 +1,17 @@
 // Bundles the command line program, the SDK for provisioners, the fake CSI driver, benchmarks and simulator into dist/.
-// Native and worker-based packages stay outside the bundle.
+// Native and worker-based packages stay outside the bundle. Does nothing if dist/ is up to date; --force builds anyway.
 
 import { chmod, readFile } from 'node:fs/promises'
 import { build } from 'esbuild'
+import { isBuiltFrom, stampOfInputs, writeStamp } from './build-stamp.mjs'
 import { writeTypes } from './types.mjs'
+
+const stamp = await stampOfInputs()
+if (!process.argv.includes('--force') && (await isBuiltFrom(stamp))) process.exit(0)
 
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
 
-await writeTypes() // before the program, whose modification time tests compare with the sources
+await writeTypes()
 await build({
   entryPoints: {
     stowage: 'src/main.ts',
@@ -34,3 +38,4 @@ await build({
   logLevel: 'warning',
 })
 await chmod(new URL('../dist/stowage.js', import.meta.url), 0o755)
+await writeStamp(stamp)

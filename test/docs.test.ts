@@ -44,6 +44,15 @@ it(`the README has at most ${README_LINES_MAX} lines`, () => {
   expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
+it('SYS-1 no documented command writes a kubeconfig or token into the working directory', () => {
+  const written = pages.flatMap((page) =>
+    [...readPage(page).matchAll(/^\$ .*> *([^\s~/$'"][^\s]*(kubeconfig|token)\S*)/gm)].map(
+      ([, file]) => `${page}: ${file}`,
+    ),
+  )
+  expect(written).toEqual([])
+})
+
 function brokenLinksOf(page: string): string[] {
   return linksOf(page)
     .filter(({ file, anchor }) => !existsSync(join(ROOT, file)) || (anchor && !anchorsOf(file).has(anchor)))
