@@ -1,5 +1,5 @@
-// Fixture of the agent tests: an agent on a test server, with a memory disk and a fake CSI driver that mounts on it.
-// Agent and driver can be killed at any moment and started again on the same disk.
+// Fixture for agent tests: an agent on a test server, with an in-memory disk and a fake CSI driver that mounts on it.
+// Agent and driver can be killed at any time and restarted on the same disk.
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
@@ -12,10 +12,10 @@ import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
 import { type CsiConnection, CsiError, createCsiDriver } from '../csi/index.ts'
 import { createCacheSet } from '../runtime/index.ts'
 import { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
-import { createMemoryDisk, type MemoryDisk, mountAsAsked } from './disk/memory-disk.ts'
+import { applyNodeCall, createMemoryDisk, type MemoryDisk } from './disk/memory-disk.ts'
 import { createAgentMetrics } from './metrics.ts'
 import type { MachineInfo } from './node/machine-info.ts'
-import type { FoundSocket } from './registration/plugin-directory.ts'
+import type { PluginSocket } from './registration/plugin-directory.ts'
 
 export const NODE = 'node-1'
 export const DRIVER = 'fake.stowage.example'
@@ -41,13 +41,13 @@ export const MACHINE: MachineInfo = {
 
 export interface AgentFixtureOptions {
   readonly settings?: Partial<FakeSettings>
-  /** The CSIDriver's spec. Default: attachRequired false. Null: no CSIDriver. */
+  /** The spec of the CSIDriver object, or null for no object. Default: attachRequired false. */
   readonly csiDriver?: object | null
   readonly log?: Logger
-  readonly around?: (client: Client) => Client
+  readonly wrapClient?: (client: Client) => Client
   readonly agent?: Partial<NodeAgentDeps>
-  /** Default true. */
-  readonly starts?: boolean
+  /** Whether to start the agent. Default true. */
+  readonly autoStart?: boolean
 }
 
 export interface AgentFixture {
@@ -57,23 +57,23 @@ export interface AgentFixture {
   readonly fake: FakeDriver
   readonly registry: Registry
   readonly agent: NodeAgent
-  /** Errors passed to NotifyRegistrationStatus; '' is success. */
+  /** The errors passed to NotifyRegistrationStatus. An empty string is success. */
   readonly notified: string[]
-  /** Settles with the error that ended the agent, if any. */
+  /** Resolves when the agent has stopped, with the error that stopped it, if any. */
   readonly ended: Promise<Error | undefined>
-  /** Sockets in the registration directory; changes are found by the next scan. */
-  readonly sockets: FoundSocket[]
+  /** The sockets in the registration directory. The next scan detects changes. */
+  readonly sockets: PluginSocket[]
   start(more?: Partial<NodeAgentDeps>): void
-  /** Stops gracefully. */
+  /** Stops the agent gracefully. */
   stop(): Promise<void>
-  /** Kills the agent: no call in progress takes effect. */
+  /** Kills the agent. Calls that it has in progress never return. */
   kill(): void
   driverGoes(): void
   driverComes(): void
   script(rules: readonly FakeRule[]): void
-  /** Names of the node service calls since the last call of this function. */
+  /** Returns the names of the node service calls since the previous call of this function. */
   calls(): string[]
-  /** Creates a volume in the driver, and a PV and a claim bound to each other. */
+  /** Creates a volume in the driver, and a PV and a claim that are bound to each other. */
   aVolume(name: string, more?: { pv?: object; csi?: object; claim?: object; claimStatus?: object }): Promise<void>
   aPod(
     name: string,
@@ -82,9 +82,9 @@ export interface AgentFixture {
   ): Promise<string>
   pod(name: string): Promise<any>
   phase(name: string): Promise<string>
-  /** `reason: message` of every event about an object, oldest first. */
+  /** Returns `reason: message` of each event about an object, oldest first. */
   events(name: string): Promise<string[]>
-  until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
+  until(condition: () => Promise<boolean> | boolean, description: string): Promise<void>
   untilRunning(name: string): Promise<void>
   untilGone(name: string): Promise<void>
   /** Waits until no reconcile is running or queued. */
@@ -92,50 +92,50 @@ export interface AgentFixture {
 }
 
 export async function createAgentFixture(options: AgentFixtureOptions = {}): Promise<AgentFixture> {
-  const { log = silentLog, around = (client: Client) => client, starts = true } = options
+  const { log = silentLog, wrapClient = (client: Client) => client, autoStart = true } = options
   const server = await createServerFixture()
-  const client = around(inProcessClient(server.server.objects, SYSTEM_USER))
+  const client = wrapClient(inProcessClient(server.server.objects, SYSTEM_USER))
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
   const fake = createFakeDriver({ clock: server.clock, settings })
   const registry = new Registry()
   const notified: string[] = []
-  const sockets: FoundSocket[] = [{ path: SOCKET, id: '1' }]
+  const sockets: PluginSocket[] = [{ path: SOCKET, id: '1' }]
   let isDriverUp = true
-  let seen = 0
-  let life: { readonly abort: AbortController; readonly over: Promise<Error | undefined>; isDead: boolean } | undefined
+  let seenCalls = 0
+  let run: AgentRun | undefined
   let agent: NodeAgent
 
-  /** The driver's client of one run of the agent; successful calls change the disk. */
-  function connect(of: { isDead: boolean }): CsiConnection {
+  /** Connects a run of the agent to the driver. Successful calls change the disk. */
+  function connect(process: Process): CsiConnection {
     const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node(NODE) }
     const driver = createCsiDriver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
-      if (of.isDead) return new Promise<never>(() => {})
+      if (process.isKilled) return new Promise<never>(() => {})
       if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'Cannot connect to the CSI driver')
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       const call = service[method.localName]!(request, { signal: new AbortController().signal })
-      // A kill does not cancel calls.
-      const heard = signal && !of.isDead ? orGivenUp(call, signal, of) : call
-      const reply = await (timeoutMs === undefined ? heard : orTooSlow(heard, timeoutMs))
+      // A kill does not cancel calls in the driver.
+      const cancellable = signal && !process.isKilled ? withCancellation(call, signal, process) : call
+      const reply = await (timeoutMs === undefined ? cancellable : withTimeout(cancellable, timeoutMs))
       // The call takes effect even if the agent was killed.
-      mountAsAsked(disk, method.name, request as never)
-      if (of.isDead) return new Promise<never>(() => {})
+      applyNodeCall(disk, method.name, request as never)
+      if (process.isKilled) return new Promise<never>(() => {})
       return create(method.output, reply as never)
     })
     return { ...driver, close() {} }
   }
 
-  const orTooSlow = (call: Promise<object>, timeoutMs: number): Promise<object> =>
+  const withTimeout = (call: Promise<object>, timeoutMs: number): Promise<object> =>
     new Promise((resolve, reject) => {
-      const cancel = server.clock.after(timeoutMs, () => reject(new CsiError('DEADLINE_EXCEEDED', 'took too long')))
+      const cancel = server.clock.after(timeoutMs, () => reject(new CsiError('DEADLINE_EXCEEDED', 'deadline exceeded')))
       call.then(resolve, reject).finally(cancel)
     })
 
-  const orGivenUp = (call: Promise<object>, signal: AbortSignal, of: { isDead: boolean }): Promise<object> =>
+  const withCancellation = (call: Promise<object>, signal: AbortSignal, process: Process): Promise<object> =>
     new Promise((resolve, reject) => {
-      const giveUp = () => of.isDead || reject(new CsiError('CANCELLED', 'given up'))
-      signal.addEventListener('abort', giveUp, { once: true })
-      call.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+      const cancel = () => process.isKilled || reject(new CsiError('CANCELLED', 'canceled'))
+      signal.addEventListener('abort', cancel, { once: true })
+      call.then(resolve, reject).finally(() => signal.removeEventListener('abort', cancel))
     })
 
   const { csiDriver = { attachRequired: false } } = options
@@ -143,7 +143,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     await server.post('/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: DRIVER }, spec: csiDriver })
   }
 
-  const world: AgentFixture = {
+  const fixture: AgentFixture = {
     server,
     client,
     disk,
@@ -155,24 +155,24 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       return agent
     },
     get ended() {
-      return life!.over
+      return run!.stopped
     },
-    start(more = {}) {
-      const own = { isDead: false }
-      const mortal = mortalClient(client, own)
-      const common = { clock: server.clock, random: () => 0.5, log }
-      const caches = createCacheSet({ ...common, client: mortal })
+    start(overrides = {}) {
+      const process: Process = { isKilled: false }
+      const agentClient = untilKilled(client, process)
+      const sharedDeps = { clock: server.clock, random: () => 0.5, log }
+      const caches = createCacheSet({ ...sharedDeps, client: agentClient })
       registry.clear()
       agent = createNodeAgent({
-        ...common,
+        ...sharedDeps,
         nodeName: NODE,
         identity: 'agent-1',
         root: ROOT,
-        client: mortal,
+        client: agentClient,
         caches,
         metrics: createAgentMetrics(registry, server.clock),
         machine: MACHINE,
-        disk: mortalDisk(disk, own),
+        disk: untilKilled(disk, process),
         plugins: {
           directory: { list: async () => [...sockets], watch: () => () => {} },
           calls: {
@@ -183,31 +183,31 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
             notify: async (_socket, error = '') => void notified.push(error),
           },
         },
-        connect: () => connect(own),
+        connect: () => connect(process),
         version: 'v0.1.0',
         ...options.agent,
-        ...more,
+        ...overrides,
       })
       const abort = new AbortController()
-      const over = agent
+      const stopped = agent
         .run(abort.signal)
         .then(
           () => undefined,
           (error: Error) => error,
         )
         .finally(() => caches.stop())
-      life = Object.assign(own, { abort, over })
+      run = { process, abort, stopped }
     },
     async stop() {
-      life?.abort.abort()
-      await life?.over
-      life = undefined
+      run?.abort.abort()
+      await run?.stopped
+      run = undefined
     },
     kill() {
-      if (!life) return
-      life.isDead = true
-      life.abort.abort()
-      life = undefined
+      if (!run) return
+      run.process.isKilled = true
+      run.abort.abort()
+      run = undefined
     },
     driverGoes() {
       isDriverUp = false
@@ -217,9 +217,9 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
     script: (rules) => fake.script.setRules(rules),
     calls() {
-      const fresh = fake.record.calls.slice(seen)
-      seen = fake.record.calls.length
-      return fresh.filter(({ method }) => VOLUME_CALLS.test(method)).map(({ method }) => method)
+      const newCalls = fake.record.calls.slice(seenCalls)
+      seenCalls = fake.record.calls.length
+      return newCalls.filter(({ method }) => VOLUME_CALLS.test(method)).map(({ method }) => method)
     },
 
     async aVolume(name, more = {}) {
@@ -230,7 +230,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         volumeCapabilities: [capability],
       })
       const { volume } = await fake.controller.createVolume(request, { signal: new AbortController().signal })
-      const claim = await need(
+      const claim = await expectSuccess(
         server.post(CLAIMS, {
           metadata: { name },
           spec: {
@@ -242,7 +242,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
           },
         }),
       )
-      await need(
+      await expectSuccess(
         server.post(VOLUMES, {
           metadata: { name: `pv-${name}` },
           spec: {
@@ -260,7 +260,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         capacity: { storage: '1Gi' },
         ...more.claimStatus,
       }
-      await need(server.patch(`${CLAIMS}/${name}/status`, { status }))
+      await expectSuccess(server.patch(`${CLAIMS}/${name}/status`, { status }))
     },
 
     async aPod(name, claims, more = {}) {
@@ -269,7 +269,7 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
         persistentVolumeClaim: { claimName, ...(more.readOnly ? { readOnly: true } : {}) },
       }))
       const mounts = claims.map((claim) => ({ name: claim, mountPath: `/data/${claim}` }))
-      const pod = await need(
+      const pod = await expectSuccess(
         server.post(PODS, {
           metadata: { name },
           spec: {
@@ -283,24 +283,24 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
       return pod.metadata.uid
     },
     pod: async (name) => (await server.get(`${PODS}/${name}`)).json,
-    phase: async (name) => (await world.pod(name)).status?.phase ?? 'gone',
+    phase: async (name) => (await fixture.pod(name)).status?.phase ?? 'none',
     async events(name) {
       const { items } = (await server.get('/api/v1/events')).json
-      const about = items.filter((event: any) => event.involvedObject.name === name)
-      return about.map(({ reason, message }: any) => `${reason}: ${message}`)
+      const objectEvents = items.filter((event: any) => event.involvedObject.name === name)
+      return objectEvents.map(({ reason, message }: any) => `${reason}: ${message}`)
     },
 
-    async until(condition, what) {
+    async until(condition, description) {
       for (let turn = 0; turn < 3_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (turn % 20 === 19) await server.clock.advance(500)
       }
-      throw new Error(`still waiting for: ${what}; ${JSON.stringify(agent?.standings())}`)
+      throw new Error(`timed out waiting for ${description}; ${JSON.stringify(agent?.standings())}`)
     },
-    untilRunning: (name) => world.until(async () => (await world.phase(name)) === 'Running', `${name} to run`),
+    untilRunning: (name) => fixture.until(async () => (await fixture.phase(name)) === 'Running', `${name} to run`),
     untilGone: (name) =>
-      world.until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be gone`),
+      fixture.until(async () => (await server.get(`${PODS}/${name}`)).status === 404, `${name} to be deleted`),
     async untilQuiet() {
       for (let turns = 0; turns < 30; turns++) {
         await new Promise((resolve) => setImmediate(resolve))
@@ -309,41 +309,49 @@ export async function createAgentFixture(options: AgentFixtureOptions = {}): Pro
     },
   }
   onTestFinished(async () => {
-    world.fake.script.setRules([])
-    world.fake.script.release()
-    await world.stop()
+    fixture.fake.script.setRules([])
+    fixture.fake.script.release()
+    await fixture.stop()
     await server.store.close()
   })
-  if (starts) {
-    world.start()
-    await world.until(() => agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+  if (autoStart) {
+    fixture.start()
+    await fixture.until(() => agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
   }
-  return world
+  return fixture
 }
 
 const VOLUME_CALLS = /^Node(Stage|Unstage|Publish|Unpublish|Expand)/
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** Calls of a killed agent have no effect and never settle. */
-const mortalClient = (client: Client, own: { readonly isDead: boolean }): Client => mortal(client, own)
-const mortalDisk = (disk: MemoryDisk, own: { readonly isDead: boolean }) => mortal(disk, own)
+/** The simulated process in which one run of the agent executes. */
+interface Process {
+  isKilled: boolean
+}
 
-function mortal<T extends object>(of: T, own: { readonly isDead: boolean }): T {
-  return new Proxy(of, {
+interface AgentRun {
+  readonly process: Process
+  readonly abort: AbortController
+  readonly stopped: Promise<Error | undefined>
+}
+
+/** Wraps an object so that calls have no effect and never settle after the process is killed. */
+function untilKilled<T extends object>(object: T, process: Process): T {
+  return new Proxy(object, {
     get(target, key) {
       const value = Reflect.get(target, key)
       if (typeof value !== 'function') return value
       return (...args: unknown[]) => {
-        if (own.isDead && key !== 'watch') return new Promise(() => {})
+        if (process.isKilled && key !== 'watch') return new Promise(() => {})
         return value.apply(target, args)
       }
     },
   })
 }
 
-async function need(answer: ReturnType<ServerFixture['post']>): Promise<any> {
-  const { status, json } = await answer
+async function expectSuccess(response: ReturnType<ServerFixture['post']>): Promise<any> {
+  const { status, json } = await response
   if (status >= 300) throw new Error(`${status}: ${json.message}`)
   return json
 }

@@ -1,5 +1,5 @@
-// Composes the agent of one node: driver registration, the node's objects, its pods, their volumes and stats. Several
-// agents can run in one process, each with its own root and name; start-agent.ts creates one for this machine.
+// Composes the agent of one node: driver registration, the Node and CSINode objects, pods, volumes and stats. A process can
+// run several agents, each with its own root and name. start-agent.ts creates the agent of this machine.
 
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -26,31 +26,31 @@ import {
 import { attachedVolumeNameOf } from '../volumes/attachment-names.ts'
 import { type Containers, noContainers } from './commands/containers.ts'
 import { createExpandVolume, type ExpandVolume } from './csi/expand-volume.ts'
-import { createVolumesInUse } from './csi/in-use.ts'
-import { emptySteps } from './csi/mount.ts'
+import { createCompletedSteps } from './csi/mount.ts'
 import { createMountRecords, volumeKey } from './csi/mount-records.ts'
 import { unstageOrphan } from './csi/unmount.ts'
+import { createVolumesInUse } from './csi/volumes-in-use.ts'
 import type { NodeDisk } from './disk/disk.ts'
 import type { AgentMetrics } from './metrics.ts'
 import { createCsiNodeWriter } from './node/csi-node-writer.ts'
 import type { MachineInfo } from './node/machine-info.ts'
 import { createNodeHeartbeat } from './node/node-heartbeat.ts'
 import { agentPaths } from './paths.ts'
-import { createAttempts } from './pods/attempts.ts'
-import { BY_UID, createPodController, unfinished } from './pods/pod-controller.ts'
+import { createAttempts } from './pods/mount-backoff.ts'
+import { BY_UID, createPodController, unfinishedPods } from './pods/pod-controller.ts'
 import { type MountedVolume, type PodDeps, reconcilePod } from './pods/reconcile-pod.ts'
 import { createDrivers } from './registration/drivers.ts'
 import type { PluginCalls } from './registration/plugin-calls.ts'
 import type { PluginDirectory } from './registration/plugin-directory.ts'
 import { createRegistrar } from './registration/registrar.ts'
-import { createStatsCollector } from './stats/collect.ts'
-import { provisionedIo } from './stats/provisioned.ts'
+import { provisionedIo } from './stats/provisioned-io.ts'
+import { createStatsCollector } from './stats/stats-collector.ts'
 
 export interface NodeAgentDeps {
   readonly nodeName: string
-  /** Stable across restarts of this agent, unique among agents. */
+  /** Identifies this agent: stable across restarts, and unique among agents. */
   readonly identity: string
-  /** Absolute; the kubelet's root directory, in its layout. */
+  /** Absolute path of the root directory, which has the layout of the kubelet's. */
   readonly root: string
   readonly client: Client
   readonly caches: CacheSet
@@ -62,32 +62,32 @@ export interface NodeAgentDeps {
   readonly machine: MachineInfo
   readonly disk: NodeDisk
   readonly plugins: { readonly directory: PluginDirectory; readonly calls: PluginCalls }
-  /** Sockets of drivers without node-driver-registrar. */
+  /** The sockets of drivers without node-driver-registrar. */
   readonly driverSockets?: readonly string[]
   connect(endpoint: string): CsiConnection
-  /** IO rates of the device behind a path; undefined if the volume is not a separate device. */
+  /** Returns the IO rates of the device of a path, or undefined if the volume is not a separate device. */
   ratesAt?(path: string): Promise<IoRates | undefined>
-  /** Default: volumes are mounted, but no process runs. */
+  /** Runs the containers. Default: volumes are mounted, but no process runs. */
   readonly containers?: Containers
-  /** Default: NodeExpandVolume (csi/expand-volume.ts). */
+  /** Expands volumes. Default: csi/expand-volume.ts. */
   readonly expand?: ExpandVolume
   readonly labels?: Readonly<Record<string, string>>
-  /** Default 110. */
+  /** The maximum number of pods. Default 110. */
   readonly podsMax?: number
-  /** How often the node's lease is renewed. Default 10 s. */
+  /** The interval at which the node's lease is renewed. Default 10 s. */
   readonly renewMs?: number
   readonly version: string
 }
 
 export interface NodeAgent {
   readonly nodeName: string
-  /** Pods and volumes that are not done, with the reason. */
+  /** Returns the pods and volumes whose reconcile is not complete, with the reason. */
   standings(): { readonly key: string; readonly because?: string }[]
-  /** Whether any reconcile is running or queued. */
+  /** Whether a reconcile is running or queued. */
   readonly isBusy: boolean
-  /** Registered drivers, and why other sockets are not registered. */
+  /** Returns the registered drivers, and the errors of sockets that could not be registered. */
   drivers(): { readonly registered: readonly string[]; readonly problems: Readonly<Record<string, string>> }
-  /** Throws NodeNameTakenError. Settles when the last running work has; mounts stay. */
+  /** Runs until the signal is aborted and running work has settled. Volumes stay mounted. Throws NodeNameTakenError. */
   run(signal: AbortSignal, onReady?: () => void): Promise<void>
 }
 
@@ -113,8 +113,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const csiNodeWriter = createCsiNodeWriter({ client, nodeName, clock })
   const drivers = createDrivers({
     connect: deps.connect,
-    announce: csiNodeWriter.addDriver,
-    withdraw: csiNodeWriter.removeDriver,
+    addToCsiNode: csiNodeWriter.addDriver,
+    removeFromCsiNode: csiNodeWriter.removeDriver,
     log,
   })
   const registrar = createRegistrar({
@@ -122,7 +122,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     plugins: deps.plugins.calls,
     drivers,
     driverSockets: deps.driverSockets ?? [],
-    nameOf: (socket, signal) => nameAt(socket, deps.connect, signal),
+    readDriverName: (socket, signal) => fetchDriverName(socket, deps.connect, signal),
     clock,
     log,
   })
@@ -130,7 +130,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const containers = deps.containers ?? noContainers()
   const attempts = createAttempts({ clock })
   const mounted = new Map<string, Map<string, MountedVolume>>()
-  const stats = createStatsCollector({
+  const statsCollector = createStatsCollector({
     mounted,
     drivers,
     metrics,
@@ -148,7 +148,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   const volumes = caches.of(persistentVolumeKind)
   const attachments = caches.of(volumeAttachmentKind)
   const csiDrivers = caches.of(csiDriverKind)
-  const podOf = (uid: string) => pods.byIndex(BY_UID, uid)[0]
+  const podByUid = (uid: string) => pods.byIndex(BY_UID, uid)[0]
   let podDeps: PodDeps | undefined
 
   const controller = createPodController({
@@ -165,25 +165,25 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     metrics: deps.clientMetrics,
     async reconcile(uid, signal) {
       const outcome = await reconcilePod(uid, podDeps!, signal)
-      stats.look(uid)
+      statsCollector.update(uid)
       return outcome
     },
   })
-  /** Staged volumes without a publication, left by an earlier run of the agent. */
-  const orphans = createWorkQueue({ name: 'node-orphans', clock, random, log })
+  /** The volumes that an earlier run of the agent staged and that are not published. */
+  const orphanQueue = createWorkQueue({ name: 'node-orphans', clock, random, log })
   containers.onChange((uid) => controller.queue.add(uid))
   drivers.onChange(() => {
     attempts.forgetDelays()
-    for (const uid of unfinished(controller)) controller.queue.add(uid)
-    for (const { key } of orphans.standings()) orphans.add(key)
+    for (const uid of unfinishedPods(controller)) controller.queue.add(uid)
+    for (const { key } of orphanQueue.standings()) orphanQueue.add(key)
   })
 
-  /** Loads the mount records; returns the volumes that an earlier run may have left in use. */
-  async function load(): Promise<string[]> {
+  /** Loads the mount records. Returns the volumes that may still be in use since an earlier run. */
+  async function loadRecords(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
     await records.load()
-    // The record of an orphaned staging does not show whether the volume is attached. Reporting one too many delays a
-    // detach; reporting one too few would allow a detach of a mounted volume.
+    // The record of an orphaned staging does not contain whether the volume is attached. Report it as in use: this can only
+    // delay a detach, whereas omitting it would allow the detach of a mounted volume.
     const attached = records
       .uids()
       .flatMap((uid) => records.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
@@ -192,9 +192,8 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   const orphanedStagings = () => records.stagings().filter((staging) => records.ofVolume(staging).length === 0)
 
-  /** Composes the dependencies of the pod reconcile. */
-  function open(inUseAtStart: readonly string[]): PodDeps {
-    const inUse = createVolumesInUse({ atStart: inUseAtStart, report: heartbeat.setVolumesInUse })
+  function createPodDeps(volumesInUse: readonly string[]): PodDeps {
+    const inUse = createVolumesInUse({ initialNames: volumesInUse, report: heartbeat.setVolumesInUse })
     return {
       nodeName,
       client,
@@ -211,53 +210,53 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       inUse,
       metrics,
       lock: keyedLock(),
-      done: emptySteps(),
+      completedSteps: createCompletedSteps(),
       containers,
       attempts,
       mounted,
       expand: deps.expand ?? createExpandVolume({ client, drivers, records, events, metrics, clock, random }),
       hostIP: deps.machine.address,
       node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
-      pod: podOf,
-      isWanted: (uid) => {
-        const pod = podOf(uid)
+      pod: podByUid,
+      needsVolumes: (uid) => {
+        const pod = podByUid(uid)
         return pod !== undefined && !pod.metadata.deletionTimestamp
       },
-      isOnRecord: (uid, volume) => records.publication(uid, volume) !== undefined,
+      hasRecord: (uid, volume) => records.publication(uid, volume) !== undefined,
     }
   }
 
   async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
-    const inUse = await load()
+    const inUse = await loadRecords()
     await heartbeat.register(inUse, signal)
-    podDeps = open(inUse)
+    podDeps = createPodDeps(inUse)
     await heartbeat.markReady(csiNodeWriter.ensureCsiNode, signal)
-    for (const uid of records.uids()) controller.queue.add(uid) // pods deleted while the agent was down wake no event
-    for (const staging of orphanedStagings()) orphans.add(volumeKey(staging))
+    for (const uid of records.uids()) controller.queue.add(uid) // pods deleted while the agent was down cause no event
+    for (const staging of orphanedStagings()) orphanQueue.add(volumeKey(staging))
     onReady?.()
-    // The first part to end stops the others: an agent that lost its name must not touch volumes.
+    // The first task that ends stops the others: an agent that lost its name must not change volumes.
     const stop = new AbortController()
-    const over = AbortSignal.any([signal, stop.signal])
-    setMaxListeners(0, over) // one listener per driver call
-    const parts = [
-      heartbeat.run(over),
-      registrar.run(over),
-      controller.run(over),
-      stats.run(over),
-      events.run(over),
-      orphans.run(unstage, over),
+    const stopSignal = AbortSignal.any([signal, stop.signal])
+    setMaxListeners(0, stopSignal) // one listener per driver call
+    const tasks = [
+      heartbeat.run(stopSignal),
+      registrar.run(stopSignal),
+      controller.run(stopSignal),
+      statsCollector.run(stopSignal),
+      events.run(stopSignal),
+      orphanQueue.run(unstage, stopSignal),
     ]
     try {
-      await Promise.all(parts)
+      await Promise.all(tasks)
     } finally {
       stop.abort()
-      await Promise.allSettled(parts)
+      await Promise.allSettled(tasks)
       drivers.close()
     }
   }
 
   async function unstage(key: string, signal: AbortSignal) {
-    const staging = records.stagings().find((one) => volumeKey(one) === key)
+    const staging = records.stagings().find((candidate) => volumeKey(candidate) === key)
     if (!staging) return done
     try {
       await unstageOrphan(staging, podDeps!, signal)
@@ -269,9 +268,9 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
   return {
     nodeName,
-    standings: () => [...controller.queue.standings(), ...orphans.standings()],
+    standings: () => [...controller.queue.standings(), ...orphanQueue.standings()],
     get isBusy() {
-      return [controller.queue, orphans].some(isWorking)
+      return [controller.queue, orphanQueue].some(isWorking)
     },
     drivers: () => ({ registered: drivers.list().map(({ name }) => name), problems: registrar.problems() }),
     run,
@@ -280,7 +279,11 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
 
 const isWorking = (queue: WorkQueue): boolean => queue.stats().depth + queue.stats().running > 0
 
-async function nameAt(socket: string, connect: NodeAgentDeps['connect'], signal: AbortSignal): Promise<string> {
+async function fetchDriverName(
+  socket: string,
+  connect: NodeAgentDeps['connect'],
+  signal: AbortSignal,
+): Promise<string> {
   const connection = connect(socket)
   try {
     return (await connection.identity.getPluginInfo({}, { signal })).name

@@ -1,251 +1,261 @@
-// NodeExpandVolume: when it is called, what the claim's status reports, and that a failure leaves the volume usable.
+// Tests of NodeExpandVolume through the agent: when it is called, the status of the claim, and failures.
 import { describe, expect, it } from 'vitest'
 import type { CsiFailureCode } from '../csi/index.ts'
 import { type AgentFixtureOptions, CLAIMS, createAgentFixture, PODS, VOLUMES } from './agent.fixture.ts'
 
 const GI = 1024 ** 3
-const GROWN = { capacity: { storage: '2Gi' } }
-const fails = (code: CsiFailureCode, times?: number) => ({
+const EXPANDED_TO_2GI = { capacity: { storage: '2Gi' } }
+const aFailure = (code: CsiFailureCode, times?: number) => ({
   method: 'NodeExpandVolume',
-  effect: { do: 'fail', code, message: 'not here' } as const,
+  effect: { do: 'fail', code, message: 'injected' } as const,
   ...(times ? { times } : {}),
 })
-const inState = (state: string, alloc = '2Gi') => ({
-  allocatedResources: { storage: alloc },
+const withResizeState = (state: string, allocated = '2Gi') => ({
+  allocatedResources: { storage: allocated },
   allocatedResourceStatuses: { storage: state },
   conditions: [{ type: 'Resizing', status: 'True' }],
 })
 
-async function aWorld(options: AgentFixtureOptions = {}) {
-  const world = await createAgentFixture(options)
-  const growths = () => world.fake.record.calls.filter(({ method }) => method === 'NodeExpandVolume')
-  const status = async () => (await world.server.get(`${CLAIMS}/orders`)).json.status
+async function createExpandFixture(options: AgentFixtureOptions = {}) {
+  const fixture = await createAgentFixture(options)
+  const expandCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeExpandVolume')
+  const status = async () => (await fixture.server.get(`${CLAIMS}/orders`)).json.status
   return {
-    ...world,
-    growths,
+    ...fixture,
+    expandCalls,
     status,
     state: async () => (await status()).allocatedResourceStatuses?.storage,
-    /** The state after ControllerExpandVolume: a larger device, and a claim that waits for the node. */
-    async grownTo(gi: number, claimStatus: object) {
-      for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = gi * GI
-      await world.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: `${gi}Gi` } } }, 'merge')
-      await world.server.patch(`${CLAIMS}/orders/status`, { status: claimStatus }, 'merge')
+    untilExpanded: () =>
+      fixture.until(async () => (await status()).capacity.storage === '2Gi', 'the claim to have a capacity of 2Gi'),
+    /** Expands the device and updates PV and claim, as after ControllerExpandVolume. */
+    async expandOnController(gi: number, claimStatus: object) {
+      for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = gi * GI
+      await fixture.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: `${gi}Gi` } } }, 'merge')
+      await fixture.server.patch(`${CLAIMS}/orders/status`, { status: claimStatus }, 'merge')
     },
-    /** Wakes the reconcile of all pods. */
-    look: () =>
-      world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: String(growths().length) } } }, 'merge'),
+    /** Changes a label of the pod, which triggers its reconcile. */
+    triggerReconcile: () =>
+      fixture.server.patch(
+        `${PODS}/shop`,
+        { metadata: { labels: { triggerReconcile: String(expandCalls().length) } } },
+        'merge',
+      ),
   }
 }
 
-describe('when a volume is expanded', () => {
-  it('REX-1 (24) (37) NodeResizePending: expands when the next pod mounts the volume, and updates the claim', async () => {
-    const world = await aWorld()
-    const waiting = { type: 'FileSystemResizePending', status: 'True' }
-    const other = { type: 'ModifyingVolume', status: 'True' }
-    const status = { ...inState('NodeResizePending'), conditions: [waiting, other] }
-    await world.aVolume('orders', { pv: GROWN, claimStatus: status })
-    for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    const after = await world.status()
-    expect(after.allocatedResourceStatuses).toBeUndefined()
-    expect(after.allocatedResources).toEqual({ storage: '2Gi' })
-    expect(after.conditions.map(({ type }: { type: string }) => type)).toEqual(['ModifyingVolume'])
-    expect(world.growths().map(({ request }) => (request as { capacityRange?: unknown }).capacityRange)).toEqual([
+describe('NodeExpandVolume', () => {
+  it('REX-1 (24) (37) is called when a pod mounts a volume in NodeResizePending, and the claim is updated', async () => {
+    const fixture = await createExpandFixture()
+    const pendingCondition = { type: 'FileSystemResizePending', status: 'True' }
+    const otherCondition = { type: 'ModifyingVolume', status: 'True' }
+    const status = { ...withResizeState('NodeResizePending'), conditions: [pendingCondition, otherCondition] }
+    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: status })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.untilExpanded()
+    const statusAfter = await fixture.status()
+    expect(statusAfter.allocatedResourceStatuses).toBeUndefined()
+    expect(statusAfter.allocatedResources).toEqual({ storage: '2Gi' })
+    expect(statusAfter.conditions.map(({ type }: { type: string }) => type)).toEqual(['ModifyingVolume'])
+    expect(fixture.expandCalls().map(({ request }) => (request as { capacityRange?: unknown }).capacityRange)).toEqual([
       { requiredBytes: String(2 * GI) },
     ])
     for (const name of ['shop', 'orders']) {
-      expect(await world.events(name)).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
+      expect(await fixture.events(name)).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
     }
   })
 
-  it('REX-1 (24) expands by the condition alone, as older resizers set it', async () => {
-    const world = await aWorld()
+  it('REX-1 (24) is called if only the condition FileSystemResizePending is set, as by older resizers', async () => {
+    const fixture = await createExpandFixture()
     const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
-    await world.aVolume('orders', { pv: GROWN, claimStatus: { conditions } })
-    for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    expect((await world.status()).conditions).toBeUndefined()
+    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: { conditions } })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilExpanded()
+    expect((await fixture.status()).conditions).toBeUndefined()
   })
 
   for (const state of ['NodeResizeInfeasible', 'ControllerResizeInProgress', 'ControllerResizeInfeasible']) {
-    it(`REX-9 (23) ${state}: makes no call and no change, and the pod runs`, async () => {
-      const world = await aWorld()
-      await world.aVolume('orders', { pv: GROWN, claimStatus: inState(state) })
-      await world.aPod('shop', ['orders'])
-      await world.untilRunning('shop')
-      await world.untilQuiet()
-      expect(world.growths()).toEqual([])
-      expect(await world.status()).toMatchObject({ capacity: { storage: '1Gi' }, ...inState(state) })
+    it(`REX-9 (23) is not called in ${state}, and the pod runs`, async () => {
+      const fixture = await createExpandFixture()
+      await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
+      await fixture.aPod('shop', ['orders'])
+      await fixture.untilRunning('shop')
+      await fixture.untilQuiet()
+      expect(fixture.expandCalls()).toEqual([])
+      expect(await fixture.status()).toMatchObject({ capacity: { storage: '1Gi' }, ...withResizeState(state) })
     })
   }
 
-  it('REX-1 (27) expands a shared volume on each node, unless node expansion is not required', async () => {
+  it('REX-1 (27) is called for a shared volume on each node, unless node expansion is not required', async () => {
     for (const annotations of [undefined, { 'volume.kubernetes.io/node-expansion-not-required': 'true' }]) {
-      const world = await aWorld()
-      await world.aVolume('orders', {
+      const fixture = await createExpandFixture()
+      await fixture.aVolume('orders', {
         pv: { accessModes: ['ReadWriteMany'] },
         claim: { accessModes: ['ReadWriteMany'] },
       })
-      await world.aPod('shop', ['orders'])
-      await world.untilRunning('shop')
-      if (annotations) await world.server.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
-      await world.grownTo(2, GROWN) // another node was faster
-      await world.untilQuiet()
-      const version = (await world.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
-      await world.look()
-      await world.untilQuiet()
-      expect(world.growths()).toHaveLength(annotations ? 0 : 1)
-      expect((await world.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
+      await fixture.aPod('shop', ['orders'])
+      await fixture.untilRunning('shop')
+      if (annotations) await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { annotations } }, 'merge')
+      await fixture.expandOnController(2, EXPANDED_TO_2GI) // another node has already updated the claim
+      await fixture.untilQuiet()
+      const version = (await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion
+      await fixture.triggerReconcile()
+      await fixture.untilQuiet()
+      expect(fixture.expandCalls()).toHaveLength(annotations ? 0 : 1)
+      expect((await fixture.server.get(`${CLAIMS}/orders`)).json.metadata.resourceVersion).toBe(version)
     }
   })
 
-  it('REX-1 (27) makes no call for an expanded volume mounted on one node', async () => {
-    const world = await aWorld()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.grownTo(2, GROWN)
-    await world.look()
-    await world.untilQuiet()
-    expect(world.growths()).toEqual([])
+  it('REX-1 (27) is not called for an expanded volume that is not shared', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.expandOnController(2, EXPANDED_TO_2GI)
+    await fixture.triggerReconcile()
+    await fixture.untilQuiet()
+    expect(fixture.expandCalls()).toEqual([])
   })
 
-  it('REX-1 records one event for a read-only volume', async () => {
-    const world = await aWorld()
-    await world.aVolume('orders', { pv: GROWN, csi: { readOnly: true }, claimStatus: inState('NodeResizePending') })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.look()
-    await world.untilQuiet()
-    expect(world.growths()).toEqual([])
-    expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeFailed: .*read-only/))
+  it('REX-1 is not called for a read-only volume, and an event is recorded', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.aVolume('orders', {
+      pv: EXPANDED_TO_2GI,
+      csi: { readOnly: true },
+      claimStatus: withResizeState('NodeResizePending'),
+    })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.triggerReconcile()
+    await fixture.untilQuiet()
+    expect(fixture.expandCalls()).toEqual([])
+    expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeFailed: .*read-only/))
   })
 })
 
-describe('the reported size', () => {
-  for (const [what, bytes] of [
-    ['none', 0],
+describe('a successful expansion', () => {
+  for (const [reportedSize, bytes] of [
+    ['no size', 0],
     ['a smaller size', GI + 1],
   ] as const) {
-    it(`REX-9 ${what}: ends the expansion`, async () => {
-      const world = await aWorld()
-      await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
-      for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-      world.script([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
-      await world.aPod('shop', ['orders'])
-      await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-      await world.look()
-      await world.untilQuiet()
-      expect(world.growths()).toHaveLength(1)
+    it(`REX-9 is complete even if the driver reports ${reportedSize}`, async () => {
+      const fixture = await createExpandFixture()
+      await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+      for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+      fixture.script([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
+      await fixture.aPod('shop', ['orders'])
+      await fixture.untilExpanded()
+      await fixture.triggerReconcile()
+      await fixture.untilQuiet()
+      expect(fixture.expandCalls()).toHaveLength(1)
     })
   }
 })
 
 describe('a failed expansion', () => {
-  async function failing(...rules: readonly ReturnType<typeof fails>[]) {
-    const world = await aWorld()
+  async function createFailingFixture(...rules: readonly ReturnType<typeof aFailure>[]) {
+    const fixture = await createExpandFixture()
     const claim = { resources: { requests: { storage: '2Gi' } } }
-    await world.aVolume('orders', { pv: GROWN, claim, claimStatus: inState('NodeResizePending') })
-    for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    world.script(rules)
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    return world
+    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claim, claimStatus: withResizeState('NodeResizePending') })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    fixture.script(rules)
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    return fixture
   }
 
   for (const code of ['OUT_OF_RANGE', 'INVALID_ARGUMENT', 'NOT_FOUND'] as const) {
-    it(`REX-9 (25) ${code}: NodeResizeInfeasible, and the pod runs`, async () => {
-      const world = await failing(fails(code))
-      await world.until(async () => (await world.state()) === 'NodeResizeInfeasible', 'the refusal')
-      await world.look()
-      await world.untilQuiet()
-      expect(world.growths()).toHaveLength(1)
-      const error = (await world.status()).conditions.find(({ type }: { type: string }) => type === 'NodeResizeError')
+    it(`REX-9 (25) sets NodeResizeInfeasible after ${code}, and the pod runs`, async () => {
+      const fixture = await createFailingFixture(aFailure(code))
+      await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+      await fixture.triggerReconcile()
+      await fixture.untilQuiet()
+      expect(fixture.expandCalls()).toHaveLength(1)
+      const error = (await fixture.status()).conditions.find(({ type }: { type: string }) => type === 'NodeResizeError')
       expect(error).toMatchObject({ message: expect.stringMatching(/^failed to expand pvc with rpc error: code = /) })
       expect(error.lastProbeTime).toMatch(/Z$/)
-      expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
+      expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
     })
   }
 
-  it('REX-9 (26) another error: retried with backoff while the pod runs', async () => {
-    const world = await failing(fails('INTERNAL', 3))
-    await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
-    expect(await world.state()).toBe('NodeResizeInProgress')
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    expect(world.growths()).toHaveLength(4)
-    const times = world.growths().map(({ startedMs }) => startedMs)
+  it('REX-9 (26) is retried with backoff after another error while the pod runs', async () => {
+    const fixture = await createFailingFixture(aFailure('INTERNAL', 3))
+    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    expect(await fixture.state()).toBe('NodeResizeInProgress')
+    await fixture.untilExpanded()
+    expect(fixture.expandCalls()).toHaveLength(4)
+    const times = fixture.expandCalls().map(({ startedMs }) => startedMs)
     expect(times[3]! - times[0]!).toBeGreaterThan(1_000)
-    expect((await world.status()).conditions).toBeUndefined()
+    expect((await fixture.status()).conditions).toBeUndefined()
   })
 
-  it('REX-9 (33) after a final error, a lowered request is left to the controller', async () => {
-    const world = await failing(fails('INTERNAL'))
-    await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
-    const calls = world.growths().length
-    await world.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
-    await world.until(async () => (await world.state()) === 'NodeResizeInfeasible', 'the hand-over')
-    expect(world.growths().length).toBeLessThanOrEqual(calls + 1)
-    await world.grownTo(2, inState('NodeResizePending'))
-    world.script([])
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the next try')
+  it('REX-9 (33) is passed to the controller if the request is lowered after a final error', async () => {
+    const fixture = await createFailingFixture(aFailure('INTERNAL'))
+    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    const calls = fixture.expandCalls().length
+    await fixture.server.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage: '1Gi' } } } }, 'merge')
+    await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    expect(fixture.expandCalls().length).toBeLessThanOrEqual(calls + 1)
+    await fixture.expandOnController(2, withResizeState('NodeResizePending'))
+    fixture.script([])
+    await fixture.untilExpanded()
   })
 
-  it('REX-9 an uncertain error is retried without an error condition', async () => {
-    const world = await failing(fails('DEADLINE_EXCEEDED', 1))
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    expect(world.growths()).toHaveLength(2)
+  it('REX-9 is retried after an uncertain error', async () => {
+    const fixture = await createFailingFixture(aFailure('DEADLINE_EXCEEDED', 1))
+    await fixture.untilExpanded()
+    expect(fixture.expandCalls()).toHaveLength(2)
   })
 
-  it('REX-9 (28) in use: not repeated until the next mount', async () => {
-    const world = await failing(fails('FAILED_PRECONDITION'))
-    await world.until(async () => (await world.status()).conditions?.length === 2, 'the error')
-    expect(await world.state()).toBe('NodeResizeInProgress')
-    await world.look()
-    await world.untilQuiet()
-    expect(world.growths()).toHaveLength(1)
-    world.script([])
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
+  it('REX-9 (28) is not retried until the next mount if the volume is in use', async () => {
+    const fixture = await createFailingFixture(aFailure('FAILED_PRECONDITION'))
+    await fixture.until(async () => (await fixture.status()).conditions?.length === 2, 'the error')
+    expect(await fixture.state()).toBe('NodeResizeInProgress')
+    await fixture.triggerReconcile()
+    await fixture.untilQuiet()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    fixture.script([])
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilExpanded()
   })
 
-  it('REX-9 a driver without node expansion: reported, and the pod runs', async () => {
-    const world = await aWorld({ settings: { node: ['STAGE_UNSTAGE_VOLUME'] } })
-    await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.until(async () => (await world.state()) === 'NodeResizeInfeasible', 'the refusal')
-    expect(JSON.stringify(await world.status())).toContain('EXPAND_VOLUME')
+  it('REX-9 sets NodeResizeInfeasible if the driver lacks EXPAND_VOLUME, and the pod runs', async () => {
+    const fixture = await createExpandFixture({ settings: { node: ['STAGE_UNSTAGE_VOLUME'] } })
+    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.until(async () => (await fixture.state()) === 'NodeResizeInfeasible', 'the infeasible state')
+    expect(JSON.stringify(await fixture.status())).toContain('EXPAND_VOLUME')
   })
 
-  it('REX-8 saves the result despite an edit during the call', async () => {
-    const world = await aWorld()
-    await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
-    for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-    world.script([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(() => world.fake.script.hanging === 1, 'the node to be at work')
-    await world.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
-    world.fake.script.release()
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    expect(world.growths()).toHaveLength(1)
+  it('REX-8 saves the new size even if the claim is edited during the call', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.aVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState('NodeResizePending') })
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * GI
+    fixture.script([{ method: 'NodeExpandVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver call')
+    await fixture.server.patch(`${CLAIMS}/orders`, { metadata: { labels: { edited: 'yes' } } }, 'merge')
+    fixture.fake.script.release()
+    await fixture.untilExpanded()
+    expect(fixture.expandCalls()).toHaveLength(1)
   })
 
-  it('REX-8 expands a volume of two pods once', async () => {
-    const world = await aWorld()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.aPod('office', ['orders'])
-    await world.untilRunning('shop')
-    await world.untilRunning('office')
-    await world.grownTo(2, inState('NodeResizePending'))
-    await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
-    await world.untilQuiet()
-    expect(world.growths()).toHaveLength(1)
-    expect(world.fake.record.overlaps).toEqual([])
+  it('REX-8 calls the driver once for a volume of two pods', async () => {
+    const fixture = await createExpandFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.aPod('office', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.untilRunning('office')
+    await fixture.expandOnController(2, withResizeState('NodeResizePending'))
+    await fixture.untilExpanded()
+    await fixture.untilQuiet()
+    expect(fixture.expandCalls()).toHaveLength(1)
+    expect(fixture.fake.record.overlaps).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-// Failures between a pod and its volume: drivers that disappear, fail or hang, occupied targets, full disks, pods deleted
+// Tests of the agent with failures: drivers that stop, fail or hang, occupied targets, full disks, pods that are deleted
 // during a mount, and an agent that is killed between any two steps.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -8,345 +8,346 @@ import { ApiError } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
 import { type AgentFixture, createAgentFixture, DRIVER, NODE, PODS, ROOT } from './agent.fixture.ts'
 
-const staging = (world: AgentFixture) =>
-  Object.keys(world.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
+const findStagingPath = (fixture: AgentFixture) =>
+  Object.keys(fixture.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
 
-/** The message of the pod's waiting container. */
-const waiting = async (world: AgentFixture) => (await world.pod('shop')).status.containerStatuses[0].state.waiting
+/** Returns the waiting state of the pod's container. */
+const waitingStateOf = async (fixture: AgentFixture) =>
+  (await fixture.pod('shop')).status.containerStatuses[0].state.waiting
 
-describe('the server', () => {
-  it('SYS-7 waits during startup while the server is unavailable', async () => {
+describe('an agent with an unavailable server', () => {
+  it('SYS-7 retries during startup', async () => {
     let failures = 0
-    const away = async () => {
+    const failUnavailable = async () => {
       failures++
-      throw new ApiError(503, 'ServiceUnavailable', 'the server is away')
+      throw new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
     }
-    /** After lease and node are written, two calls fail. */
-    const around = (client: Client): Client => ({
+    /** Fails the first two attempts to create the CSINode. */
+    const wrapClient = (client: Client): Client => ({
       ...client,
       create: (kind, object, options) =>
-        kind === (csiNodeKind as Kind) && failures < 2 ? away() : client.create(kind, object, options),
+        kind === (csiNodeKind as Kind) && failures < 2 ? failUnavailable() : client.create(kind, object, options),
     })
-    const world = await createAgentFixture({ around })
+    const fixture = await createAgentFixture({ wrapClient })
     expect(failures).toBe(2)
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
   })
 })
 
-describe('drivers', () => {
-  it('SYS-7 repeats NodeStageVolume after the driver disappeared during it', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toMatch(
+describe('an agent with a failing driver', () => {
+  it('SYS-7 repeats NodeStageVolume if the driver stops during the call', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
     )
-    expect(await world.phase('shop')).toBe('Pending')
-    expect(await waiting(world)).toMatchObject({
+    expect(await fixture.phase('shop')).toBe('Pending')
+    expect(await waitingStateOf(fixture)).toMatchObject({
       reason: 'ContainerCreating',
       message: expect.stringContaining('code = Unavailable'),
     })
-    expect(staging(world)).toContain(DRIVER)
-    await world.untilRunning('shop')
-    expect(world.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
+    expect(findStagingPath(fixture)).toContain(DRIVER)
+    await fixture.untilRunning('shop')
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
   })
 
-  it('SYS-7 unstages a volume after an uncertain NodeStageVolume when the pod is deleted', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    await world.untilQuiet()
-    world.calls()
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    expect(world.calls()).toEqual(['NodeUnstageVolume'])
+  it('SYS-7 unstages the volume of a deleted pod after NodeStageVolume failed with an uncertain error', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    fixture.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.untilQuiet()
+    fixture.calls()
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
-  it('SYS-7 undoes nothing after a final error', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    await world.untilQuiet()
-    expect(staging(world)).toBe('nothing is staged')
-    world.calls()
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    expect(world.calls()).toEqual([])
+  it('SYS-7 does not unstage the volume of a deleted pod after NodeStageVolume failed with a final error', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    fixture.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    await fixture.untilQuiet()
+    expect(findStagingPath(fixture)).toBe('nothing is staged')
+    fixture.calls()
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    expect(fixture.calls()).toEqual([])
   })
 
   it('SYS-7 waits for a driver that is not registered', async () => {
-    const world = await createAgentFixture()
-    world.sockets.splice(0)
-    await world.until(() => world.agent.drivers().registered.length === 0, 'the driver to be unregistered')
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
-    world.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
-    await world.untilRunning('shop')
+    const fixture = await createAgentFixture()
+    fixture.sockets.splice(0)
+    await fixture.until(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
+    fixture.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
+    await fixture.untilRunning('shop')
   })
 
-  it('CAP-3 SYS-7 records an event if the driver contradicts a label of the node, until they agree', async () => {
+  it('CAP-3 SYS-7 records an event until the topology of the driver matches the labels of the node', async () => {
     const settings = { nodes: [{ id: NODE, segments: { 'example.com/zone': 'a' } }] }
-    const world = await createAgentFixture({ settings, starts: false })
-    await world.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    world.start()
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    const fixture = await createAgentFixture({ settings, autoStart: false })
+    await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    fixture.start()
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
     const message = /example.com\/zone=b, but driver "fake.stowage.example" reports a. Correct the driver/
-    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
-    expect((await world.events('shop'))[0]).toMatch(message)
-    expect(await world.phase('shop')).toBe('Pending')
-    expect(await waiting(world)).toMatchObject({ message: expect.stringMatching(message) })
-    expect(world.calls()).toEqual([])
+    expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
+    expect((await fixture.events('shop'))[0]).toMatch(message)
+    expect(await fixture.phase('shop')).toBe('Pending')
+    expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringMatching(message) })
+    expect(fixture.calls()).toEqual([])
     const patch = { metadata: { labels: { 'example.com/zone': null } } }
-    await world.server.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
-    await world.untilRunning('shop')
+    await fixture.server.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
+    await fixture.untilRunning('shop')
   })
 
-  it('SYS-7 stops at once while a driver hangs during registration', async () => {
-    const world = await createAgentFixture({ starts: false })
-    world.script([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
-    world.start()
-    await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-    await world.stop()
-    expect(world.agent.drivers().registered).toEqual([])
+  it('SYS-7 stops immediately while a driver hangs during registration', async () => {
+    const fixture = await createAgentFixture({ autoStart: false })
+    fixture.script([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
+    fixture.start()
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.stop()
+    expect(fixture.agent.drivers().registered).toEqual([])
   })
 
-  it('SYS-7 keeps a deleted pod with an event while its driver is not registered', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.driverGoes()
-    await world.server.delete(`${PODS}/shop`)
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toMatch(
+  it('SYS-7 keeps a deleted pod and records an event while its driver is unavailable', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.driverGoes()
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
     )
-    expect(world.disk.mounted.size).toBe(2)
-    world.driverComes()
-    await world.untilGone('shop')
-    expect(world.disk.mounted.size).toBe(0)
+    expect(fixture.disk.mounted.size).toBe(2)
+    fixture.driverComes()
+    await fixture.untilGone('shop')
+    expect(fixture.disk.mounted.size).toBe(0)
   })
 
   it('SYS-7 removes a pod whose volume was deleted in the driver', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.script([
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.script([
       { method: 'NodeUnpublishVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
       { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
     ])
-    await world.server.delete(`${PODS}/shop`)
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    world.disk.reboot() // a reboot removes the mounts as well
-    await world.untilGone('shop')
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    fixture.disk.reboot() // a reboot also removes the mounts
+    await fixture.untilGone('shop')
   })
 })
 
-describe('the node', () => {
-  it('SYS-7 records an event for a target occupied by files, and keeps the files', async () => {
-    const world = await createAgentFixture()
-    await world.stop()
-    await world.aVolume('orders')
-    const uid = await world.aPod('shop', ['orders'])
+describe('an agent on a failing node', () => {
+  it('SYS-7 records an event for a target that contains files, and keeps the files', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.stop()
+    await fixture.aVolume('orders')
+    const uid = await fixture.aPod('shop', ['orders'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
-    world.disk.put(`${target}/precious`, 'file', 'data')
-    world.calls()
-    world.start()
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
-    expect(await world.phase('shop')).toBe('Pending')
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    expect(world.disk.show()[`${target}/precious`]).toBe('data')
-    expect(world.calls()).toEqual([])
+    fixture.disk.put(`${target}/precious`, 'file', 'data')
+    fixture.calls()
+    fixture.start()
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
+    expect(await fixture.phase('shop')).toBe('Pending')
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    expect(fixture.disk.show()[`${target}/precious`]).toBe('data')
+    expect(fixture.calls()).toEqual([])
   })
 
-  it('SYS-7 leaves a foreign mount at the target alone', async () => {
-    const world = await createAgentFixture()
-    await world.stop()
-    await world.aVolume('orders')
-    const uid = await world.aPod('shop', ['orders'])
+  it('SYS-7 does not unmount a target that is mounted without a record', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.stop()
+    await fixture.aVolume('orders')
+    const uid = await fixture.aPod('shop', ['orders'])
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
-    world.disk.mountAt(target)
-    world.start()
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toContain('occupied by a mount without a mount record')
-    expect(await world.phase('shop')).toBe('Pending')
-    expect(world.calls()).toEqual([])
-    expect(world.disk.mounted).toContain(target)
+    fixture.disk.mountAt(target)
+    fixture.start()
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain('occupied by a mount without a mount record')
+    expect(await fixture.phase('shop')).toBe('Pending')
+    expect(fixture.calls()).toEqual([])
+    expect(fixture.disk.mounted).toContain(target)
   })
 
-  it('SYS-7 records an event for a full disk before the driver is called, and recovers', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    world.disk.beforeWrite = (write) => {
-      if (write === 'writeText') throw new Error('ENOSPC: no space left on device')
+  it('SYS-7 records an event for a full disk without a driver call, and recovers', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    fixture.disk.beforeWrite = (operation) => {
+      if (operation === 'writeText') throw new Error('ENOSPC: no space left on device')
     }
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
-    expect(await world.phase('shop')).toBe('Pending')
-    expect(await waiting(world)).toMatchObject({ message: expect.stringContaining('no space left on device') })
-    expect(world.calls()).toEqual([])
-    delete world.disk.beforeWrite
-    await world.untilRunning('shop')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
+    expect(await fixture.phase('shop')).toBe('Pending')
+    expect(await waitingStateOf(fixture)).toMatchObject({ message: expect.stringContaining('no space left on device') })
+    expect(fixture.calls()).toEqual([])
+    delete fixture.disk.beforeWrite
+    await fixture.untilRunning('shop')
   })
 
-  it('SYS-7 does not publish for a pod deleted during NodeStageVolume, and cleans up', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-    await world.server.delete(`${PODS}/shop`)
-    world.fake.script.release()
-    await world.untilGone('shop')
-    expect(world.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
-    expect(world.disk.mounted.size).toBe(0)
+  it('SYS-7 unstages the volume of a pod that is deleted during NodeStageVolume', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    await fixture.server.delete(`${PODS}/shop`)
+    fixture.fake.script.release()
+    await fixture.untilGone('shop')
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
+    expect(fixture.disk.mounted.size).toBe(0)
   })
 
-  it('SYS-7 mounts again after a reboot, and the pod stays Running', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.kill()
-    world.disk.reboot()
-    for (const volume of Object.values(world.fake.state.volumes)) delete volume.onNodes[NODE]
-    world.calls()
-    world.start()
-    await world.until(() => world.disk.mounted.size === 2, 'both mounts')
-    expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
-    expect(await world.phase('shop')).toBe('Running')
+  it('SYS-7 mounts the volumes again after a reboot, and the pod stays Running', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.kill()
+    fixture.disk.reboot()
+    for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]
+    fixture.calls()
+    fixture.start()
+    await fixture.until(() => fixture.disk.mounted.size === 2, 'both mounts')
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
+    expect(await fixture.phase('shop')).toBe('Running')
   })
 
-  it('SYS-7 cleans up pods deleted while the agent was down', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    const uid = await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.kill()
-    await world.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    world.start()
-    await world.until(() => !(`${ROOT}/pods/${uid}` in world.disk.show()), 'the directory of the pod to go')
-    expect(world.disk.mounted.size).toBe(0)
+  it('SYS-7 cleans up after pods that were deleted while the agent was down', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.kill()
+    await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    fixture.start()
+    await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.show()), 'the directory of the pod to go')
+    expect(fixture.disk.mounted.size).toBe(0)
   })
 
   it('SYS-7 unstages volumes without publications', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    const uid = await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.kill()
-    await world.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
-    // As if a user had removed the pod's directory.
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    const uid = await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.kill()
+    await fixture.server.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    // Simulate a user who removes the directory of the pod.
     const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
-    world.disk.unmountAt(target)
-    world.disk.take(`${ROOT}/pods/${uid}`)
-    for (const volume of Object.values(world.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
-    world.calls()
-    world.start()
-    await world.until(() => world.disk.mounted.size === 0, 'the volume to be unstaged')
-    expect(world.calls()).toEqual(['NodeUnstageVolume'])
+    fixture.disk.unmountAt(target)
+    fixture.disk.take(`${ROOT}/pods/${uid}`)
+    for (const volume of Object.values(fixture.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
+    fixture.calls()
+    fixture.start()
+    await fixture.until(() => fixture.disk.mounted.size === 0, 'the volume to be unstaged')
+    expect(fixture.calls()).toEqual(['NodeUnstageVolume'])
   })
 
   it('SYS-7 removes an empty record and its directory, unless it is mounted', async () => {
-    const world = await createAgentFixture({ starts: false })
+    const fixture = await createAgentFixture({ autoStart: false })
     const path = (uid: string) => `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-x`
-    for (const uid of ['u-1', 'u-2']) world.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
-    world.disk.mountAt(`${path('u-2')}/mount`)
-    world.start()
-    await world.until(() => !(`${ROOT}/pods/u-1` in world.disk.show()), 'the directory of the pod to go')
-    await world.untilQuiet()
-    expect(world.disk.mounted).toContain(`${path('u-2')}/mount`)
-    expect(`${path('u-2')}/vol_data.json` in world.disk.show()).toBe(true)
+    for (const uid of ['u-1', 'u-2']) fixture.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
+    fixture.disk.mountAt(`${path('u-2')}/mount`)
+    fixture.start()
+    await fixture.until(() => !(`${ROOT}/pods/u-1` in fixture.disk.show()), 'the directory of the pod to go')
+    await fixture.untilQuiet()
+    expect(fixture.disk.mounted).toContain(`${path('u-2')}/mount`)
+    expect(`${path('u-2')}/vol_data.json` in fixture.disk.show()).toBe(true)
   })
 
-  it('SYS-7 leaves an invalid record alone', async () => {
-    const world = await createAgentFixture({ starts: false })
+  it('SYS-7 does not change a volume with an invalid record', async () => {
+    const fixture = await createAgentFixture({ autoStart: false })
     const path = `${ROOT}/pods/u-1/volumes/kubernetes.io~csi/pv-x`
-    world.disk.put(`${path}/vol_data.json`, 'file', '{"volumeHan')
-    world.disk.mountAt(`${path}/mount`)
-    world.start()
-    await world.until(() => world.agent.standings().some(({ key }) => key === 'u-1'), 'the agent to give up')
-    await world.untilQuiet()
-    expect(world.disk.mounted).toContain(`${path}/mount`)
-    expect(world.agent.standings()[0]?.because).toContain('not empty')
+    fixture.disk.put(`${path}/vol_data.json`, 'file', '{"volumeHan')
+    fixture.disk.mountAt(`${path}/mount`)
+    fixture.start()
+    await fixture.until(() => fixture.agent.standings().some(({ key }) => key === 'u-1'), 'the failure')
+    await fixture.untilQuiet()
+    expect(fixture.disk.mounted).toContain(`${path}/mount`)
+    expect(fixture.agent.standings()[0]?.because).toContain('not empty')
   })
 })
 
 describe('a killed agent', () => {
   const steps = ['NodeStageVolume', 'NodePublishVolume'] as const
   for (const step of steps) {
-    for (const when of ['before', 'after'] as const) {
-      it(`SYS-7 ${when} ${step} is done: the next run finishes and cleans up`, async () => {
-        const world = await createAgentFixture()
-        await world.aVolume('orders')
-        const effect = when === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
-        world.script([{ method: step, times: 1, effect }])
-        await world.aPod('shop', ['orders'])
-        await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-        world.kill()
-        world.fake.script.release()
+    for (const moment of ['before', 'after'] as const) {
+      it(`SYS-7 recovers after a kill ${moment} ${step} takes effect`, async () => {
+        const fixture = await createAgentFixture()
+        await fixture.aVolume('orders')
+        const effect = moment === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
+        fixture.script([{ method: step, times: 1, effect }])
+        await fixture.aPod('shop', ['orders'])
+        await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+        fixture.kill()
+        fixture.fake.script.release()
         await new Promise((resolve) => setImmediate(resolve))
-        world.start()
-        await world.untilRunning('shop')
-        await world.server.delete(`${PODS}/shop`)
-        await world.untilGone('shop')
-        await world.untilQuiet()
-        expect(world.disk.mounted.size).toBe(0)
-        expect(Object.values(world.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
+        fixture.start()
+        await fixture.untilRunning('shop')
+        await fixture.server.delete(`${PODS}/shop`)
+        await fixture.untilGone('shop')
+        await fixture.untilQuiet()
+        expect(fixture.disk.mounted.size).toBe(0)
+        expect(Object.values(fixture.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
       })
     }
   }
 
-  it('SYS-7 at any write to the disk: pods end Running or deleted, and nothing stays mounted', async () => {
+  it('SYS-7 recovers after a kill at any write, so that the pod runs or is deleted and no mount remains', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
-        const world = await createAgentFixture()
-        await world.aVolume('orders')
-        const killAt = (nth: number) => {
+        const fixture = await createAgentFixture()
+        await fixture.aVolume('orders')
+        const killAtWrite = (writeNumber: number) => {
           let writes = 0
-          world.disk.beforeWrite = () => {
-            if (++writes !== nth) return
-            world.kill()
+          fixture.disk.beforeWrite = () => {
+            if (++writes !== writeNumber) return
+            fixture.kill()
             throw new Error('killed')
           }
         }
-        const goOn = async () => {
-          delete world.disk.beforeWrite
-          for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
-          world.kill()
-          world.start()
+        const restart = async () => {
+          delete fixture.disk.beforeWrite
+          for (let round = 0; round < 50; round++) await new Promise((resolve) => setImmediate(resolve))
+          fixture.kill()
+          fixture.start()
         }
-        const uid = await world.aPod('shop', ['orders'])
-        killAt(first)
-        for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
-        await goOn()
-        await world.untilRunning('shop')
-        killAt(second)
-        await world.server.delete(`${PODS}/shop`)
-        for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
-        await goOn()
-        await world.untilGone('shop')
-        await world.until(() => !(`${ROOT}/pods/${uid}` in world.disk.show()), 'the directory of the pod to go')
-        expect(world.disk.mounted.size).toBe(0)
-        expect(Object.keys(world.disk.show()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
-        expect(world.fake.record.overlaps).toEqual([])
-        await world.stop()
+        const uid = await fixture.aPod('shop', ['orders'])
+        killAtWrite(first)
+        for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
+        await restart()
+        await fixture.untilRunning('shop')
+        killAtWrite(second)
+        await fixture.server.delete(`${PODS}/shop`)
+        for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
+        await restart()
+        await fixture.untilGone('shop')
+        await fixture.until(() => !(`${ROOT}/pods/${uid}` in fixture.disk.show()), 'the directory of the pod to go')
+        expect(fixture.disk.mounted.size).toBe(0)
+        expect(Object.keys(fixture.disk.show()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
+        expect(fixture.fake.record.overlaps).toEqual([])
+        await fixture.stop()
       }),
       { numRuns: 25 },
     )

@@ -1,4 +1,4 @@
-// The public names of the node agent: registers drivers; stages, publishes, expands and measures volumes.
+// The public names of the node agent.
 export { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
 export type { ExpandVolume, PublishedVolume } from './csi/expand-volume.ts'
 export { type AgentMetrics, createAgentMetrics } from './metrics.ts'

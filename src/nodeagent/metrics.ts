@@ -1,10 +1,10 @@
-// The agent's metrics, under the kubelet's names: driver calls, volume operations, and usage and IO of each claim's volume.
+// The agent's metrics, under the names that the kubelet uses: driver calls, volume operations, and usage and IO of volumes.
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import { type CallObserver, goNameOf } from '../csi/index.ts'
 
 export interface AgentMetrics {
   readonly calls: CallObserver
-  /** Measures one step of a volume and how it ended. */
+  /** Runs a volume operation, and records its duration and status. */
   during<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
   setVolume(volume: VolumeLabels, stats: VolumeStats): void
   forgetVolume(volume: VolumeLabels): void
@@ -25,7 +25,7 @@ export interface VolumeLabels {
   readonly persistentvolumeclaim: string
 }
 
-/** Absent values are not exported. */
+/** Undefined values are not exported. */
 export interface VolumeStats extends Partial<Record<keyof typeof GAUGES, number>> {
   readonly read?: IoStats
   readonly write?: IoStats
@@ -43,19 +43,19 @@ const GAUGES = {
   inodes: ['kubelet_volume_stats_inodes', 'Maximum number of inodes in the volume'],
   inodesFree: ['kubelet_volume_stats_inodes_free', 'Number of free inodes in the volume'],
   inodesUsed: ['kubelet_volume_stats_inodes_used', 'Number of used inodes in the volume'],
-  healthAbnormal: ['kubelet_volume_stats_health_status_abnormal', '1 if the driver says that the volume is not well'],
+  healthAbnormal: ['kubelet_volume_stats_health_status_abnormal', '1 if the volume is unhealthy, 0 if it is healthy'],
 } as const
 
 const IO_GAUGES = {
-  iopsUsed: ['stowage_volume_iops_used', 'IO operations per second the volume does'],
+  iopsUsed: ['stowage_volume_iops_used', 'Current IO operations per second of the volume'],
   iopsAvailable: [
     'stowage_volume_iops_available',
-    'IO operations per second left of what the volume is provisioned for',
+    'Unused IO operations per second of those provisioned for the volume',
   ],
-  throughputUsed: ['stowage_volume_throughput_used_bytes', 'Bytes per second the volume moves'],
+  throughputUsed: ['stowage_volume_throughput_used_bytes', 'Current throughput of the volume in bytes per second'],
   throughputAvailable: [
     'stowage_volume_throughput_available_bytes',
-    'Bytes per second left of what the volume is provisioned for',
+    'Unused bytes per second of the throughput provisioned for the volume',
   ],
 } as const
 
@@ -69,19 +69,22 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
     buckets: SECONDS,
     registers: [registry],
   })
-  const steps = new Histogram({
+  const operations = new Histogram({
     name: 'storage_operation_duration_seconds',
     help: 'Duration of volume operations.',
     labelNames: ['volume_plugin', 'operation_name', 'status', 'migrated'],
     buckets: SECONDS,
     registers: [registry],
   })
-  const gaugesOf = <K extends string>(of: Readonly<Record<K, readonly [string, string]>>, labelNames: string[]) =>
-    (Object.entries(of) as [K, readonly [string, string]][]).map(
+  const createGauges = <K extends string>(
+    definitions: Readonly<Record<K, readonly [string, string]>>,
+    labelNames: string[],
+  ) =>
+    (Object.entries(definitions) as [K, readonly [string, string]][]).map(
       ([key, [name, help]]) => [key, new Gauge({ name, help, labelNames, registers: [registry] })] as const,
     )
-  const gauges = gaugesOf(GAUGES, PER_CLAIM)
-  const ioGauges = gaugesOf(IO_GAUGES, [...PER_CLAIM, 'direction'])
+  const gauges = createGauges(GAUGES, PER_CLAIM)
+  const ioGauges = createGauges(IO_GAUGES, [...PER_CLAIM, 'direction'])
   const set = (gauge: Gauge, labels: Record<string, string>, value: number | undefined) =>
     value === undefined ? gauge.remove(labels) : gauge.set(labels, value)
   const setVolume = (volume: VolumeLabels, stats: VolumeStats) => {
@@ -101,17 +104,17 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
     },
     async during(driver, operation, work) {
       const startedMs = clock.monotonicMs()
-      const end = (status: string) =>
-        steps.observe(
+      const observe = (status: string) =>
+        operations.observe(
           { volume_plugin: `kubernetes.io/csi:${driver}`, operation_name: operation, status, migrated: 'false' },
           (clock.monotonicMs() - startedMs) / 1_000,
         )
       try {
         const result = await work()
-        end('success')
+        observe('success')
         return result
       } catch (error) {
-        end('fail-unknown')
+        observe('fail-unknown')
         throw error
       }
     },

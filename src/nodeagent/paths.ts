@@ -1,8 +1,8 @@
-// The directory layout under the agent's root, which is the kubelet's.
-//   plugins_registry/                                       registration sockets
-//   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged; vol_data.json beside it says what
-//   plugins/kubernetes.io/csi/volumeDevices/…               the same for block volumes
-//   pods/<uid>/volumes/kubernetes.io~csi/<volume>/mount      published; vol_data.json beside it
+// The directory layout under the agent's root, which is the layout of the kubelet.
+//   plugins_registry/                                        registration sockets
+//   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged volume, with vol_data.json in the parent directory
+//   plugins/kubernetes.io/csi/volumeDevices/…                the same for block volumes
+//   pods/<uid>/volumes/kubernetes.io~csi/<volume>/mount      published volume, with vol_data.json in the parent directory
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 
@@ -14,7 +14,7 @@ export function agentPaths(root: string) {
   const csi = join(root, 'plugins', 'kubernetes.io', 'csi')
   const devices = join(csi, 'volumeDevices')
   const pods = join(root, 'pods')
-  const pod = (uid: string) => join(pods, part(uid))
+  const pod = (uid: string) => join(pods, pathSegment(uid))
   return {
     root,
     registry: join(root, 'plugins_registry'),
@@ -23,31 +23,33 @@ export function agentPaths(root: string) {
     pods,
     pod,
 
-    stagedDirectory: (driver: string, handle: string) => join(csi, part(driver), sha256(handle)),
-    staging: (driver: string, handle: string) => join(csi, part(driver), sha256(handle), 'globalmount'),
+    stagedDirectory: (driver: string, handle: string) => join(csi, pathSegment(driver), sha256(handle)),
+    staging: (driver: string, handle: string) => join(csi, pathSegment(driver), sha256(handle), 'globalmount'),
     csiVolumes: (uid: string) => join(pod(uid), 'volumes', 'kubernetes.io~csi'),
-    csiVolume: (uid: string, volume: string) => join(pod(uid), 'volumes', 'kubernetes.io~csi', part(volume)),
+    csiVolume: (uid: string, volume: string) => join(pod(uid), 'volumes', 'kubernetes.io~csi', pathSegment(volume)),
     emptyDirs: (uid: string) => join(pod(uid), 'volumes', 'kubernetes.io~empty-dir'),
-    emptyDir: (uid: string, volume: string) => join(pod(uid), 'volumes', 'kubernetes.io~empty-dir', part(volume)),
+    emptyDir: (uid: string, volume: string) =>
+      join(pod(uid), 'volumes', 'kubernetes.io~empty-dir', pathSegment(volume)),
 
     devices,
-    blockData: (volume: string) => join(devices, part(volume), 'data'),
-    blockStaging: (volume: string) => join(devices, 'staging', part(volume)),
-    blockPublish: (volume: string) => join(devices, 'publish', part(volume)),
-    blockTarget: (uid: string, volume: string) => join(devices, 'publish', part(volume), part(uid)),
+    blockData: (volume: string) => join(devices, pathSegment(volume), 'data'),
+    blockStaging: (volume: string) => join(devices, 'staging', pathSegment(volume)),
+    blockPublish: (volume: string) => join(devices, 'publish', pathSegment(volume)),
+    blockTarget: (uid: string, volume: string) => join(devices, 'publish', pathSegment(volume), pathSegment(uid)),
     blockLinks: (uid: string) => join(pod(uid), 'volumeDevices', 'kubernetes.io~csi'),
-    blockLink: (uid: string, volume: string) => join(pod(uid), 'volumeDevices', 'kubernetes.io~csi', part(volume)),
+    blockLink: (uid: string, volume: string) =>
+      join(pod(uid), 'volumeDevices', 'kubernetes.io~csi', pathSegment(volume)),
 
     subPaths: (uid: string) => join(pod(uid), 'volume-subpaths'),
     containers: (uid: string) => join(pod(uid), 'containers'),
-    container: (uid: string, name: string) => join(pod(uid), 'containers', part(name)),
+    container: (uid: string, name: string) => join(pod(uid), 'containers', pathSegment(name)),
   }
 }
 
-/** Names come from objects and drivers: rejects any that would leave its directory. */
-function part(name: string): string {
+/** Throws if the name, which comes from an API object or a driver, would refer to a path outside the directory. */
+function pathSegment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) {
-    throw new Error(`${JSON.stringify(name)} cannot be the name of a file. Rename the object it belongs to.`)
+    throw new Error(`${JSON.stringify(name)} is not a valid file name. Rename the object.`)
   }
   return name
 }

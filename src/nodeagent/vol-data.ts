@@ -1,10 +1,10 @@
-// The format of vol_data.json: which volume of which driver a directory belongs to. With it a restarted agent can unmount
-// the volume. The keys are the kubelet's.
+// Formats and parses vol_data.json, which stores the volume and the driver of a directory, so that a restarted agent can
+// unmount the volume. The keys are those of the kubelet.
 
 export interface VolData {
   readonly volumeHandle: string
   readonly driverName: string
-  /** The PV's name; for a volume in the pod itself, its name there. */
+  /** The name of the PV, or of the inline volume in the pod. */
   readonly specVolID?: string
   readonly nodeName?: string
   readonly attachmentID?: string
@@ -13,7 +13,7 @@ export interface VolData {
 
 export const formatVolData = (data: VolData): string => `${JSON.stringify(data)}\n`
 
-/** Undefined for an invalid or truncated file. */
+/** Returns undefined if the file is invalid or truncated. */
 export function parseVolData(text: string): VolData | undefined {
   let data: unknown
   try {
@@ -22,13 +22,13 @@ export function parseVolData(text: string): VolData | undefined {
     return undefined
   }
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return undefined
-  const known: Record<string, string> = {}
+  const volData: Record<string, string> = {}
   for (const key of KEYS) {
     const value = (data as Record<string, unknown>)[key]
-    if (typeof value === 'string') known[key] = value
+    if (typeof value === 'string') volData[key] = value
     else if (value !== undefined) return undefined
   }
-  return known.volumeHandle && known.driverName ? (known as unknown as VolData) : undefined
+  return volData.volumeHandle && volData.driverName ? (volData as unknown as VolData) : undefined
 }
 
 const KEYS = ['volumeHandle', 'driverName', 'specVolID', 'nodeName', 'attachmentID', 'volumeLifecycleMode'] as const

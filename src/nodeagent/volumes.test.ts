@@ -1,4 +1,4 @@
-// Attachment, expansion, volumes without a driver, waiting pods and stats.
+// Tests of the agent for attached and expanded volumes, volumes without a CSI driver, waiting pods and stats.
 import { describe, expect, it } from 'vitest'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
@@ -7,60 +7,61 @@ import { CLAIMS, createAgentFixture, DRIVER, NODE, PODS, ROOT, VOLUMES } from '.
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
-describe('attachment', () => {
-  const handleOf = (world: Awaited<ReturnType<typeof createAgentFixture>>) => Object.keys(world.fake.state.volumes)[0]!
+describe('an attached volume', () => {
+  const handleOf = (fixture: Awaited<ReturnType<typeof createAgentFixture>>) =>
+    Object.keys(fixture.fake.state.volumes)[0]!
 
   for (const csiDriver of [{ attachRequired: true }, null]) {
-    const situation = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
-    it(`SYS-18 SYS-7 waits for the volume to be attached, ${situation}, and passes on the publish context`, async () => {
-      const world = await createAgentFixture({ csiDriver })
-      await world.aVolume('orders')
-      await world.aPod('shop', ['orders'])
-      const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
-      await world.until(
-        async () => JSON.stringify((await world.pod('shop')).status).includes(`VolumeAttachment ${name}`),
-        'the pod to say what it waits for',
+    const condition = csiDriver ? 'with attachRequired' : 'without a CSIDriver'
+    it(`SYS-18 SYS-7 is staged with its publish context after it is attached, ${condition}`, async () => {
+      const fixture = await createAgentFixture({ csiDriver })
+      await fixture.aVolume('orders')
+      await fixture.aPod('shop', ['orders'])
+      const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+      await fixture.until(
+        async () => JSON.stringify((await fixture.pod('shop')).status).includes(`VolumeAttachment ${name}`),
+        'the reason in the pod status',
       )
-      expect(world.calls()).toEqual([])
-      await world.server.post(ATTACHMENTS, {
+      expect(fixture.calls()).toEqual([])
+      await fixture.server.post(ATTACHMENTS, {
         metadata: { name },
         spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
       })
       const status = { attached: true, attachmentMetadata: { device: '/dev/x' } }
-      await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
-      await world.untilRunning('shop')
+      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status })
+      await fixture.untilRunning('shop')
       for (const method of ['NodeStageVolume', 'NodePublishVolume']) {
-        const call = world.fake.record.calls.find((one) => one.method === method)
+        const call = fixture.fake.record.calls.find((candidate) => candidate.method === method)
         expect(call?.request).toMatchObject({ publishContext: { device: '/dev/x' } })
       }
-      const inUse = async () => (await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
-      expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(world)}`])
-      await world.server.delete(`${PODS}/shop`)
-      await world.untilGone('shop')
+      const inUse = async () => (await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse ?? []
+      expect(await inUse()).toEqual([`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`])
+      await fixture.server.delete(`${PODS}/shop`)
+      await fixture.untilGone('shop')
       expect(await inUse()).toEqual([])
     })
   }
 
-  it('SYS-18 reports a volume in use before it is staged', async () => {
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true } })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
-    await world.server.post(ATTACHMENTS, {
+  it('SYS-18 is reported as in use before it is staged', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    await fixture.server.post(ATTACHMENTS, {
       metadata: { name },
       spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
     })
-    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
-    await world.aPod('shop', ['orders'])
-    await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
-    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
-    world.fake.script.release()
-    await world.untilRunning('shop')
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    fixture.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(() => fixture.fake.script.hanging === 1, 'the driver to hang')
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+    fixture.fake.script.release()
+    await fixture.untilRunning('shop')
   })
 
-  it('SYS-18 does not stage a volume that is detached just before the report', async () => {
+  it('SYS-18 is not staged if it is detached just before the report', async () => {
     let detach: (() => Promise<unknown>) | undefined
-    const around = (client: Client): Client => ({
+    const wrapClient = (client: Client): Client => ({
       ...client,
       async patch(kind: any, ref: any, patch: any, options: any) {
         const isReport = kind === nodeKind && (patch.body.status?.volumesInUse ?? []).length > 0
@@ -68,169 +69,172 @@ describe('attachment', () => {
         return client.patch(kind, ref, patch, options) as any
       },
     })
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const attach = async () => {
       const source = { persistentVolumeName: 'pv-orders' }
-      await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-      await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+      await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+      await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
     }
     detach = async () => {
       detach = undefined
-      await world.server.delete(`${ATTACHMENTS}/${name}`)
+      await fixture.server.delete(`${ATTACHMENTS}/${name}`)
     }
     await attach()
-    await world.aPod('shop', ['orders'])
-    await world.until(() => detach === undefined, 'the volume to be detached')
-    await world.untilQuiet()
-    expect(world.calls()).toEqual([])
-    expect(await world.phase('shop')).toBe('Pending')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(() => detach === undefined, 'the volume to be detached')
+    await fixture.untilQuiet()
+    expect(fixture.calls()).toEqual([])
+    expect(await fixture.phase('shop')).toBe('Pending')
     await attach()
-    await world.untilRunning('shop')
-    expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
+    await fixture.untilRunning('shop')
+    expect(fixture.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
-  it('SYS-18 stages only volumes in volumesAttached on a server without transactions', async () => {
-    const around = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+  it('SYS-18 is staged only if it is in volumesAttached on a server without atomic commits', async () => {
+    const wrapClient = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await world.aPod('shop', ['orders'])
-    await world.until(
-      async () => JSON.stringify((await world.pod('shop')).status).includes('attached volumes of node'),
-      'the pod to say what it waits for',
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(
+      async () => JSON.stringify((await fixture.pod('shop')).status).includes('attached volumes of node'),
+      'the reason in the pod status',
     )
-    expect(world.calls()).toEqual([])
-    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(world)}`, devicePath: '' }]
-    await world.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
-    await world.untilRunning('shop')
+    expect(fixture.calls()).toEqual([])
+    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`, devicePath: '' }]
+    await fixture.server.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+    await fixture.untilRunning('shop')
   })
 
-  it('SYS-18 reports mounted volumes with its first status after a restart', async () => {
-    const said: string[][] = []
-    const around = (client: Client): Client => ({
+  it('SYS-18 is in the first status that the agent writes after a restart', async () => {
+    const reports: string[][] = []
+    const wrapClient = (client: Client): Client => ({
       ...client,
       async patch(kind: any, ref: any, patch: any, options: any) {
-        if (kind === nodeKind && patch.body.status) said.push(patch.body.status.volumesInUse ?? [])
+        if (kind === nodeKind && patch.body.status) reports.push(patch.body.status.volumesInUse ?? [])
         return client.patch(kind, ref, patch, options) as any
       },
       async create(kind: any, object: any, options: any) {
-        if (kind === nodeKind) said.push(object.status.volumesInUse ?? [])
+        if (kind === nodeKind) reports.push(object.status.volumesInUse ?? [])
         return client.create(kind, object, options) as any
       },
     })
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
 
-    const ofThis = [`kubernetes.io/csi/${DRIVER}^${handleOf(world)}`]
+    const expectedNames = [`kubernetes.io/csi/${DRIVER}^${handleOf(fixture)}`]
     for (const isNodeDeleted of [false, true]) {
-      world.kill()
-      if (isNodeDeleted) await world.server.delete(`/api/v1/nodes/${NODE}`)
-      said.length = 0
-      world.start()
-      await world.until(() => said.length > (isNodeDeleted ? 1 : 0), 'the node to report')
-      await world.untilQuiet()
-      expect(said).toEqual(said.map(() => ofThis))
+      fixture.kill()
+      if (isNodeDeleted) await fixture.server.delete(`/api/v1/nodes/${NODE}`)
+      reports.length = 0
+      fixture.start()
+      await fixture.until(() => reports.length > (isNodeDeleted ? 1 : 0), 'the node to report')
+      await fixture.untilQuiet()
+      expect(reports).toEqual(reports.map(() => expectedNames))
     }
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
   })
 
-  it('SYS-18 ignores a delayed report of volumes in use', async () => {
-    let late: (() => Promise<unknown>) | undefined
-    const around = (client: Client): Client => ({
+  it('SYS-18 stays in volumesInUse if an earlier report is delayed', async () => {
+    let delayedReport: (() => Promise<unknown>) | undefined
+    const wrapClient = (client: Client): Client => ({
       ...client,
       async patch(kind: any, ref: any, patch: any, options: any) {
-        const isReport = kind === nodeKind && patch.body.status && !late
-        if (isReport) late = () => client.patch(kind, ref, patch, options) as any
+        const isReport = kind === nodeKind && patch.body.status && !delayedReport
+        if (isReport) delayedReport = () => client.patch(kind, ref, patch, options) as any
         return client.patch(kind, ref, patch, options) as any
       },
     })
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true }, around })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true }, wrapClient })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
     const source = { persistentVolumeName: 'pv-orders' }
-    await world.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
-    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await expect(late?.()).rejects.toMatchObject({ code: 409 })
-    expect((await world.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+    await fixture.server.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await expect(delayedReport?.()).rejects.toMatchObject({ code: 409 })
+    expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
   })
 
-  it('SYS-18 records the attach error on the pod', async () => {
-    const world = await createAgentFixture({ csiDriver: { attachRequired: true } })
-    await world.aVolume('orders')
-    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
-    await world.server.post(ATTACHMENTS, {
+  it('SYS-18 has its attach error in an event of the pod', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    await fixture.server.post(ATTACHMENTS, {
       metadata: { name },
       spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: 'pv-orders' } },
     })
-    const attachError = { message: 'the array is on fire', time: '2026-01-01T00:00:00Z' }
-    await world.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toBe(
-      'FailedAttachVolume: AttachVolume.Attach failed for volume "pv-orders" : the array is on fire',
+    const attachError = { message: 'the storage array is unavailable', time: '2026-01-01T00:00:00Z' }
+    await fixture.server.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: false, attachError } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toBe(
+      'FailedAttachVolume: AttachVolume.Attach failed for volume "pv-orders" : the storage array is unavailable',
     )
   })
 })
 
-describe('expansion', () => {
+describe('an expanded volume', () => {
   const pending = {
     allocatedResources: { storage: '2Gi' },
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
   }
 
-  it('SYS-7 expands a mounted volume and updates the claim', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    world.calls()
-    for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * 1024 ** 3
-    await world.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
-    await world.server.patch(`${CLAIMS}/orders/status`, { status: pending }, 'merge')
-    const claim = async () => (await world.server.get(`${CLAIMS}/orders`)).json.status
-    await world.until(async () => (await claim()).capacity.storage === '2Gi', 'the claim to have grown')
-    expect(world.calls()).toEqual(['NodeExpandVolume'])
-    expect((await claim()).allocatedResourceStatuses).toBeUndefined()
-    expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
+  it('SYS-7 is expanded while it is mounted, and the claim is updated', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    fixture.calls()
+    for (const volume of Object.values(fixture.fake.state.volumes)) volume.capacityBytes = 2 * 1024 ** 3
+    await fixture.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '2Gi' } } }, 'merge')
+    await fixture.server.patch(`${CLAIMS}/orders/status`, { status: pending }, 'merge')
+    const claimStatus = async () => (await fixture.server.get(`${CLAIMS}/orders`)).json.status
+    await fixture.until(async () => (await claimStatus()).capacity.storage === '2Gi', 'the new capacity of the claim')
+    expect(fixture.calls()).toEqual(['NodeExpandVolume'])
+    expect((await claimStatus()).allocatedResourceStatuses).toBeUndefined()
+    expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^FileSystemResizeSuccessful: /))
   })
 
-  it('SYS-7 does not repeat an expansion that fails in use, and the pod runs', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders', { pv: { capacity: { storage: '2Gi' } }, claimStatus: pending })
-    world.script([{ method: 'NodeExpandVolume', effect: { do: 'fail', code: 'FAILED_PRECONDITION' } }])
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
-    await world.untilQuiet()
-    expect(world.calls().filter((call) => call === 'NodeExpandVolume')).toHaveLength(1)
-    expect(await world.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
+  it('SYS-7 is not expanded again after the driver rejected it as in use, and the pod runs', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders', { pv: { capacity: { storage: '2Gi' } }, claimStatus: pending })
+    fixture.script([{ method: 'NodeExpandVolume', effect: { do: 'fail', code: 'FAILED_PRECONDITION' } }])
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await fixture.untilQuiet()
+    expect(fixture.calls().filter((call) => call === 'NodeExpandVolume')).toHaveLength(1)
+    expect(await fixture.events('shop')).toContainEqual(expect.stringMatching(/^VolumeResizeFailed: /))
   })
 })
 
-describe('without a driver', () => {
-  const podOf = (volumes: object[], mounts: object[]) => ({ spec: { volumes }, container: { volumeMounts: mounts } })
+describe('a volume without a CSI driver', () => {
+  const podFields = (volumes: object[], mounts: object[]) => ({
+    spec: { volumes },
+    container: { volumeMounts: mounts },
+  })
 
-  it('SYS-7 keeps an emptyDir as long as its pod', async () => {
-    const world = await createAgentFixture()
-    const uid = await world.aPod(
+  it('SYS-7 is removed with its pod if it is an emptyDir', async () => {
+    const fixture = await createAgentFixture()
+    const uid = await fixture.aPod(
       'shop',
       [],
-      podOf(
+      podFields(
         [
           { name: 'tmp', emptyDir: {} },
           { name: 'mem', emptyDir: { medium: 'Memory' } },
@@ -241,126 +245,129 @@ describe('without a driver', () => {
         ],
       ),
     )
-    await world.untilRunning('shop')
+    await fixture.untilRunning('shop')
     const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir`
-    expect(world.disk.mounted).toEqual(new Set([`${path}/mem`]))
-    world.disk.put(`${path}/tmp/file`, 'file', 'scratch')
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    await world.until(() => !Object.keys(world.disk.show()).some((one) => one.includes(uid)), 'everything to go')
+    expect(fixture.disk.mounted).toEqual(new Set([`${path}/mem`]))
+    fixture.disk.put(`${path}/tmp/file`, 'file', 'scratch')
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    await fixture.until(
+      () => !Object.keys(fixture.disk.show()).some((entry) => entry.includes(uid)),
+      'the directory of the pod to be removed',
+    )
   })
 
-  it('SYS-7 checks and creates a hostPath by its type', async () => {
-    const world = await createAgentFixture()
+  it('SYS-7 is checked or created by its type if it is a hostPath', async () => {
+    const fixture = await createAgentFixture()
     const mount = [{ name: 'host', mountPath: '/h' }]
-    const at = (path: string, type: string) => podOf([{ name: 'host', hostPath: { path, type } }], mount)
-    await world.aPod('makes', [], at('/srv/new', 'DirectoryOrCreate'))
-    await world.untilRunning('makes')
-    expect(world.disk.show()['/srv/new']).toBe('directory')
-    await world.aPod('refused', [], at('/srv/new', 'File'))
-    await world.until(async () => (await world.events('refused')).length > 0, 'an event')
-    expect((await world.events('refused'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
-    await world.server.delete(`${PODS}/makes`)
-    await world.untilGone('makes')
-    expect(world.disk.show()['/srv/new']).toBe('directory')
+    const withHostPath = (path: string, type: string) => podFields([{ name: 'host', hostPath: { path, type } }], mount)
+    await fixture.aPod('accepted', [], withHostPath('/srv/new', 'DirectoryOrCreate'))
+    await fixture.untilRunning('accepted')
+    expect(fixture.disk.show()['/srv/new']).toBe('directory')
+    await fixture.aPod('rejected', [], withHostPath('/srv/new', 'File'))
+    await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    expect((await fixture.events('rejected'))[0]).toMatch(/hostPath type check failed: \/srv\/new is not a file/)
+    await fixture.server.delete(`${PODS}/accepted`)
+    await fixture.untilGone('accepted')
+    expect(fixture.disk.show()['/srv/new']).toBe('directory')
   })
 
-  it('SYS-7 names an unsupported volume source', async () => {
-    const world = await createAgentFixture()
-    const config = podOf([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
-    await world.aPod('shop', [], config)
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toContain('this node agent does not provide configMap volumes')
-    expect(await world.phase('shop')).toBe('Pending')
+  it('SYS-7 is rejected with the name of its source if the source is not supported', async () => {
+    const fixture = await createAgentFixture()
+    const config = podFields([{ name: 'conf', configMap: { name: 'c' } }], [{ name: 'conf', mountPath: '/c' }])
+    await fixture.aPod('shop', [], config)
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain('this node agent does not support configMap volumes')
+    expect(await fixture.phase('shop')).toBe('Pending')
   })
 
-  it('SYS-7 uses a hostPath PV', async () => {
-    const world = await createAgentFixture()
-    world.disk.put('/srv/pv', 'directory')
-    await world.aVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    expect(world.calls()).toEqual([])
+  it('SYS-7 is used without a driver call if it is a hostPath PV', async () => {
+    const fixture = await createAgentFixture()
+    fixture.disk.put('/srv/pv', 'directory')
+    await fixture.aVolume('orders', { pv: { csi: undefined, hostPath: { path: '/srv/pv', type: 'Directory' } } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    expect(fixture.calls()).toEqual([])
   })
 
-  it('SYS-7 creates a subPath and rejects one through a link', async () => {
-    const world = await createAgentFixture()
-    world.disk.put('/srv/data', 'directory')
-    world.disk.put('/srv/data/link', 'link', '/etc')
-    const at = (subPath: string) =>
-      podOf([{ name: 'd', hostPath: { path: '/srv/data' } }], [{ name: 'd', mountPath: '/d', subPath }])
-    await world.aPod('fine', [], at('a/b'))
-    await world.untilRunning('fine')
-    expect(world.disk.show()['/srv/data/a/b']).toBe('directory')
-    await world.aPod('escapes', [], at('link/passwd'))
-    await world.until(async () => (await world.events('escapes')).length > 0, 'an event')
-    expect((await world.events('escapes'))[0]).toMatch(/^Failed: Error: failed to prepare subPath .* link/)
-    const { containerStatuses } = (await world.pod('escapes')).status
+  it('SYS-7 is mounted with a subPath, unless the subPath contains a link', async () => {
+    const fixture = await createAgentFixture()
+    fixture.disk.put('/srv/data', 'directory')
+    fixture.disk.put('/srv/data/link', 'link', '/etc')
+    const withSubPath = (subPath: string) =>
+      podFields([{ name: 'd', hostPath: { path: '/srv/data' } }], [{ name: 'd', mountPath: '/d', subPath }])
+    await fixture.aPod('accepted', [], withSubPath('a/b'))
+    await fixture.untilRunning('accepted')
+    expect(fixture.disk.show()['/srv/data/a/b']).toBe('directory')
+    await fixture.aPod('rejected', [], withSubPath('link/passwd'))
+    await fixture.until(async () => (await fixture.events('rejected')).length > 0, 'an event')
+    expect((await fixture.events('rejected'))[0]).toMatch(/^Failed: Error: failed to prepare subPath .* link/)
+    const { containerStatuses } = (await fixture.pod('rejected')).status
     expect(containerStatuses[0].state.waiting.reason).toBe('CreateContainerConfigError')
   })
 })
 
-describe('waiting', () => {
+describe('a pod', () => {
   it('SYS-7 waits for an unbound claim, with an event after two minutes', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders', { claimStatus: { phase: 'Pending' } })
-    await world.aPod('shop', ['orders'])
-    await world.until(
-      async () => JSON.stringify((await world.pod('shop')).status).includes('is not bound to a volume yet'),
-      'the pod to say what it waits for',
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders', { claimStatus: { phase: 'Pending' } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(
+      async () => JSON.stringify((await fixture.pod('shop')).status).includes('is not bound to a volume yet'),
+      'the reason in the pod status',
     )
-    expect(await world.events('shop')).toEqual([])
-    await world.server.clock.advance(124_000)
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toMatch(
+    expect(await fixture.events('shop')).toEqual([])
+    await fixture.server.clock.advance(124_000)
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toMatch(
       /^FailedMount: Unable to attach or mount volumes: unmounted volumes=\[orders\]/,
     )
-    await world.server.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
-    await world.untilRunning('shop')
+    await fixture.server.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } }, 'merge')
+    await fixture.untilRunning('shop')
   })
 
-  it('SYS-7 rejects a volume that is not accessible from this node', async () => {
-    const world = await createAgentFixture()
-    const elsewhere = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
-    await world.aVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [elsewhere] } } } })
-    await world.aPod('shop', ['orders'])
-    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
-    expect((await world.events('shop'))[0]).toContain('NodeAffinity check failed')
-    expect(world.calls()).toEqual([])
+  it('SYS-7 stays Pending if the node affinity of its volume does not match the node', async () => {
+    const fixture = await createAgentFixture()
+    const otherZone = { matchExpressions: [{ key: 'example.com/zone', operator: 'In', values: ['far'] }] }
+    await fixture.aVolume('orders', { pv: { nodeAffinity: { required: { nodeSelectorTerms: [otherZone] } } } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.until(async () => (await fixture.events('shop')).length > 0, 'an event')
+    expect((await fixture.events('shop'))[0]).toContain('NodeAffinity check failed')
+    expect(fixture.calls()).toEqual([])
   })
 
-  it('SYS-7 keeps the volume of a running pod while its claim is being deleted', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    await world.server.delete(`${CLAIMS}/orders`)
-    await world.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
-    await world.untilQuiet()
-    expect(await world.phase('shop')).toBe('Running')
-    expect(await world.events('shop')).toEqual([])
-    world.kill()
-    world.start()
-    await world.untilQuiet()
-    expect(await world.events('shop')).toEqual([])
+  it('SYS-7 keeps running while its claim is being deleted', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    await fixture.server.delete(`${CLAIMS}/orders`)
+    await fixture.server.patch(`${PODS}/shop`, { metadata: { labels: { look: 'again' } } }, 'merge')
+    await fixture.untilQuiet()
+    expect(await fixture.phase('shop')).toBe('Running')
+    expect(await fixture.events('shop')).toEqual([])
+    fixture.kill()
+    fixture.start()
+    await fixture.untilQuiet()
+    expect(await fixture.events('shop')).toEqual([])
   })
 })
 
-describe('stats', () => {
-  it('SYS-7 PIO-8 exports the kubelet’s volume metrics until the pod is deleted', async () => {
+describe('the stats of a volume', () => {
+  it('SYS-7 PIO-8 are exported under the names of the kubelet until the pod is deleted', async () => {
     const rates = { readIops: 10, writeIops: 30, readBps: 1_000, writeBps: 2_000 }
-    const world = await createAgentFixture({ agent: { ratesAt: async () => rates } })
-    await world.aVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    const shown = async () => {
-      const lines = (await world.registry.metrics())
+    const fixture = await createAgentFixture({ agent: { ratesAt: async () => rates } })
+    await fixture.aVolume('orders', { pv: { capacity: { storage: '1Gi', iops: '100', throughput: '10Mi' } } })
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    const exportedSamples = async () => {
+      const lines = (await fixture.registry.metrics())
         .split('\n')
         .filter((line) => /^(kubelet|stowage)_volume/.test(line))
       return lines.map((line) => line.replace('namespace="default",persistentvolumeclaim="orders"', 'it'))
     }
-    await world.until(async () => (await shown()).length > 0, 'the volume to be shown')
-    expect(await shown()).toEqual([
+    await fixture.until(async () => (await exportedSamples()).length > 0, 'the metrics of the volume')
+    expect(await exportedSamples()).toEqual([
       'kubelet_volume_stats_capacity_bytes{it} 1073741824',
       'kubelet_volume_stats_available_bytes{it} 1073741824',
       'kubelet_volume_stats_used_bytes{it} 0',
@@ -373,26 +380,26 @@ describe('stats', () => {
       'stowage_volume_throughput_available_bytes{it,direction="read"} 10484760',
       'stowage_volume_throughput_available_bytes{it,direction="write"} 10483760',
     ])
-    expect(await world.registry.metrics()).toMatch(
+    expect(await fixture.registry.metrics()).toMatch(
       /storage_operation_duration_seconds_count\{volume_plugin="kubernetes.io\/csi:fake.stowage.example",operation_name="volume_mount",status="success",migrated="false"\} 1/,
     )
-    await world.server.delete(`${PODS}/shop`)
-    await world.untilGone('shop')
-    await world.until(async () => (await shown()).length === 0, 'the volume to be shown no more')
+    await fixture.server.delete(`${PODS}/shop`)
+    await fixture.untilGone('shop')
+    await fixture.until(async () => (await exportedSamples()).length === 0, 'the metrics of the volume to be removed')
   })
 
-  it('SYS-7 calls NodeGetVolumeStats every minute or two', async () => {
-    const world = await createAgentFixture()
-    await world.aVolume('orders')
-    await world.aPod('shop', ['orders'])
-    await world.untilRunning('shop')
-    const asked = () => world.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
-    await world.until(() => asked() === 2, 'the first two looks')
+  it('SYS-7 are collected with NodeGetVolumeStats every one to two minutes', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.aVolume('orders')
+    await fixture.aPod('shop', ['orders'])
+    await fixture.untilRunning('shop')
+    const countCalls = () => fixture.fake.record.calls.filter(({ method }) => method === 'NodeGetVolumeStats').length
+    await fixture.until(() => countCalls() === 2, 'the first two calls')
     for (let minute = 0; minute < 10; minute++) {
-      await world.server.clock.advance(60_000)
-      await world.untilQuiet()
+      await fixture.server.clock.advance(60_000)
+      await fixture.untilQuiet()
     }
-    expect(asked()).toBeGreaterThanOrEqual(2 + 5)
-    expect(asked()).toBeLessThanOrEqual(2 + 10)
+    expect(countCalls()).toBeGreaterThanOrEqual(2 + 5)
+    expect(countCalls()).toBeLessThanOrEqual(2 + 10)
   })
 })

@@ -1,4 +1,4 @@
-// Exponential backoff with jitter, so that clients that failed together do not retry together. Pure.
+// Exponential backoff with jitter, so that clients that failed at the same time retry at different times. Pure.
 import type { Random } from '../base/clock.ts'
 
 export interface Backoff {
@@ -6,8 +6,8 @@ export interface Backoff {
   readonly maxMs: number
 }
 
-/** `tries` counts from 0. Returns between half of the doubled time and all of it. */
-export function backoffMs({ baseMs, maxMs }: Backoff, tries: number, random: Random): number {
-  const fullMs = Math.min(baseMs * 2 ** Math.min(tries, 40), maxMs)
+/** Returns a random delay between 50 % and 100 % of `baseMs` times 2 to the power of `failures`, limited by `maxMs`. */
+export function backoffMs({ baseMs, maxMs }: Backoff, failures: number, random: Random): number {
+  const fullMs = Math.min(baseMs * 2 ** Math.min(failures, 40), maxMs)
   return fullMs * (0.5 + random() / 2)
 }

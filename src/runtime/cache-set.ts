@@ -1,5 +1,5 @@
-// One cache per kind and selection, shared by all controllers of a process. It starts with the first lease and stops with the
-// last. Controllers that need metadata only share the full cache if there is one.
+// Shares one cache per kind and selection between the controllers of a process. A cache starts with its first lease and
+// stops with its last. Controllers that need only metadata share the full cache if there is one.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -22,66 +22,66 @@ export interface Selection {
 /** A reference to a shared cache. */
 export interface CacheLease<T extends KubeObject> {
   readonly cache: Cache<T>
-  /** Settles when the cache has stopped, if this was the last lease. */
+  /** Releases the reference. If this was the last lease, settles when the cache has stopped. */
   release(): Promise<void>
 }
 
 export interface CacheSet {
   acquire<T extends KubeObject>(kind: Kind<T>, selection?: Selection): CacheLease<T>
-  /** A lease that lasts until `stop`. */
+  /** Acquires a lease that lasts until `stop`. */
   of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
   /**
-   * A lease until `stop` on all objects of a kind, with at least identity, owners and finalizers: the full cache if it was
-   * acquired before, else a cache of metadata.
+   * Acquires a lease that lasts until `stop` on a cache with at least the identity, owners and finalizers of all objects of
+   * a kind: the full cache if it was acquired before, otherwise a cache of metadata.
    */
   metadataOf(kind: Kind): Cache<KubeObject>
-  /** For metrics. */
+  /** Returns all caches, for metrics. */
   all(): readonly Cache<KubeObject>[]
-  /** Every cache of the set is complete, or its kind is not served. False if the signal fired first. */
+  /** Resolves to true when each cache is synced or its kind is not served, or to false if the signal is aborted first. */
   whenAnswered(signal: AbortSignal): Promise<boolean>
   stop(): Promise<void>
 }
 
-interface Running {
+interface RunningCache {
   readonly cache: Cache<KubeObject>
   readonly controller: AbortController
   readonly stopped: Promise<void>
-  shares: number
+  leases: number
 }
 
 export function createCacheSet(options: CacheSetOptions): CacheSet {
-  const running = new Map<string, Running>()
+  const running = new Map<string, RunningCache>()
 
-  function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): Running {
+  function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): RunningCache {
     const cache = createCache({ ...options, ...selection, kind, ...(reduce ? { reduce } : {}) })
     const controller = new AbortController()
-    return { cache, controller, stopped: cache.run(controller.signal), shares: 0 }
+    return { cache, controller, stopped: cache.run(controller.signal), leases: 0 }
   }
 
   function acquire<T extends KubeObject>(kind: Kind<T>, selection: Selection = {}): CacheLease<T> {
     const id = idOf(kind, selection)
-    return share(id, running.get(id) ?? start(kind, selection)) as CacheLease<T>
+    return addLease(id, running.get(id) ?? start(kind, selection)) as CacheLease<T>
   }
 
   function metadataOf(kind: Kind): Cache<KubeObject> {
-    const [whole, metadata] = [idOf(kind, {}), `metadata ${idOf(kind, {})}`]
-    const id = running.has(whole) ? whole : metadata
-    return share(id, running.get(id) ?? start(kind, {}, metadataOnly)).cache
+    const fullId = idOf(kind, {})
+    const id = running.has(fullId) ? fullId : `metadata ${fullId}`
+    return addLease(id, running.get(id) ?? start(kind, {}, metadataOnly)).cache
   }
 
-  function share(id: string, one: Running): CacheLease<KubeObject> {
-    running.set(id, one)
-    one.shares++
-    let released = false
+  function addLease(id: string, entry: RunningCache): CacheLease<KubeObject> {
+    running.set(id, entry)
+    entry.leases++
+    let isReleased = false
     return {
-      cache: one.cache,
+      cache: entry.cache,
       async release() {
-        if (released) return
-        released = true
-        if (--one.shares > 0) return
-        if (running.get(id) === one) running.delete(id)
-        one.controller.abort()
-        await one.stopped
+        if (isReleased) return
+        isReleased = true
+        if (--entry.leases > 0) return
+        if (running.get(id) === entry) running.delete(id)
+        entry.controller.abort()
+        await entry.stopped
       },
     }
   }
@@ -92,14 +92,14 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     metadataOf,
     all: () => [...running.values()].map(({ cache }) => cache),
     async whenAnswered(signal) {
-      const answered = await Promise.all([...running.values()].map(({ cache }) => cache.whenAnswered(signal)))
-      return answered.every(Boolean)
+      const results = await Promise.all([...running.values()].map(({ cache }) => cache.whenAnswered(signal)))
+      return results.every(Boolean)
     },
     async stop() {
-      const all = [...running.values()]
+      const caches = [...running.values()]
       running.clear()
-      for (const { controller } of all) controller.abort()
-      await Promise.all(all.map(({ stopped }) => stopped))
+      for (const { controller } of caches) controller.abort()
+      await Promise.all(caches.map(({ stopped }) => stopped))
     },
   }
 }
@@ -107,8 +107,8 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
 const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
   JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
 
-function metadataOnly({ metadata }: Readonly<Stored>): Readonly<Stored> {
-  const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
+function metadataOnly(object: Readonly<Stored>): Readonly<Stored> {
+  const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = object.metadata
   return Object.freeze({
     metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),
   })

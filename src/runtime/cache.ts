@@ -1,5 +1,5 @@
-// A local copy of all objects of a kind, kept up to date by a watch, with indexes and subscribers. Reads are synchronous and
-// may lag behind the server. reflector.ts lists and watches; cache-set.ts shares caches between controllers.
+// A local copy of all objects of a kind, updated by a watch, with indexes and subscribers. Reads are synchronous and may
+// lag behind the server. reflector.ts lists and watches; cache-set.ts shares caches between controllers.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -11,66 +11,67 @@ import { isOlder, runReflector } from './reflector.ts'
 export interface CacheOptions<T extends KubeObject> {
   readonly client: Client
   readonly kind: Kind<T>
-  /** Absent: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** Drops fields a cache does not need. Must keep name, namespace, uid and resourceVersion. */
+  /** Removes fields that are not needed. Must keep name, namespace, uid and resourceVersion. */
   readonly reduce?: (object: Readonly<Stored<T>>) => Readonly<Stored<T>>
 }
 
-/** Called synchronously and in order. An error they throw is logged. */
+/** The functions are called synchronously and in order. An error that they throw is logged. */
 export interface CacheHandlers<T extends KubeObject> {
   added?(object: Readonly<Stored<T>>): void
   updated?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): void
   deleted?(object: Readonly<Stored<T>>): void
 }
 
-/** Memory is bounded by the objects of the kind on the server; use a selector to hold fewer. */
+/** Memory is bounded by the objects of the kind on the server. A selector reduces it. */
 export interface Cache<T extends KubeObject> {
   readonly kind: Kind<T>
   get(key: ObjectKey | ObjectRef): Readonly<Stored<T>> | undefined
   list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
-  /** `keysOf` must be pure: an object is removed under the keys it was added with. Adding the same function again has no effect. */
+  /** `keysOf` must be pure, because it also computes the keys to remove. Adding the same function again has no effect. */
   addIndex(name: string, keysOf: IndexFunction<Stored<T>>): void
   byIndex(name: string, key: string): readonly Readonly<Stored<T>>[]
-  /** Calls `added` at once for every object in the cache. The returned function unsubscribes. */
+  /** Calls `added` immediately for every object in the cache. Returns a function that unsubscribes. */
   subscribe(handlers: CacheHandlers<T>): () => void
-  /** True once the first list is complete. */
+  /** Whether the first list is complete. */
   readonly synced: boolean
-  /** False when the signal fired first. */
+  /** Resolves to true when the cache is synced, or to false if the signal is aborted first. */
   whenSynced(signal: AbortSignal): Promise<boolean>
   /**
-   * For kinds that may be disabled: true once the first list is complete, or the server has answered that it does not
-   * serve the kind.
+   * Resolves to true when the cache is synced or the server has responded that it does not serve the kind, or to false if
+   * the signal is aborted first. For kinds that may be disabled.
    */
   whenAnswered(signal: AbortSignal): Promise<boolean>
-  /** False while the server does not serve the kind; the objects in the cache are then from before. */
+  /** Whether the server serves the kind. If not, the objects in the cache are outdated. */
   readonly isServed: boolean
-  /** Resolves when the cache has reached this version, as a write returned it. False if the signal fired first. */
+  /** Resolves to true when the cache has reached the version of a write, or to false if the signal is aborted first. */
   whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
-   * Updates the cache with the object a write returned, before the watch delivers it, so that the next reconcile does not
-   * read the old state. Only for objects in the cache: a new one may have been deleted since.
+   * Applies the object that a write returned, before the watch delivers it, so that the next reconcile does not read the
+   * old state. Ignores objects that are not in the cache, because a new object may already have been deleted.
    */
   learn(object: Readonly<Stored<T>>): void
-  /** The resourceVersion the cache has reached. */
+  /** The resourceVersion that the cache has reached. */
   readonly resourceVersion: string
-  /** Time since the last event or bookmark; after more than a few minutes the cache is stale. */
+  /** Returns the time since the last event or bookmark. After more than a few minutes the cache is stale. */
   lastEventAgeMs(): number
   stats(): CacheStats
-  /** Lists and watches until the signal fires. */
+  /** Lists and watches until the signal is aborted. */
   run(signal: AbortSignal): Promise<void>
 }
 
 export interface CacheStats {
   readonly objects: number
-  /** How often the cache listed again, and how many changes only a list revealed. */
+  /** The number of lists. */
   readonly relists: number
+  /** The number of changes that the watch did not deliver and that a later list contained. */
   readonly foundByRelist: number
 }
 
@@ -106,82 +107,82 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     const key = keyOfObject(object)
     const old = objects.get(key)
     if (old && old.metadata.uid === object.metadata.uid) {
-      const [before, now] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
-      if (before === now || isOlder(now, before)) return false // delivered twice or late
+      const [oldVersion, newVersion] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
+      if (oldVersion === newVersion || isOlder(newVersion, oldVersion)) return false // a repeated or outdated event
       const next = reduce(object)
       objects.put(key, next)
       notify((handlers) => handlers.updated?.(next, old))
       return true
     }
-    if (old) drop(key) // recreated under the same name; its deletion was not delivered
+    if (old) remove(key) // the object was recreated, and the deletion was not delivered
     const added = reduce(object)
     objects.put(key, added)
     notify((handlers) => handlers.added?.(added))
     return true
   }
 
-  function drop(key: ObjectKey, last?: Readonly<Stored<T>>): boolean {
+  function remove(key: ObjectKey, lastState?: Readonly<Stored<T>>): boolean {
     const old = objects.get(key)
     if (!old) return false
     objects.delete(key)
-    const gone = last ? reduce(last) : old
-    notify((handlers) => handlers.deleted?.(gone))
+    const deletedObject = lastState ? reduce(lastState) : old
+    notify((handlers) => handlers.deleted?.(deletedObject))
     return true
   }
 
-  function notServed(): void {
+  function setNotServed(): void {
     isServed = false
     for (const check of waiters) check()
   }
 
-  function progressed(version: string): void {
+  function advanceTo(version: string): void {
     isServed = true
     lastEventMs = clock.monotonicMs()
     if (isOlder(resourceVersion, version)) resourceVersion = version
     for (const check of waiters) check()
   }
 
-  function changed({ type, object }: Extract<WatchEvent<T>, { object: unknown }>): void {
+  function applyEvent({ type, object }: Extract<WatchEvent<T>, { object: unknown }>): void {
     if (type === 'deleted') {
       const key = keyOfObject(object)
-      const { uid, resourceVersion: known = '0' } = objects.get(key)?.metadata ?? {}
-      const isLate = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion, known)
-      if (!isLate) drop(key, object)
+      const { uid, resourceVersion: knownVersion = '0' } = objects.get(key)?.metadata ?? {}
+      const isOutdated = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion, knownVersion)
+      if (!isOutdated) remove(key, object)
     } else put(object)
-    progressed(object.metadata.resourceVersion)
+    advanceTo(object.metadata.resourceVersion)
   }
 
-  /** A complete list: objects that are not in it have been deleted. */
+  /** Replaces the contents by a complete list. Objects that are not in the list have been deleted. */
   function replace(state: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
-    const isRewritten = isOlder(version, resourceVersion)
-    if (isRewritten) resourceVersion = '0'
+    const hasServerRestarted = isOlder(version, resourceVersion)
+    if (hasServerRestarted) resourceVersion = '0'
     const present = new Set(state.map(keyOfObject))
-    let found = 0
-    for (const key of [...objects.keys()]) if (!present.has(key) && drop(key)) found++
+    let changeCount = 0
+    for (const key of [...objects.keys()]) if (!present.has(key) && remove(key)) changeCount++
     for (const object of state) {
-      // The server started over: a lower version is not an older one.
+      // The server was restarted with an empty disk: a lower version is not an older one.
       if (
-        isRewritten &&
+        hasServerRestarted &&
         objects.get(keyOfObject(object))?.metadata.resourceVersion !== object.metadata.resourceVersion
       ) {
-        drop(keyOfObject(object))
+        remove(keyOfObject(object))
       }
-      if (put(object)) found++
+      if (put(object)) changeCount++
     }
-    if (synced) foundByRelist += found
+    if (synced) foundByRelist += changeCount
     synced = true
-    progressed(version)
+    advanceTo(version)
   }
 
-  function when(condition: () => boolean, signal: AbortSignal): Promise<boolean> {
+  function waitUntil(condition: () => boolean, signal: AbortSignal): Promise<boolean> {
     if (condition()) return Promise.resolve(true)
     if (signal.aborted) return Promise.resolve(false)
     return new Promise((resolve) => {
-      const settle = (is: boolean) => {
+      const settle = (result: boolean) => {
         waiters.delete(check)
         signal.removeEventListener('abort', abort)
-        resolve(is)
+        resolve(result)
       }
       const check = () => condition() && settle(true)
       const abort = () => settle(false)
@@ -204,10 +205,10 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     },
     byIndex: (name, key) => objects.byIndex(name, key),
     subscribe(handlers) {
-      const own = { ...handlers }
-      for (const object of objects.values()) own.added?.(object)
-      subscribers.add(own)
-      return () => void subscribers.delete(own)
+      const ownHandlers = { ...handlers }
+      for (const object of objects.values()) ownHandlers.added?.(object)
+      subscribers.add(ownHandlers)
+      return () => void subscribers.delete(ownHandlers)
     },
     get synced() {
       return synced
@@ -221,16 +222,20 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     learn(object) {
       if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
     },
-    whenSynced: (signal) => when(() => synced, signal),
-    whenAnswered: (signal) => when(() => synced || !isServed, signal),
-    whenSeen: (version, signal) => when(() => synced && !isOlder(resourceVersion, version), signal),
+    whenSynced: (signal) => waitUntil(() => synced, signal),
+    whenAnswered: (signal) => waitUntil(() => synced || !isServed, signal),
+    whenSeen: (version, signal) => waitUntil(() => synced && !isOlder(resourceVersion, version), signal),
     lastEventAgeMs: () => clock.monotonicMs() - lastEventMs,
     stats: () => ({ objects: objects.size, relists, foundByRelist }),
-    run: (signal) => runReflector({ ...options, log, sink: { replace, changed, progressed, notServed } }, signal),
+    run: (signal) =>
+      runReflector(
+        { ...options, log, sink: { replace, changed: applyEvent, progressed: advanceTo, notServed: setNotServed } },
+        signal,
+      ),
   }
 }
 
-/** managedFields is half of many objects, and no controller reads it. */
+/** Removes managedFields, which can be half of the size of an object and which no controller reads. */
 function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {
   if (!object.metadata.managedFields) return object
   const { managedFields: _, ...metadata } = object.metadata

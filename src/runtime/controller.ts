@@ -1,5 +1,5 @@
-// A controller: watched caches say which keys may have changed, a work queue hands each key to one worker at a time, and
-// `reconcile` moves the key closer to its spec. It gets the key, not the event.
+// A controller: changes in caches enqueue keys, a work queue passes each key to one worker at a time, and `reconcile` brings
+// the object of the key closer to its spec. It receives the key, not the event.
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import type { Cache } from './cache.ts'
@@ -8,38 +8,38 @@ import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions 
 
 export interface Source<T extends KubeObject = KubeObject> {
   readonly cache: Cache<T>
-  /** The keys a change concerns; called with the object before and after the change. Must not throw. */
+  /** Returns the keys that a change concerns. Called with the object before and after the change. Must not throw. */
   keysOf(object: Readonly<Stored<T>>): Iterable<ObjectKey>
-  /** Filters updates. Default: every update matters. */
+  /** Whether an update enqueues keys. Default: every update does. */
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
-   * Whether there can be work for an object in this state. Without, its change enqueues only keys that are not done anyway;
-   * a deletion always enqueues. Must depend on the object alone, or on state that enqueues the key itself.
-   * Default: there can always be work.
+   * Whether there may be work for an object in this state. If not, a change enqueues only keys whose reconcile is not
+   * complete; a deletion always enqueues. Must depend on the object alone, or on state whose changes enqueue the key.
+   * Default: there may always be work.
    */
   concerns?(object: Readonly<Stored<T>>): boolean
-  /** The server may not serve the kind: then the controller does not wait for its cache. */
+  /** Whether the server may not serve the kind. The controller then does not wait for the cache to be synced. */
   readonly mayBeOff?: boolean
 }
 
 export interface ControllerOptions extends WorkQueueOptions {
   readonly sources: readonly Source[]
   readonly reconcile: Reconcile
-  /** Caches that are read and enqueue nothing; they too are synced before the first reconcile. */
+  /** Caches that are read but enqueue no keys. They, too, are synced before the first reconcile. */
   readonly reads?: readonly Cache<KubeObject>[]
-  /** Observes the queue, in place of `observer`. */
+  /** Creates the observer of the queue, instead of `observer`. */
   readonly metrics?: Pick<ClientMetrics, 'queueObserver'>
 }
 
 export interface Controller {
   readonly name: string
   readonly queue: WorkQueue
-  /** Settles when the last reconcile has. Does not run or stop the caches. */
+  /** Runs until the signal is aborted and the last reconcile has settled. Does not run or stop the caches. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Infers one type for the cache and the functions of a source. */
-export const source = <T extends KubeObject>(of: Source<T>): Source<T> => of
+/** Returns its argument. Infers one type for the cache and the functions of a source. */
+export const source = <T extends KubeObject>(options: Source<T>): Source<T> => options
 
 export function createController(options: ControllerOptions): Controller {
   const { name, sources, reads = [], reconcile, metrics } = options
@@ -48,35 +48,35 @@ export function createController(options: ControllerOptions): Controller {
     name,
     queue,
     async run(signal) {
-      const stops = sources.map((from) => feed(from, queue))
+      const unsubscribes = sources.map((eventSource) => subscribeToSource(eventSource, queue))
       try {
-        // A reconcile with incomplete caches could undo what it does not see.
-        const seen = await Promise.all([
+        // With incomplete caches, a reconcile could delete objects that are still in use.
+        const syncResults = await Promise.all([
           ...sources.map(({ cache, mayBeOff }) => (mayBeOff ? cache.whenAnswered(signal) : cache.whenSynced(signal))),
           ...reads.map((cache) => cache.whenSynced(signal)),
         ])
-        if (seen.every(Boolean)) await queue.run(reconcile, signal)
+        if (syncResults.every(Boolean)) await queue.run(reconcile, signal)
       } finally {
-        for (const stop of stops) stop()
+        for (const unsubscribe of unsubscribes) unsubscribe()
       }
     },
   }
 }
 
-function feed({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): () => void {
+function subscribeToSource({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): () => void {
   const addAll = (object: Parameters<Source['keysOf']>[0]) => {
     for (const key of keysOf(object)) queue.add(key)
   }
-  const addUndone = (object: Parameters<Source['keysOf']>[0]) => {
+  const addUnfinished = (object: Parameters<Source['keysOf']>[0]) => {
     if (queue.isEmpty()) return
     for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
   }
   return cache.subscribe({
-    added: (object) => (!concerns || concerns(object) ? addAll : addUndone)(object),
+    added: (object) => (!concerns || concerns(object) ? addAll : addUnfinished)(object),
     updated: (next, old) => {
       if (matters && !matters(next, old)) return
-      const add = !concerns || concerns(next) || concerns(old) ? addAll : addUndone
-      add(old) // keys it no longer concerns
+      const add = !concerns || concerns(next) || concerns(old) ? addAll : addUnfinished
+      add(old) // keys that the object no longer concerns
       add(next)
     },
     deleted: addAll,

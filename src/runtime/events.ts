@@ -1,6 +1,6 @@
-// Records Events on objects; a repeated event raises the count of the first. Recording never blocks, throws or floods: the
-// queue is bounded, each object has a rate limit, and many variations of one reason are combined. Pending events are sent in
-// one commit where the server commits atomically, and one by one if the commit fails.
+// Records Events on objects. A repeated event increments the count of the first one. Recording neither blocks nor throws:
+// the queue is bounded, each object has a rate limit, and similar events are combined. PendingEvent events are sent in one commit
+// if the server commits atomically, and individually if the commit fails.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event/event.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
@@ -16,7 +16,7 @@ export interface EventRecorderOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** The reporting component: `stowage-provisioner`. */
+  /** The reporting component, e.g. `stowage-provisioner`. */
   readonly component: string
   /** The host or pod of the component. */
   readonly instance?: string
@@ -24,7 +24,7 @@ export interface EventRecorderOptions {
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning'
-  /** One word in CamelCase, for programs. */
+  /** The reason in CamelCase, for programs. */
   readonly reason: string
   readonly message: string
   readonly action?: string
@@ -32,41 +32,41 @@ export interface EventDetails {
 
 export interface EventRecorder {
   record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void
-  /** Sends until the signal fires, then sends pending events once. */
+  /** Sends events until the signal is aborted and the pending events have been sent. */
   run(signal: AbortSignal): Promise<void>
   stats(): { readonly pending: number; readonly dropped: number; readonly sent: number }
 }
 
 const PENDING_MAX = 5_000 // further events are dropped and counted
-/** Events per commit. With more pending the server is busy, and events must not slow it down: the rest waits. */
+/** Events per commit. More pending events wait, so that they do not slow down a busy server. */
 const BATCH_MAX = 64
 const BATCH_PAUSE_MS = 250
-const REMEMBERED_MAX = 4_096 // beyond this, the least recently recorded starts a new event
+const ENTRIES_MAX = 4_096 // beyond this, the least recently used entry is dropped
 const MESSAGE_BYTES_MAX = 1_024
-/** Rate limit per object: this many at once, and one more every five minutes. */
+/** Rate limit per object: a burst of this size, and one more event every five minutes. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 300_000
 /** More different messages than this for one object and reason within ten minutes are combined. */
 const VARIATIONS_MAX = 10
 const VARIATIONS_MS = 600_000
-const TRIES_MAX = 5
+const ATTEMPTS_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
-/** Events expire on the server after an hour; an older one cannot be counted up. */
+/** Events expire on the server after an hour. The count of an older event cannot be incremented. */
 const SAME_EVENT_MS = 3_000_000
 
-interface Pending {
+interface PendingEvent {
   readonly key: string
-  readonly about: Event['involvedObject']
+  readonly involvedObject: Event['involvedObject']
   readonly details: EventDetails
   count: number
   firstMs: number
   lastMs: number
-  /** The name of its Event, after the first attempt to create it. */
+  /** The name of the Event object, set by the first attempt to create it. */
   name?: string
 }
 
-/** The write for an event, and what to remember afterwards. */
-interface Sending {
+/** The write for an event, and the record to store after it. */
+interface EventWrite {
   readonly write: Extract<CommitWrite, { do: 'create' | 'patch' }>
   readonly recorded: RecordedEvent
 }
@@ -80,10 +80,10 @@ interface RecordedEvent {
 
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, random, log = silentLog, component, instance = component } = options
-  const pending = new Map<string, Pending>()
-  const recorded = lru<RecordedEvent>(REMEMBERED_MAX)
-  const buckets = lru<{ tokens: number; atMs: number }>(REMEMBERED_MAX)
-  const variations = lru<{ messages: Set<string>; sinceMs: number }>(REMEMBERED_MAX)
+  const pending = new Map<string, PendingEvent>()
+  const recorded = createLru<RecordedEvent>(ENTRIES_MAX)
+  const buckets = createLru<{ tokens: number; atMs: number }>(ENTRIES_MAX)
+  const variations = createLru<{ messages: Set<string>; sinceMs: number }>(ENTRIES_MAX)
   let dropped = 0
   let sent = 0
   let wake: (() => void) | undefined
@@ -91,117 +91,124 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   function record(kind: Kind, object: Readonly<KubeObject>, details: EventDetails): void {
     const { namespace, name, uid, resourceVersion } = object.metadata
     const apiVersion = kind.group ? `${kind.group}/${kind.versions[0]}` : kind.versions[0]!
-    const about = { kind: kind.kind, apiVersion, name, uid, resourceVersion, ...(namespace ? { namespace } : {}) }
-    const identity = JSON.stringify([about.kind, namespace, name, uid])
-    const combinedEvent = combined(identity, { ...details, message: shortened(details.message) })
-    const key = JSON.stringify([identity, combinedEvent.key])
-    const waiting = pending.get(key)
-    if (waiting) {
-      waiting.count++
-      waiting.lastMs = clock.nowMs()
+    const involvedObject = {
+      kind: kind.kind,
+      apiVersion,
+      name,
+      uid,
+      resourceVersion,
+      ...(namespace ? { namespace } : {}),
+    }
+    const identity = JSON.stringify([involvedObject.kind, namespace, name, uid])
+    const combination = combineVariations(identity, { ...details, message: truncate(details.message) })
+    const key = JSON.stringify([identity, combination.key])
+    const existing = pending.get(key)
+    if (existing) {
+      existing.count++
+      existing.lastMs = clock.nowMs()
       return
     }
-    if (pending.size >= PENDING_MAX || !mayTell(identity)) {
+    if (pending.size >= PENDING_MAX || !takeToken(identity)) {
       dropped++
       return
     }
     const nowMs = clock.nowMs()
-    pending.set(key, { key, about, details: combinedEvent.details, count: 1, firstMs: nowMs, lastMs: nowMs })
+    pending.set(key, { key, involvedObject, details: combination.details, count: 1, firstMs: nowMs, lastMs: nowMs })
     wake?.()
   }
 
-  /** Identifies repeated events: by message, unless there were too many variations of it lately. */
-  function combined(identity: string, details: EventDetails): { key: string; details: EventDetails } {
+  /** Returns a key that is equal for repeated events. Events with too many different messages are combined. */
+  function combineVariations(identity: string, details: EventDetails): { key: string; details: EventDetails } {
     const { type, reason, message } = details
     const group = JSON.stringify([identity, type, reason])
     const nowMs = clock.monotonicMs()
-    let seen = variations.get(group)
-    if (!seen || nowMs - seen.sinceMs > VARIATIONS_MS) {
-      seen = { messages: new Set(), sinceMs: nowMs }
-      variations.set(group, seen)
+    let recent = variations.get(group)
+    if (!recent || nowMs - recent.sinceMs > VARIATIONS_MS) {
+      recent = { messages: new Set(), sinceMs: nowMs }
+      variations.set(group, recent)
     }
-    if (seen.messages.size >= VARIATIONS_MAX && !seen.messages.has(message)) {
+    if (recent.messages.size >= VARIATIONS_MAX && !recent.messages.has(message)) {
       return {
         key: JSON.stringify([type, reason]),
-        details: { ...details, message: shortened(`(combined from similar events): ${message}`) },
+        details: { ...details, message: truncate(`(combined from similar events): ${message}`) },
       }
     }
-    seen.messages.add(message)
+    recent.messages.add(message)
     return { key: JSON.stringify([type, reason, message]), details }
   }
 
-  function mayTell(identity: string): boolean {
+  function takeToken(identity: string): boolean {
     const nowMs = clock.monotonicMs()
     const { tokens, atMs } = buckets.get(identity) ?? { tokens: OBJECT_BURST, atMs: nowMs }
-    const filled = Math.min(OBJECT_BURST, tokens + (nowMs - atMs) / OBJECT_REFILL_MS)
-    buckets.set(identity, { tokens: filled < 1 ? filled : filled - 1, atMs: nowMs })
-    return filled >= 1
+    const available = Math.min(OBJECT_BURST, tokens + (nowMs - atMs) / OBJECT_REFILL_MS)
+    buckets.set(identity, { tokens: available < 1 ? available : available - 1, atMs: nowMs })
+    return available >= 1
   }
 
-  async function send(one: Pending): Promise<void> {
-    const counting = countOn(one)
-    if (counting) {
+  async function send(event: PendingEvent): Promise<void> {
+    const countWrite = writeCount(event)
+    if (countWrite) {
       try {
-        await sendAlone(counting)
-        recorded.set(one.key, counting.recorded)
+        await sendWrite(countWrite)
+        recorded.set(event.key, countWrite.recorded)
         return
       } catch (error) {
-        if (!isNotFound(error)) throw error // expired: create a new one
+        if (!isNotFound(error)) throw error // the event has expired: create a new one
       }
     }
-    const sending = createWrite(one)
-    await sendAlone(sending)
-    recorded.set(one.key, sending.recorded)
+    const eventWrite = writeNewEvent(event)
+    await sendWrite(eventWrite)
+    recorded.set(event.key, eventWrite.recorded)
   }
 
-  /** All or none; false if none was written, or that is unknown. */
-  async function sendTogether(batch: readonly Pending[]): Promise<boolean> {
-    const sendings = batch.map((one) => countOn(one) ?? createWrite(one))
+  /** Sends all events in one commit. Returns false if none was written or the result is unknown. */
+  async function commitBatch(batch: readonly PendingEvent[]): Promise<boolean> {
+    const eventWrites = batch.map((event) => writeCount(event) ?? writeNewEvent(event))
     try {
       if (!(await client.commitsAtomically())) return false
-      await client.commit(sendings.map(({ write }) => write))
+      await client.commit(eventWrites.map(({ write }) => write))
     } catch {
-      return false // sending events one by one shows which caused the failure
+      return false // the events are then sent individually
     }
-    for (const [index, { key }] of batch.entries()) recorded.set(key, sendings[index]!.recorded)
+    for (const [index, { key }] of batch.entries()) recorded.set(key, eventWrites[index]!.recorded)
     sent += batch.length
     return true
   }
 
-  async function sendAlone({ write }: Sending): Promise<void> {
+  async function sendWrite({ write }: EventWrite): Promise<void> {
     if (write.do === 'patch') return void (await client.patch(write.kind, write.ref, write.patch))
     try {
       await client.create(write.kind, write.object)
     } catch (error) {
-      // The name is random: an earlier attempt created it, and its response was lost.
+      // The name is random, so an earlier attempt created the event and its response was lost.
       if (!isAlreadyExists(error)) throw error
     }
   }
 
-  /** Undefined if the event was not recorded before, or too long ago. */
-  function countOn(one: Pending): Sending | undefined {
-    const before = recorded.get(one.key)
-    if (!before || one.lastMs - before.lastMs >= SAME_EVENT_MS) return undefined
-    const { namespace, name } = before
-    const count = before.count + one.count
-    const { message } = one.details
+  /** Returns undefined if the event was not recorded before, or too long ago. */
+  function writeCount(event: PendingEvent): EventWrite | undefined {
+    const previous = recorded.get(event.key)
+    if (!previous || event.lastMs - previous.lastMs >= SAME_EVENT_MS) return undefined
+    const { namespace, name } = previous
+    const count = previous.count + event.count
+    const { message } = event.details
     // `count` for readers of core/v1, `series` for readers of events.k8s.io.
-    const series = { count, lastObservedTime: microTimestamp(one.lastMs) }
-    const body = { count, message, lastTimestamp: timestamp(one.lastMs), series }
+    const series = { count, lastObservedTime: microTimestamp(event.lastMs) }
+    const body = { count, message, lastTimestamp: timestamp(event.lastMs), series }
     const patch = { type: 'strategic', body } as const
     return {
       write: { do: 'patch', kind: eventKind, ref: { namespace, name }, patch },
-      recorded: { namespace, name, count, lastMs: one.lastMs },
+      recorded: { namespace, name, count, lastMs: event.lastMs },
     }
   }
 
-  function createWrite(one: Pending): Sending {
-    const { about, details, count, firstMs, lastMs } = one
-    const namespace = about.namespace ?? 'default' // for cluster-scoped objects
-    one.name ??= `${(about.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`
-    const event: Event = {
-      metadata: { namespace, name: one.name },
-      involvedObject: about,
+  function writeNewEvent(event: PendingEvent): EventWrite {
+    const { involvedObject, details, count, firstMs, lastMs } = event
+    const namespace = involvedObject.namespace ?? 'default' // for cluster-scoped objects
+    event.name ??= `${(involvedObject.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`
+    const object: Event = {
+      metadata: { namespace, name: event.name },
+      involvedObject,
       type: details.type,
       reason: details.reason,
       message: details.message,
@@ -214,29 +221,29 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       reportingInstance: instance,
     }
     return {
-      write: { do: 'create', kind: eventKind, object: event },
-      recorded: { namespace, name: one.name, count, lastMs },
+      write: { do: 'create', kind: eventKind, object },
+      recorded: { namespace, name: event.name, count, lastMs },
     }
   }
 
-  /** Retries a few times; an event that cannot be recorded is dropped and logged. */
-  async function deliver(one: Pending, signal: AbortSignal): Promise<void> {
-    for (let tries = 0; ; tries++) {
+  /** Sends an event with retries. Drops and logs an event that cannot be recorded. */
+  async function deliver(event: PendingEvent, signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
       try {
-        await send(one)
+        await send(event)
         sent++
         return
       } catch (error) {
-        const mayPass = error instanceof ApiError && (error.code >= 500 || error.code === 429)
-        if (!mayPass || tries + 1 >= TRIES_MAX || signal.aborted) {
+        const isTransient = error instanceof ApiError && (error.code >= 500 || error.code === 429)
+        if (!isTransient || attempt + 1 >= ATTEMPTS_MAX || signal.aborted) {
           dropped++
-          const fields = { err: error, about: one.about, reason: one.details.reason }
-          // Expected: the namespace is deleted with its events.
-          if (isNamespaceGoing(error)) log.debug(fields, 'event not recorded: its namespace is being terminated')
+          const fields = { err: error, involvedObject: event.involvedObject, reason: event.details.reason }
+          // Expected, because events are deleted with their namespace.
+          if (isNamespaceTerminating(error)) log.debug(fields, 'event not recorded: its namespace is being terminated')
           else log.warn(fields, 'event could not be recorded')
           return
         }
-        await clock.sleep(backoffMs(RETRY, tries, random), signal).catch(() => {})
+        await clock.sleep(backoffMs(RETRY, attempt, random), signal).catch(() => {})
       }
     }
   }
@@ -245,8 +252,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const stop = () => wake?.()
     signal.addEventListener('abort', stop, { once: true })
     while (!signal.aborted || pending.size > 0) {
-      const batch: Pending[] = []
-      for (const one of pending.values()) if (batch.push(one) === BATCH_MAX) break
+      const batch: PendingEvent[] = []
+      for (const event of pending.values()) if (batch.push(event) === BATCH_MAX) break
       if (batch.length === 0) {
         await new Promise<void>((resolve) => {
           wake = resolve
@@ -255,11 +262,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         continue
       }
       for (const { key } of batch) pending.delete(key)
-      if (batch.length > 1 && (await sendTogether(batch))) {
+      if (batch.length > 1 && (await commitBatch(batch))) {
         if (pending.size > 0) await clock.sleep(BATCH_PAUSE_MS, signal).catch(() => {})
         continue
       }
-      for (const one of batch) await deliver(one, signal)
+      for (const event of batch) await deliver(event, signal)
     }
     signal.removeEventListener('abort', stop)
   }
@@ -267,7 +274,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   return { record, run, stats: () => ({ pending: pending.size, dropped, sent }) }
 }
 
-const isNamespaceGoing = (error: unknown): boolean =>
+const isNamespaceTerminating = (error: unknown): boolean =>
   error instanceof ApiError &&
   error.code === 403 &&
   (error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false)
@@ -275,7 +282,7 @@ const isNamespaceGoing = (error: unknown): boolean =>
 const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 const microTimestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`
 
-function shortened(message: string): string {
+function truncate(message: string): string {
   const bytes = Buffer.from(message)
   if (bytes.length <= MESSAGE_BYTES_MAX) return message
   return `${bytes
@@ -284,7 +291,7 @@ function shortened(message: string): string {
     .replace(/\uFFFD+$/, '')}…`
 }
 
-function lru<V>(max: number) {
+function createLru<V>(max: number) {
   const values = new Map<string, V>()
   return {
     get(key: string): V | undefined {

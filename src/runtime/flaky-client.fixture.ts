@@ -1,27 +1,27 @@
-// A client for tests whose watches and lists fail on command, as connections and servers do. Other requests reach the
-// client it wraps.
+// A client for tests whose watches and lists fail on command. All other requests are passed to the wrapped client.
 import type { Kind } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Client, WatchEvent, WatchRequest } from '../client/client.ts'
 
 export interface FlakyClient extends Client {
-  /** Streams that are open, and that were opened so far. */
+  /** The number of open streams. */
   readonly streams: number
+  /** The requests of all streams so far. */
   readonly watches: readonly WatchRequest[]
   readonly lists: number
-  /** Ends all open streams, with the error if one is given. */
+  /** Ends all open streams, with an error if given. */
   cut(error?: Error): void
-  /** Open streams deliver nothing more and do not end, as after a network partition. */
+  /** Makes open streams deliver no more events without ending, as after a network partition. */
   silence(): void
-  /** While set, new watches fail with it. */
+  /** The error with which new watches fail, if set. */
   watchError: ApiError | undefined
   listError: ApiError | undefined
-  /** How a server without WatchList treats the parameter. */
-  watchList: 'served' | 'ignored' | 'refused' | 'broken'
+  /** How the server handles WatchList requests. */
+  watchList: 'served' | 'ignored' | 'rejected' | 'broken'
 }
 
-export function flakyClient(real: Client): FlakyClient {
-  const open = new Set<{ cut(error?: Error): void; silence(): void }>()
+export function createFlakyClient(real: Client): FlakyClient {
+  const openStreams = new Set<{ cut(error?: Error): void; silence(): void }>()
   const watches: WatchRequest[] = []
   let lists = 0
 
@@ -30,40 +30,40 @@ export function flakyClient(real: Client): FlakyClient {
     watches.push(request)
     if (flaky.watchError) throw flaky.watchError
     if (request.sendInitialEvents && flaky.watchList === 'broken') {
-      throw new ApiError(500, 'InternalError', 'a feature of the storage below is missing')
+      throw new ApiError(500, 'InternalError', 'the storage does not support this feature')
     }
-    if (request.sendInitialEvents && flaky.watchList === 'refused') {
+    if (request.sendInitialEvents && flaky.watchList === 'rejected') {
       throw new ApiError(422, 'Invalid', 'sendInitialEvents is forbidden for watch unless the feature gate is enabled')
     }
-    const closing = new AbortController()
-    const stop = () => closing.abort()
+    const streamAbort = new AbortController()
+    const stop = () => streamAbort.abort()
     request.signal.addEventListener('abort', stop, { once: true })
     let failure: Error | undefined
-    let silent = false
+    let isSilent = false
     const handle = {
       cut: (error?: Error) => {
         failure = error
-        closing.abort()
+        streamAbort.abort()
       },
       silence: () => {
-        silent = true
+        isSilent = true
       },
     }
-    open.add(handle)
-    const asked = { ...request, signal: closing.signal }
+    openStreams.add(handle)
+    const streamRequest = { ...request, signal: streamAbort.signal }
     try {
-      for await (const event of real.watch(kind, asked)) {
+      for await (const event of real.watch(kind, streamRequest)) {
         if (failure) break
-        if (silent) continue
-        const isMark = event.type === 'bookmark' && event.endsInitialEvents
-        if (isMark && flaky.watchList === 'ignored') yield { ...event, endsInitialEvents: false }
+        if (isSilent) continue
+        const isEndOfInitialEvents = event.type === 'bookmark' && event.endsInitialEvents
+        if (isEndOfInitialEvents && flaky.watchList === 'ignored') yield { ...event, endsInitialEvents: false }
         else yield event
       }
       if (failure) throw failure
     } finally {
-      open.delete(handle)
+      openStreams.delete(handle)
       request.signal.removeEventListener('abort', stop)
-      closing.abort()
+      streamAbort.abort()
     }
   }
 
@@ -74,16 +74,16 @@ export function flakyClient(real: Client): FlakyClient {
     watchList: 'served',
     watches,
     get streams() {
-      return open.size
+      return openStreams.size
     },
     get lists() {
       return lists
     },
     cut: (error) => {
-      for (const stream of open) stream.cut(error)
+      for (const stream of openStreams) stream.cut(error)
     },
     silence: () => {
-      for (const stream of open) stream.silence()
+      for (const stream of openStreams) stream.silence()
     },
     watch: watch as Client['watch'],
     list: async (kind, request) => {

@@ -1,5 +1,5 @@
-// A separate process that uses an API server: its client, its metrics, and the HTTP endpoint that serves metrics and
-// health. The controllers it runs are hosted by manager.ts.
+// The environment of a process that uses an API server: its client, its metrics, and the HTTP endpoint for metrics and
+// health. manager.ts runs its controllers.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
@@ -10,14 +10,14 @@ import { createManager, type ManagerOptions } from './manager.ts'
 import { type ClientMetrics, createClientMetrics } from './metrics.ts'
 import { type HealthChecks, serveMonitoring } from './monitoring.ts'
 
-/** Alive, and not ready yet. */
+/** The health checks until the controllers are started: alive, but not ready. */
 const STARTING: HealthChecks = {
   '/healthz': () => undefined,
   '/healthz/leader-election': () => undefined,
   '/readyz': () => 'starting',
 }
 
-/** What main.ts passes down to every process. */
+/** The dependencies that main.ts passes to every process. */
 export interface ProcessDeps {
   readonly clock: Clock
   readonly random: Random
@@ -29,7 +29,7 @@ export interface ProcessDeps {
 export interface HostOptions {
   readonly server: ClientConfig
   readonly userAgent: string
-  /** Where to serve metrics and health; absent: nowhere. */
+  /** The address of the endpoint for metrics and health. Default: no endpoint. */
   readonly monitoring?: ListenAddress
   /** Default `/metrics`. */
   readonly metricsPath?: string
@@ -38,12 +38,12 @@ export interface HostOptions {
 export interface Host {
   readonly client: HttpClient
   readonly url: string
-  /** The namespace this process runs in, or that of the kubeconfig. */
+  /** The namespace of this process, or the one of the kubeconfig. */
   readonly namespace: string
   readonly registry: Registry
   readonly metrics: ClientMetrics
   readonly monitoringUrl: string | undefined
-  /** Replaces the health checks of the start: alive, and not ready yet. */
+  /** Replaces the health checks. The initial ones report that the process is not ready. */
   setHealth(checks: HealthChecks): void
   close(): Promise<void>
 }
@@ -83,14 +83,14 @@ export async function startHost(options: HostOptions, { clock }: Pick<ProcessDep
 export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createControllers' | 'onSynced' | 'stopTimeoutMs'> {
   /** Default: the client of the host. */
   readonly client?: ManagerOptions['client']
-  /** Fields of the log line at the start. */
+  /** Fields of the log line that is written at the start. */
   readonly about: object
 }
 
-/** Less than the exit timeout of main.ts. */
+/** Must be less than the exit timeout of main.ts. */
 const STOP_TIMEOUT_MS = 25_000
 
-/** Runs controllers on the host until the signal fires and they have stopped. The caller closes the host. */
+/** Runs controllers on the host until the signal is aborted and they have stopped. The caller closes the host. */
 export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps): Promise<'stopped' | 'abandoned'> {
   const { about, ...options } = work
   const { client, metrics, monitoringUrl: monitoring } = host
@@ -99,9 +99,9 @@ export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps)
   const manager = createManager({ client, metrics, clock, random, log, ...options, stopTimeoutMs })
   host.setHealth(manager.health)
   log.info({ server: host.url, ...about, ...(monitoring ? { monitoring } : {}) }, 'started')
-  const end = await manager.run(signal)
-  if (end === 'abandoned') {
+  const result = await manager.run(signal)
+  if (result === 'abandoned') {
     log.warn({ afterMs: stopTimeoutMs }, 'stopped without waiting for work in progress; the next start resumes it')
   }
-  return end
+  return result
 }

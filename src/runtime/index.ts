@@ -1,4 +1,4 @@
-// The public names of the runtime: what every process that hosts controllers is built from.
+// The public names of the runtime.
 export { type Cache, type CacheOptions, createCache } from './cache.ts'
 export { type CacheSet, createCacheSet } from './cache-set.ts'
 export { type Controller, type ControllerOptions, createController, type Source, source } from './controller.ts'

@@ -1,10 +1,10 @@
-// Elects one leader by a Lease object. The holder renews it every few seconds; other processes take it when they have seen
-// the same record unchanged for the whole lease duration, by their own monotonic clock.
+// Elects one leader with a Lease object. The holder renews it every few seconds. Another process acquires it after it has
+// observed the same record unchanged for the whole lease duration, by its own monotonic clock.
 //
-// Two processes never lead at once: leadership ends `renewDeadlineMs` after the leader *sent* its last successful renewal,
-// and no other process takes the lease before `leaseMs` after it *saw* that renewal, which is later. The difference (5 s of
-// 15) is the tolerated clock drift. A paused leader finds its leadership expired when it resumes; requests it had already
-// sent are rejected by the fence, where commits are atomic.
+// Two processes never lead at the same time: leadership ends `renewDeadlineMs` after the leader *sent* its last successful
+// renewal, and another process acquires the lease at the earliest `leaseMs` after it *observed* that renewal. The difference
+// is the tolerated clock drift. Requests that a leader sent before its leadership expired are rejected by the fence, if
+// commits are atomic.
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -14,11 +14,11 @@ import type { Client, CommitWrite } from '../client/client.ts'
 import { find } from '../client/find.ts'
 
 export interface LeaseTimes {
-  /** How long others wait after the last renewal they saw. */
+  /** How long other processes wait after the last renewal that they observed. */
   readonly leaseMs: number
   /** How long the leader leads after it sent its last successful renewal. */
   readonly renewDeadlineMs: number
-  /** Between two attempts to take or renew the lease. */
+  /** The delay between two attempts to acquire or renew the lease. */
   readonly retryMs: number
 }
 
@@ -29,22 +29,22 @@ export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly log?: Logger
   readonly namespace: string
   readonly name: string
-  /** Unique for every start of a process: `host_uuid`. */
+  /** Unique for every start of a process, e.g. `host_uuid`. */
   readonly identity: string
-  /** Called with false at the start, and when leadership starts and ends; for leader_election_master_status. */
+  /** Called with false at the start, and when leadership starts and ends. */
   onChange?(isLeader: boolean): void
 }
 
 export interface LeaderElection {
-  /** By the clock, now. */
+  /** Whether this process leads at this moment. */
   readonly isLeader: boolean
   /** The holder when the lease was last read. */
   readonly holder: string
-  /** Throws NotLeaderError. Call it right before every effect outside the API server. */
+  /** Throws NotLeaderError. Must be called right before every effect outside the API server. */
   assertStillLeader(): void
-  /** A first write for commits: changes nothing, and fails the commit if another process holds the lease. */
+  /** Returns a write that changes nothing, and fails the commit if another process holds the lease. */
   fence(): CommitWrite
-  /** Runs `lead` in every term as leader; its signal fires when the term ends. Releases the lease when `signal` fires. */
+  /** Runs `lead` in every term as leader, with a signal for the end of the term. Releases the lease when `signal` is aborted. */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
 }
 
@@ -63,13 +63,13 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   if (!(leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER)) {
     throw new Error(
       `Cannot elect a leader with a lease of ${leaseMs} ms, a renewal deadline of ${renewDeadlineMs} ms and retries every ` +
-        `${retryMs} ms: each must be clearly shorter than the one before.`,
+        `${retryMs} ms: each must be shorter than the previous one.`,
     )
   }
   const ref = { namespace, name }
-  /** The record as last read, and when it was first seen in this state. */
+  /** The lease when it was last read, and the time since which it has been unchanged. */
   let observed: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined
-  /** By the monotonic clock; in the past if this process does not lead. */
+  /** Monotonic time of the end of leadership. In the past if this process does not lead. */
   let leaderUntilMs = Number.NEGATIVE_INFINITY
   let transitions = 0
 
@@ -88,36 +88,44 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else observed = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
-  /** One attempt to take or renew the lease. The leader remembers its last write and does not read the lease first. */
+  /** Tries once to acquire or renew the lease. The leader renews the lease that it last wrote without reading it first. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
-    if (isLeader() && observed && (await renewKnown(observed.lease, signal))) return true
+    if (isLeader() && observed && (await renewObserved(observed.lease, signal))) return true
     const sentMs = clock.monotonicMs()
-    const own = mine()
-    const current = await read(signal)
+    const renewed = renewedSpec()
+    const current = await readLease(signal)
     if (!current) {
-      const spec = { ...own, acquireTime: own.renewTime, leaseTransitions: 0 }
-      took(await client.create(leaseKind, { metadata: { ...ref }, spec }, { signal }), sentMs)
+      const spec = { ...renewed, acquireTime: renewed.renewTime, leaseTransitions: 0 }
+      recordHeld(await client.create(leaseKind, { metadata: { ...ref }, spec }, { signal }), sentMs)
       return true
     }
     observe(current)
     const spec = current.spec ?? {}
-    const isMine = spec.holderIdentity === identity
-    if (!isMine && spec.holderIdentity) {
-      const theirsMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
-      if (clock.monotonicMs() - observed!.sinceMs < theirsMs) return false
+    const isHolder = spec.holderIdentity === identity
+    if (!isHolder && spec.holderIdentity) {
+      const holderLeaseMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
+      if (clock.monotonicMs() - observed!.sinceMs < holderLeaseMs) return false
     }
-    const taken = isMine ? {} : { acquireTime: own.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
-    // With the resourceVersion that was read: of two concurrent attempts one succeeds.
-    took(await client.update(leaseKind, { ...current, spec: { ...spec, ...taken, ...own } }, { signal }), sentMs)
+    const transition = isHolder
+      ? {}
+      : { acquireTime: renewed.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
+    // Conditional on the resourceVersion that was read, so that only one of two concurrent attempts succeeds.
+    recordHeld(
+      await client.update(leaseKind, { ...current, spec: { ...spec, ...transition, ...renewed } }, { signal }),
+      sentMs,
+    )
     return true
   }
 
-  /** False: another process wrote the lease, or the response to an own write was lost. */
-  async function renewKnown(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
+  /** Returns false if another process wrote the lease, or if the response to an earlier renewal was lost. */
+  async function renewObserved(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
     const sentMs = clock.monotonicMs()
     if (lease.spec?.holderIdentity !== identity) return false
     try {
-      took(await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...mine() } }, { signal }), sentMs)
+      recordHeld(
+        await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...renewedSpec() } }, { signal }),
+        sentMs,
+      )
       return true
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return false
@@ -125,15 +133,15 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     }
   }
 
-  const mine = () => ({
+  const renewedSpec = () => ({
     holderIdentity: identity,
     leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
     renewTime: microTime(clock.nowMs()),
   })
 
-  const read = (signal: AbortSignal) => find(client, leaseKind, ref, { signal })
+  const readLease = (signal: AbortSignal) => find(client, leaseKind, ref, { signal })
 
-  function took(lease: Readonly<Lease>, sentMs: number): void {
+  function recordHeld(lease: Readonly<Lease>, sentMs: number): void {
     observe(lease)
     transitions = lease.spec?.leaseTransitions ?? 0
     leaderUntilMs = Math.max(leaderUntilMs, sentMs + renewDeadlineMs)
@@ -143,7 +151,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     try {
       return await acquireOrRenew(signal)
     } catch (error) {
-      if (!signal.aborted) log.debug({ err: error, lease: `${namespace}/${name}` }, 'lease not acquired; retrying')
+      if (!signal.aborted)
+        log.debug({ err: error, lease: `${namespace}/${name}` }, 'cannot acquire or renew the lease; retrying')
       return false
     }
   }
@@ -158,7 +167,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         await pause(signal)
         continue
       }
-      // Work that failed must not take the lease again at once.
+      // Wait after failed work before the next attempt to acquire the lease.
       if ((await leadWhileRenewing(lead, signal)) === 'failed') await pause(signal)
     }
   }
@@ -167,7 +176,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     lead: (signal: AbortSignal) => Promise<void>,
     signal: AbortSignal,
   ): Promise<'ended' | 'failed'> {
-    let end: 'ended' | 'failed' = 'ended'
+    let result: 'ended' | 'failed' = 'ended'
     const term = new AbortController()
     const stop = () => term.abort()
     signal.addEventListener('abort', stop, { once: true })
@@ -176,20 +185,20 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     log.info({ lease: `${namespace}/${name}`, identity }, 'leading')
     const leading = lead(term.signal).catch((error) => {
       log.error({ err: error }, 'the work of the leader failed')
-      end = 'failed'
+      result = 'failed'
       term.abort()
     })
     try {
       let cancelDeadline = () => {}
       while (!term.signal.aborted) {
         cancelDeadline()
-        cancelDeadline = clock.after(leaderUntilMs - clock.monotonicMs(), stop) // also while a renewal hangs
+        cancelDeadline = clock.after(leaderUntilMs - clock.monotonicMs(), stop) // even while a renewal hangs
         await pause(term.signal)
         if (!term.signal.aborted) await attempt(term.signal)
         if (!isLeader()) term.abort()
       }
       cancelDeadline()
-      await leading // the next leader must not overlap with this work
+      await leading // this work must not overlap with that of the next leader
     } finally {
       signal.removeEventListener('abort', stop)
     }
@@ -197,10 +206,10 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else
       log.warn({ lease: `${namespace}/${name}`, identity }, 'leadership lost: the lease could not be renewed in time')
     leaderUntilMs = Number.NEGATIVE_INFINITY
-    return end
+    return result
   }
 
-  /** So that the next leader does not have to wait for the lease to expire. */
+  /** Releases the lease, so that the next leader does not have to wait until it expires. */
   async function release(): Promise<void> {
     leaderUntilMs = Number.NEGATIVE_INFINITY
     try {
@@ -209,7 +218,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       const spec = { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.nowMs()) }
       await client.update(leaseKind, { ...current, spec })
     } catch (error) {
-      log.info({ err: error, lease: `${namespace}/${name}` }, 'lease not released; it expires by itself')
+      log.info({ err: error, lease: `${namespace}/${name}` }, 'cannot release the lease; it expires later')
     }
   }
 
@@ -238,5 +247,5 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   }
 }
 
-/** Lease times have microseconds; the clock has milliseconds. */
+/** Formats a time with microseconds, as in leases. */
 const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}000Z`

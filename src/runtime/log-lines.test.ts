@@ -4,13 +4,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLogLines, type LogLines, WAITING_MAX } from './log-lines.ts'
+import { createLogLines, type LogLines, QUEUED_CHARACTERS_MAX } from './log-lines.ts'
 
 describe('log lines', () => {
   let dir: string
   let fd: number
   let lines: LogLines
-  const text = () => readFile(join(dir, 'log'), 'utf8')
+  const readLog = () => readFile(join(dir, 'log'), 'utf8')
 
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-log-'))
@@ -23,51 +23,51 @@ describe('log lines', () => {
   })
 
   it('SYS-11 are written completely and in order', async () => {
-    const all = Array.from({ length: 1_000 }, (_, index) => `line ${index}\n`)
-    for (const line of all) lines.write(line)
-    await vi.waitFor(async () => expect(await text()).toBe(all.join('')))
+    const allLines = Array.from({ length: 1_000 }, (_, index) => `line ${index}\n`)
+    for (const line of allLines) lines.write(line)
+    await vi.waitFor(async () => expect(await readLog()).toBe(allLines.join('')))
   })
 
-  it('SYS-11 that are queued at exit are written', async () => {
+  it('SYS-11 are written at exit if they are queued', async () => {
     lines.write('one\n')
-    await vi.waitFor(async () => expect(await text()).toBe('one\n'))
+    await vi.waitFor(async () => expect(await readLog()).toBe('one\n'))
     lines.write('two\n')
     lines.write('three\n')
     lines.flush()
-    await vi.waitFor(async () => expect((await text()).split('\n').sort()).toEqual(['', 'one', 'three', 'two']))
+    await vi.waitFor(async () => expect((await readLog()).split('\n').sort()).toEqual(['', 'one', 'three', 'two']))
   })
 
-  it('SYS-11 beyond the bound are dropped and counted', async () => {
-    const long = `${'x'.repeat(WAITING_MAX / 2)}\n`
-    for (let count = 0; count < 5; count++) lines.write(long) // the first is written at once
-    await vi.waitFor(async () => expect(await text()).toMatch(/"3 lines of this log were dropped"/))
-    expect((await text()).match(/x\n/g)).toHaveLength(2)
+  it('SYS-11 are dropped and counted if the queue is full', async () => {
+    const long = `${'x'.repeat(QUEUED_CHARACTERS_MAX / 2)}\n`
+    for (let count = 0; count < 5; count++) lines.write(long) // the first is written immediately
+    await vi.waitFor(async () => expect(await readLog()).toMatch(/"3 log lines were dropped"/))
+    expect((await readLog()).match(/x\n/g)).toHaveLength(2)
   })
 
-  it('SYS-11 on a full disk block neither the process nor its exit', async () => {
+  it('SYS-11 do not block the process or its exit if the disk is full', async () => {
     const full = openSync('/dev/full', 'w')
-    const onFull = createLogLines(full)
-    onFull.write('one\n')
+    const linesToFullDevice = createLogLines(full)
+    linesToFullDevice.write('one\n')
     await new Promise((resolve) => setImmediate(resolve))
-    onFull.write('two\n')
-    expect(() => onFull.flush()).not.toThrow()
+    linesToFullDevice.write('two\n')
+    expect(() => linesToFullDevice.flush()).not.toThrow()
     closeSync(full)
   })
 
-  it('SYS-11 that could not be written are written when there is space again', async () => {
+  it('SYS-11 are written later if the pipe is full', async () => {
     const path = join(dir, 'pipe')
     execFileSync('mkfifo', [path])
     const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-    const onPipe = createLogLines(pipe)
+    const linesToPipe = createLogLines(pipe)
     const line = `${'x'.repeat(999)}\n`
-    for (let count = 0; count < 100; count++) onPipe.write(line) // more than a pipe holds
-    const room = Buffer.alloc(WAITING_MAX)
-    let read = 0
+    for (let count = 0; count < 100; count++) linesToPipe.write(line) // more than the capacity of a pipe
+    const buffer = Buffer.alloc(QUEUED_CHARACTERS_MAX)
+    let readCount = 0
     await vi.waitFor(() => {
-      onPipe.write(line)
-      read += readSync(pipe, room)
-      expect(read).toBeGreaterThan(100 * line.length)
-      expect(read % line.length).toBe(0)
+      linesToPipe.write(line)
+      readCount += readSync(pipe, buffer)
+      expect(readCount).toBeGreaterThan(100 * line.length)
+      expect(readCount % line.length).toBe(0)
     })
     closeSync(pipe)
   })

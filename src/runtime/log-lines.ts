@@ -1,63 +1,62 @@
-// Writes log lines to a file descriptor without ever blocking the process, even on a full disk, a pipe without reader or a
-// stopped terminal. Lines queue up to a bound; beyond it they are dropped and counted. A failed write is retried with the
-// next line.
+// Writes log lines to a file descriptor without blocking the process, even with a full disk, a pipe without reader or a
+// stopped terminal. The queue of lines is bounded; further lines are dropped and counted. A failed write is retried with
+// the next line.
 import { write, writeSync } from 'node:fs'
 
 export interface LogLines {
   write(line: string): void
-  /** Writes queued lines synchronously, once: for the exit of the process. */
+  /** Writes the queued lines synchronously, when the process exits. */
   flush(): void
 }
 
-export const WAITING_MAX = 1024 ** 2 // characters
+export const QUEUED_CHARACTERS_MAX = 1024 ** 2 // further lines are dropped
 
 export function createLogLines(fd: number): LogLines {
-  let waiting: string[] = []
-  let waitingLength = 0
+  let queued: string[] = []
+  let queuedLength = 0
   let dropped = 0
-  let begun: Buffer = Buffer.alloc(0) // taken from the queue and not completely written
+  let unwritten: Buffer = Buffer.alloc(0) // removed from the queue, but not completely written
   let isWriting = false
 
-  function take(): void {
-    if (begun.length > 0) return
-    const note =
-      dropped > 0 ? `${JSON.stringify({ level: 'warn', msg: `${dropped} lines of this log were dropped` })}\n` : ''
-    begun = Buffer.from(waiting.join('') + note)
-    waiting = []
-    waitingLength = 0
+  function fillBuffer(): void {
+    if (unwritten.length > 0) return
+    const note = dropped > 0 ? `${JSON.stringify({ level: 'warn', msg: `${dropped} log lines were dropped` })}\n` : ''
+    unwritten = Buffer.from(queued.join('') + note)
+    queued = []
+    queuedLength = 0
     dropped = 0
   }
 
   function writeNext(): void {
     if (isWriting) return
-    take()
-    if (begun.length === 0) return
+    fillBuffer()
+    if (unwritten.length === 0) return
     isWriting = true
-    write(fd, begun, (error, written) => {
+    write(fd, unwritten, (error, byteCount) => {
       isWriting = false
       if (error) return
-      begun = begun.subarray(written)
+      unwritten = unwritten.subarray(byteCount)
       writeNext()
     })
   }
 
   return {
     write(line) {
-      if (waitingLength + line.length > WAITING_MAX) {
+      if (queuedLength + line.length > QUEUED_CHARACTERS_MAX) {
         dropped++
       } else {
-        waiting.push(line)
-        waitingLength += line.length
+        queued.push(line)
+        queuedLength += line.length
       }
       writeNext()
     },
 
     flush() {
-      if (isWriting) begun = Buffer.alloc(0) // being written
+      if (isWriting) unwritten = Buffer.alloc(0) // the asynchronous write completes it
       try {
-        for (take(); begun.length > 0; take()) begun = begun.subarray(writeSync(fd, begun))
+        for (fillBuffer(); unwritten.length > 0; fillBuffer()) unwritten = unwritten.subarray(writeSync(fd, unwritten))
       } catch {
-        // The process exits; there is nowhere to report this.
+        // The process exits, so the error cannot be reported.
       }
     },
   }

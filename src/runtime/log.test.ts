@@ -3,7 +3,7 @@ import { ApiError } from '../api/status-error.ts'
 import { CsiError } from '../csi/errors.ts'
 import { createLog } from './log.ts'
 
-function logged(error: unknown): { err: Record<string, unknown> } {
+function logError(error: unknown): { err: Record<string, unknown> } {
   let line = ''
   createLog('info', {
     write: (text) => {
@@ -15,13 +15,13 @@ function logged(error: unknown): { err: Record<string, unknown> } {
 
 describe('the log', () => {
   it('SYS-11 logs errors of a server or driver with their code and without a stack trace', () => {
-    expect(logged(new ApiError(403, 'Forbidden', 'not for you')).err).toEqual({
+    expect(logError(new ApiError(403, 'Forbidden', 'not for you')).err).toEqual({
       type: 'ApiError',
       message: 'not for you',
       code: 403,
       reason: 'Forbidden',
     })
-    expect(logged(new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')).err).toEqual({
+    expect(logError(new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')).err).toEqual({
       type: 'CsiError',
       message: 'the pool is full',
       code: 'ResourceExhausted',
@@ -29,9 +29,9 @@ describe('the log', () => {
   })
 
   it('SYS-11 logs unexpected errors with a stack trace', () => {
-    const { err } = logged(new TypeError('x is not a function'))
+    const { err } = logError(new TypeError('x is not a function'))
     expect(err).toMatchObject({ type: 'TypeError', message: 'x is not a function' })
     expect(err.stack).toContain('log.test.ts')
-    expect(logged('a text').err).toBe('a text')
+    expect(logError('a text').err).toBe('a text')
   })
 })

@@ -1,4 +1,4 @@
-// The log of the process: one JSON object per line on standard error.
+// Creates the log of the process: one JSON object per line on standard error.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import { hasLogFields, type Logger } from '../base/log.ts'
@@ -7,7 +7,7 @@ import { createLogLines } from './log-lines.ts'
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** Default destination: standard error. */
-export const createLog = (level: string, to: DestinationStream = standardError()): Logger =>
+export const createLog = (level: string, destination: DestinationStream = standardError()): Logger =>
   pino(
     {
       level,
@@ -16,7 +16,7 @@ export const createLog = (level: string, to: DestinationStream = standardError()
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: serializeError },
     },
-    to,
+    destination,
   )
 
 function standardError(): DestinationStream {
@@ -25,7 +25,7 @@ function standardError(): DestinationStream {
   return lines
 }
 
-/** Errors of the API server and of CSI drivers are complete without a stack trace; all others are unexpected and keep it. */
+/** Omits the stack trace for errors of the API server and of CSI drivers. All other errors are unexpected. */
 function serializeError(error: Error): object {
   if (error instanceof ApiError)
     return { type: error.name, message: error.message, code: error.code, reason: error.reason }

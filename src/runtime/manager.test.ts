@@ -13,13 +13,13 @@ import { createClientMetrics } from './metrics.ts'
 import type { Runnable } from './run-all.ts'
 
 const LEASE = { namespace: 'default', name: 'work' }
-const turns = async (count = 20) => {
+const waitTurns = async (count = 20) => {
   for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve))
 }
 const advance = async (clock: ManualClock, ms: number) => {
-  for (let passed = 0; passed < ms; passed += 250) {
+  for (let elapsedMs = 0; elapsedMs < ms; elapsedMs += 250) {
     await clock.advance(250)
-    await turns(5)
+    await waitTurns(5)
   }
 }
 const untilAborted = (signal: AbortSignal) =>
@@ -30,29 +30,29 @@ async function startManager(
 ) {
   const { clock, server } = await createServerFixture()
   const client = inProcessClient(server.objects, SYSTEM_USER)
-  return { clock, client, ...run({ client, clock, ...options }) }
+  return { clock, client, ...runManager({ client, clock, ...options }) }
 }
 
-function run(
+function runManager(
   options: Partial<ManagerOptions> & { client: Client; clock: ManualClock } & Pick<ManagerOptions, 'createControllers'>,
 ) {
   const registry = new Registry()
   const metrics = createClientMetrics(registry)
   const manager = createManager({ random: () => 0.5, log: silentLog, metrics, ...options })
   const stop = new AbortController()
-  const ended = manager.run(stop.signal)
-  ended.catch(() => {}) // each test awaits the end itself
-  const metric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value
+  const stopped = manager.run(stop.signal)
+  stopped.catch(() => {}) // the tests await the promise themselves
+  const readMetric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value
   const stopAndAdvance = async () => {
     stop.abort()
     await advance(options.clock, 1_000)
-    return ended
+    return stopped
   }
-  return { manager, health: manager.health, ended, stop, stopAndAdvance, metric }
+  return { manager, health: manager.health, stopped, stop, stopAndAdvance, readMetric }
 }
 
-/** Work that fails as often as `failures` says, then runs until it is stopped. */
-function failingWork(failures: number, { afterMs = 0 } = {}) {
+/** Creates work that fails the given number of times and then runs until it is stopped. */
+function createFailingWork(failures: number, { afterMs = 0 } = {}) {
   const state = { starts: [] as number[], running: 0, runningMax: 0 }
   const create = ({ clock }: TermDeps): Runnable[] => [
     {
@@ -73,33 +73,39 @@ function failingWork(failures: number, { afterMs = 0 } = {}) {
   return { state, create }
 }
 
-const gaps = (times: readonly number[]) => times.slice(1).map((ms, index) => ms - times[index]!)
+const intervalsBetween = (times: readonly number[]) => times.slice(1).map((ms, index) => ms - times[index]!)
 
 describe('the manager', () => {
   it('SYS-8 restarts the failed work of a leader with a growing delay, and keeps the lease', async () => {
-    const { state, create } = failingWork(Number.POSITIVE_INFINITY)
-    const { clock, client, stopAndAdvance, metric } = await startManager({ lease: LEASE, createControllers: create })
+    const { state, create } = createFailingWork(Number.POSITIVE_INFINITY)
+    const { clock, client, stopAndAdvance, readMetric } = await startManager({
+      lease: LEASE,
+      createControllers: create,
+    })
     await advance(clock, 300_000)
-    const delays = gaps(state.starts)
+    const delays = intervalsBetween(state.starts)
     expect(delays.slice(0, 6)).toEqual([750, 1_500, 3_000, 6_000, 12_000, 24_000].map((ms) => expect.closeTo(ms, -3)))
     for (const delay of delays.slice(6)) expect(delay).toBeGreaterThanOrEqual(45_000)
     expect(state.starts.length).toBeLessThan(15)
     const { spec } = await client.get(leaseKind, LEASE)
     expect(spec).toMatchObject({ leaseTransitions: 0 })
     expect(spec?.holderIdentity).not.toBe('')
-    expect(await metric('leader_election_master_status')).toBe(1)
+    expect(await readMetric('leader_election_master_status')).toBe(1)
     await stopAndAdvance()
   })
 
   it('SYS-8 reports failed work in /healthz, /healthz/leader-election and a metric until it has recovered', async () => {
-    const { create } = failingWork(2)
-    const { clock, health, stopAndAdvance, metric } = await startManager({ lease: LEASE, createControllers: create })
+    const { create } = createFailingWork(2)
+    const { clock, health, stopAndAdvance, readMetric } = await startManager({
+      lease: LEASE,
+      createControllers: create,
+    })
     await advance(clock, 500)
     expect(health['/healthz']!()).toBe('the work of the leader failed (1 in a row): the driver is broken')
     await advance(clock, 1_000)
     expect(health['/healthz']!()).toBe('the work of the leader failed (2 in a row): the driver is broken')
     expect(health['/healthz/leader-election']!()).toBe(health['/healthz']!())
-    expect(await metric('stowage_leader_work_failures_total')).toBe(2)
+    expect(await readMetric('stowage_leader_work_failures_total')).toBe(2)
     await advance(clock, 9_000)
     expect(health['/healthz']!()).toBeDefined()
     await advance(clock, 3_000)
@@ -108,37 +114,37 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 starts with the shortest delay again after the work has recovered', async () => {
-    const { state, create } = failingWork(Number.POSITIVE_INFINITY, { afterMs: 60_000 })
+  it('SYS-8 resets the restart delay after the work has recovered', async () => {
+    const { state, create } = createFailingWork(Number.POSITIVE_INFINITY, { afterMs: 60_000 })
     const { clock, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: create })
     await advance(clock, 300_000)
-    for (const delay of gaps(state.starts)) expect(delay).toBeLessThan(62_000)
+    for (const delay of intervalsBetween(state.starts)) expect(delay).toBeLessThan(62_000)
     await stopAndAdvance()
   })
 
-  it('SYS-8 stops running work before it restarts failed work', async () => {
-    const { state, create } = failingWork(3)
-    const other = { running: 0, runningMax: 0 }
-    const slow: Runnable = {
+  it('SYS-8 stops the other work before it restarts failed work', async () => {
+    const { state, create } = createFailingWork(3)
+    const slowWork = { running: 0, runningMax: 0 }
+    const slowRunnable: Runnable = {
       async run(signal) {
-        other.runningMax = Math.max(other.runningMax, ++other.running)
+        slowWork.runningMax = Math.max(slowWork.runningMax, ++slowWork.running)
         await untilAborted(signal)
-        await turns(3)
-        other.running--
+        await waitTurns(3)
+        slowWork.running--
       },
     }
     const { clock, stopAndAdvance } = await startManager({
       lease: LEASE,
-      createControllers: (deps) => [slow, ...create(deps)],
+      createControllers: (deps) => [slowRunnable, ...create(deps)],
     })
     await advance(clock, 30_000)
     expect(state.starts).toHaveLength(4)
-    expect(other).toEqual({ running: 1, runningMax: 1 })
+    expect(slowWork).toEqual({ running: 1, runningMax: 1 })
     expect(state.runningMax).toBe(1)
     await stopAndAdvance()
   })
 
-  it('SYS-8 counts controllers that cannot be created as failed work', async () => {
+  it('SYS-8 treats controllers that cannot be created as failed work', async () => {
     let creations = 0
     const { clock, health, stopAndAdvance } = await startManager({
       lease: LEASE,
@@ -154,23 +160,29 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 does not start the work of a standby process while another leads', async () => {
-    const first = failingWork(Number.POSITIVE_INFINITY)
-    const second = failingWork(0)
-    const { clock, client, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: first.create })
+  it('SYS-8 does not start the work of a standby process while another process leads', async () => {
+    const leaderWork = createFailingWork(Number.POSITIVE_INFINITY)
+    const standbyWork = createFailingWork(0)
+    const { clock, client, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: leaderWork.create })
     await advance(clock, 1_000)
-    const standby = run({ client, clock, random: () => 0.25, lease: LEASE, createControllers: second.create })
+    const standby = runManager({
+      client,
+      clock,
+      random: () => 0.25,
+      lease: LEASE,
+      createControllers: standbyWork.create,
+    })
     await advance(clock, 60_000)
-    expect(second.state.starts).toEqual([])
+    expect(standbyWork.state.starts).toEqual([])
     expect(standby.health['/healthz']!()).toBeUndefined()
     expect(standby.health['/readyz']!()).toBeUndefined()
     await stopAndAdvance()
     await advance(clock, 5_000)
-    expect(second.state.starts).toHaveLength(1)
+    expect(standbyWork.state.starts).toHaveLength(1)
     await standby.stopAndAdvance()
   })
 
-  it('SYS-8 reports work that still runs after the lease was lost', async () => {
+  it('SYS-8 reports work that is still running after the lease is lost', async () => {
     let release = () => {}
     const stuck: Runnable = {
       run: () =>
@@ -180,28 +192,33 @@ describe('the manager', () => {
     }
     const { clock, server } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
-    let isCutOff = false
-    const far: Client = {
+    let isDisconnected = false
+    const networkClient: Client = {
       ...client,
-      update: (...args) => (isCutOff ? Promise.reject(new Error('unreachable')) : client.update(...args)),
-      get: (...args) => (isCutOff ? Promise.reject(new Error('unreachable')) : client.get(...args)),
+      update: (...args) => (isDisconnected ? Promise.reject(new Error('unreachable')) : client.update(...args)),
+      get: (...args) => (isDisconnected ? Promise.reject(new Error('unreachable')) : client.get(...args)),
     }
-    const { health, stopAndAdvance } = run({ client: far, clock, lease: LEASE, createControllers: () => [stuck] })
+    const { health, stopAndAdvance } = runManager({
+      client: networkClient,
+      clock,
+      lease: LEASE,
+      createControllers: () => [stuck],
+    })
     await advance(clock, 1_000)
     expect(health['/healthz/leader-election']!()).toBeUndefined()
-    isCutOff = true
+    isDisconnected = true
     await advance(clock, 15_000)
-    expect(health['/healthz/leader-election']!()).toBe('the lease is lost, and work of the leader still runs')
+    expect(health['/healthz/leader-election']!()).toBe('the lease is lost, but work of the leader is still running')
     release()
-    await turns()
+    await waitTurns()
     expect(health['/healthz/leader-election']!()).toBeUndefined()
     await stopAndAdvance()
   })
 
-  it('SYS-8 without a lease works at once, and ends with the error of the work', async () => {
-    const { state, create } = failingWork(1)
-    const { ended } = await startManager({ createControllers: create })
-    await expect(ended).rejects.toThrow('the driver is broken')
+  it('SYS-8 runs immediately without a lease, and rejects with the error of the work', async () => {
+    const { state, create } = createFailingWork(1)
+    const { stopped } = await startManager({ createControllers: create })
+    await expect(stopped).rejects.toThrow('the driver is broken')
     expect(state.starts).toHaveLength(1)
   })
 
@@ -221,14 +238,14 @@ describe('the manager', () => {
     expect(await stopAndAdvance()).toBe('stopped')
   })
 
-  it('PROV-17 abandons work that ignores its signal when the stop timeout has passed', async () => {
-    const { clock, ended, stop } = await startManager({
+  it('PROV-17 abandons work that ignores its signal after the stop timeout', async () => {
+    const { clock, stopped, stop } = await startManager({
       createControllers: () => [{ run: () => new Promise(() => {}) }],
       stopTimeoutMs: 5_000,
     })
     await advance(clock, 1_000)
     stop.abort()
     await advance(clock, 5_000)
-    expect(await ended).toBe('abandoned')
+    expect(await stopped).toBe('abandoned')
   })
 })

@@ -1,10 +1,9 @@
-// Hosts the controllers of a process: starts their caches, runs them as leader or alone, restarts work that failed, reports
-// health, and stops everything in order. host.ts connects a process to its API server; the controllers are the caller's.
+// Runs the controllers of a process: starts their caches, runs them with or without leader election, restarts failed work,
+// and reports health. host.ts connects a process to its API server.
 //
-// With a lease, the work runs in terms: from when this process takes the lease until it loses it. Each term creates its
-// own caches and controllers, so no state outlives the lease. Work that fails within a term is created again after a
-// growing pause, and the lease is kept meanwhile: releasing it would pass the failure from process to process. Failing
-// health checks are the way to have the process replaced.
+// A term lasts from the time this process acquires the lease until it loses it. Each term creates its own caches and
+// controllers, so that no state outlives the lease. Work that fails within a term is restarted with backoff while the lease
+// is kept, because the same failure is likely in another process. Failing health checks cause the process to be replaced.
 import { setMaxListeners } from 'node:events'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -25,47 +24,47 @@ export interface ManagerOptions {
   readonly random: Random
   readonly log: Logger
   readonly metrics: ClientMetrics
-  /** The lease under which one of several processes works. Absent: this process works at once. */
+  /** The lease that selects one of several processes. Default: no leader election. */
   readonly lease?: LeaseOptions
-  /** How long `run` waits for work in progress after the signal. Absent: without limit. */
+  /** How long `run` waits for work in progress after the signal. Default: without limit. */
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
   createControllers(deps: TermDeps): readonly Runnable[]
-  /** The caches that existed at the start of the term are complete. */
+  /** Called when the caches that were created at the start of the term are synced. */
   onSynced?(): void
 }
 
 export interface LeaseOptions extends Partial<LeaseTimes> {
   readonly namespace: string
   readonly name: string
-  /** The label `name` of the metrics. Default: the name of the lease. */
+  /** The value of the label `name` of the metrics. Default: the name of the lease. */
   readonly metricName?: string
-  /** Default: the manager's. Pass one without a rate limit: a renewal must not queue behind the work it protects. */
+  /** Default: the client of the manager. Should have no rate limit, so that the work cannot delay a renewal. */
   readonly client?: Client
 }
 
-/** What the controllers of one term are created from. */
+/** The dependencies of the controllers of one term. */
 export interface TermDeps extends ControllerDeps {
   readonly metrics: ClientMetrics
-  /** Absent without a lease. */
+  /** Undefined without a lease. */
   readonly election?: LeaderElection
 }
 
 export interface Manager {
   readonly health: HealthChecks
   /**
-   * Runs until the signal fires and the work has stopped. 'abandoned': work still ran when stopTimeoutMs had passed.
-   * Without a lease, rejects with the error of the work.
+   * Runs until the signal is aborted and the work has stopped. Resolves to 'abandoned' if work is still running after
+   * stopTimeoutMs. Without a lease, rejects with the error of the work.
    */
   run(signal: AbortSignal): Promise<'stopped' | 'abandoned'>
 }
 
 const RESTART = { baseMs: 1_000, maxMs: 60_000 }
-/** Restarted work that ran this long counts as recovered. */
+/** Restarted work that has run for this time is considered recovered. */
 const RECOVERED_MS = 10_000
-/** Calls that honour their signal have returned by then. */
+/** Calls that respect their signal return within this time. */
 const REPORT_RUNNING_MS = 1_000
-const RUNNING_SHOWN_MAX = 20
+const REPORTED_KEYS_MAX = 20
 
 export function createManager(options: ManagerOptions): Manager {
   const { client, clock, random, log, metrics, lease } = options
@@ -86,7 +85,7 @@ export function createManager(options: ManagerOptions): Manager {
       onChange: (isLeader) => metrics.leadership(lease.metricName ?? lease.name, isLeader),
     })
 
-  async function work(signal: AbortSignal): Promise<void> {
+  async function runWork(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal)
     const caches = createCacheSet({ client, clock, random, log })
     try {
@@ -108,15 +107,15 @@ export function createManager(options: ManagerOptions): Manager {
     }
   }
 
-  /** One term as leader: restarts work that fails, until the term ends. */
+  /** Runs the work, and restarts it after failures, until the term ends. */
   async function lead(term: AbortSignal): Promise<void> {
     while (!term.aborted) {
-      const recovered = () => {
+      const clearFailure = () => {
         failure = undefined
       }
-      const cancelRecovery = failure ? clock.after(RECOVERED_MS, recovered) : () => {}
+      const cancelRecovery = failure ? clock.after(RECOVERED_MS, clearFailure) : () => {}
       try {
-        return await work(term)
+        return await runWork(term)
       } catch (error) {
         cancelRecovery()
         if (term.aborted) return log.warn({ err: error }, 'the work of the leader did not stop cleanly')
@@ -134,13 +133,13 @@ export function createManager(options: ManagerOptions): Manager {
     await clock.sleep(afterMs, term).catch(() => {})
   }
 
-  /** Logs once which keys are still in work some time after the signal. */
+  /** Logs the keys that are still being processed some time after the signal. */
   function reportRunningWork(signal: AbortSignal): () => void {
     let cancel = () => {}
     const report = () => {
       const running = queuesOf(controllers).flatMap((queue) => queue.standings().filter(({ is }) => is === 'running'))
       if (running.length === 0) return
-      const waitingFor = running.slice(0, RUNNING_SHOWN_MAX).map(({ key }) => key)
+      const waitingFor = running.slice(0, REPORTED_KEYS_MAX).map(({ key }) => key)
       log.warn({ count: running.length, waitingFor }, 'stopping: waiting for work in progress')
     }
     const start = () => {
@@ -153,23 +152,25 @@ export function createManager(options: ManagerOptions): Manager {
     }
   }
 
-  const workProblem = () => failure && `the work of the leader failed (${failure.count} in a row): ${failure.message}`
-  const electionProblem = () =>
-    isWorking && election && !election.isLeader ? 'the lease is lost, and work of the leader still runs' : workProblem()
+  const checkWork = () => failure && `the work of the leader failed (${failure.count} in a row): ${failure.message}`
+  const checkElection = () =>
+    isWorking && election && !election.isLeader
+      ? 'the lease is lost, but work of the leader is still running'
+      : checkWork()
 
   return {
     health: {
-      '/healthz': workProblem,
-      '/healthz/leader-election': electionProblem,
-      // A process that waits for the lease is ready too: it is there to take over.
+      '/healthz': checkWork,
+      '/healthz/leader-election': checkElection,
+      // A process that waits for the lease is ready to take over.
       '/readyz': () => (isSynced || election?.holder ? undefined : 'the caches are not synced yet'),
     },
     async run(signal) {
       const cancelReport = reportRunningWork(signal)
-      const working = (election ? election.run(lead, signal) : work(signal)).finally(cancelReport)
+      const workDone = (election ? election.run(lead, signal) : runWork(signal)).finally(cancelReport)
       const { stopTimeoutMs: limitMs } = options
-      if (limitMs !== undefined) return withinStopLimit(working, { signal, clock, limitMs })
-      await working
+      if (limitMs !== undefined) return withinStopLimit(workDone, { signal, clock, limitMs })
+      await workDone
       return 'stopped'
     },
   }

@@ -22,17 +22,17 @@ describe('the metrics of the runtime', () => {
     metrics.requests.observeRequest({ verb: 'LIST', resource: 'configmaps', code: 200, seconds: 0.2 })
     metrics.requests.observeRequest({ verb: 'WATCH', resource: 'configmaps', code: 410, seconds: 300 })
     metrics.leadership('provisioner', true)
-    const closing = new AbortController()
+    const abort = new AbortController()
     queue.add('a')
     queue.add('b')
-    const before = await registry.metrics()
-    const over = queue.run(async () => retryAfter(1_000, 'later'), closing.signal)
+    const metricsBefore = await registry.metrics()
+    const stopped = queue.run(async () => retryAfter(1_000, 'later'), abort.signal)
     await new Promise((resolve) => setImmediate(resolve))
-    const after = await registry.metrics()
-    closing.abort()
-    await over
+    const metricsAfter = await registry.metrics()
+    abort.abort()
+    await stopped
 
-    expect(before).toContain('workqueue_depth{name="claims"} 2')
+    expect(metricsBefore).toContain('workqueue_depth{name="claims"} 2')
     for (const line of [
       'rest_client_requests_total{method="GET",code="200",resource="configmaps"} 1',
       'rest_client_requests_total{method="GET",code="410",resource="configmaps"} 1',
@@ -48,8 +48,8 @@ describe('the metrics of the runtime', () => {
       'stowage_cache_missed_changes{resource="configmaps"} 1',
       'leader_election_master_status{name="provisioner"} 1',
     ]) {
-      expect(after).toContain(line)
+      expect(metricsAfter).toContain(line)
     }
-    expect(after).not.toContain('verb="WATCH"')
+    expect(metricsAfter).not.toContain('verb="WATCH"')
   })
 })

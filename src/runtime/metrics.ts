@@ -1,4 +1,4 @@
-// Metrics of the runtime, under the names of client-go and controller-runtime: requests, watches, work queues, leadership.
+// The metrics of requests, caches, work queues and leadership, under the names of client-go and controller-runtime.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { KubeObject } from '../api/kind.ts'
@@ -6,19 +6,19 @@ import type { RequestObserver } from '../client/http/http-client.ts'
 import type { Cache } from './cache.ts'
 import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
 
-/** The part of a cache that the gauges read. */
+/** The members of a cache that the gauges read. */
 type MeasuredCache = Pick<Cache<KubeObject>, 'kind' | 'lastEventAgeMs' | 'stats'>
 
 export interface ClientMetrics {
-  /** For httpClient. */
+  /** The observer for httpClient. */
   readonly requests: RequestObserver
-  /** For createWorkQueue and createController. */
+  /** Creates an observer for createWorkQueue and createController. */
   queueObserver(name: string): WorkQueueObserver
-  /** The gauges read these queues and caches when they are scraped. */
+  /** The queues and caches that the gauges read when they are scraped. */
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<MeasuredCache>
   leadership(name: string, isLeader: boolean): void
-  /** The work done under the lease failed, and is restarted. */
+  /** Counts a failure of the work of the leader. */
   leaderWorkFailed(name: string): void
 }
 
@@ -32,37 +32,37 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
 
   const requestsTotal = new Counter({
     name: 'rest_client_requests_total',
-    help: 'Requests to the API server, by method and code; code 0: no response.',
+    help: 'Requests to the API server, by method and code. Code 0 means no response.',
     labelNames: ['method', 'code', 'resource'],
     registers,
   })
   const requestSeconds = new Histogram({
     name: 'rest_client_request_duration_seconds',
-    help: 'Time from a request to its response; without watches.',
+    help: 'Duration of requests to the API server, without watches.',
     labelNames: ['verb', 'resource'],
     buckets: REQUEST_SECONDS,
     registers,
   })
-  const perQueue = { labelNames: ['name'] as const, registers }
-  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...perQueue })
-  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were retried.', ...perQueue })
-  const waited = new Histogram({
+  const withNameLabel = { labelNames: ['name'] as const, registers }
+  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...withNameLabel })
+  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were retried.', ...withNameLabel })
+  const queueDuration = new Histogram({
     name: 'workqueue_queue_duration_seconds',
-    help: 'How long keys waited for a worker.',
+    help: 'Time that keys waited for a worker.',
     buckets: QUEUE_SECONDS,
-    ...perQueue,
+    ...withNameLabel,
   })
-  const worked = new Histogram({
+  const workDuration = new Histogram({
     name: 'workqueue_work_duration_seconds',
-    help: 'How long keys were processed.',
+    help: 'Time that keys were processed.',
     buckets: QUEUE_SECONDS,
-    ...perQueue,
+    ...withNameLabel,
   })
   const queueGauge = (name: string, help: string, value: (stats: ReturnType<WorkQueue['stats']>) => number) =>
     new Gauge({
       name,
       help,
-      ...perQueue,
+      ...withNameLabel,
       collect() {
         for (const queue of queues) this.set({ name: queue.name }, value(queue.stats()))
       },
@@ -94,21 +94,21 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     (cache) => cache.lastEventAgeMs() / 1_000,
   )
   cacheGauge('stowage_cache_objects', 'Objects in the cache.', (cache) => cache.stats().objects)
-  cacheGauge('stowage_cache_relists', 'How often the cache listed again.', (cache) => cache.stats().relists)
+  cacheGauge('stowage_cache_relists', 'Number of lists of the cache.', (cache) => cache.stats().relists)
   cacheGauge(
     'stowage_cache_missed_changes',
-    'Changes that only a relist revealed.',
+    'Changes that the watch did not deliver and that a later list contained.',
     (cache) => cache.stats().foundByRelist,
   )
-  const master = new Gauge({
+  const masterStatus = new Gauge({
     name: 'leader_election_master_status',
-    help: 'Whether this process leads: 1 or 0.',
-    ...perQueue,
+    help: '1 if this process is the leader, otherwise 0.',
+    ...withNameLabel,
   })
   const leaderFailures = new Counter({
     name: 'stowage_leader_work_failures_total',
-    help: 'Failures of the work done under the lease; after each the work is restarted with a growing delay.',
-    ...perQueue,
+    help: 'Failures of the work of the leader. The work is restarted with backoff after each failure.',
+    ...withNameLabel,
   })
 
   return {
@@ -123,11 +123,11 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     queueObserver: (name) => ({
       added: () => adds.inc({ name }),
       retried: () => retries.inc({ name }),
-      started: (seconds) => waited.observe({ name }, seconds),
-      finished: (seconds) => worked.observe({ name }, seconds),
+      started: (seconds) => queueDuration.observe({ name }, seconds),
+      finished: (seconds) => workDuration.observe({ name }, seconds),
     }),
     leaderWorkFailed: (name) => leaderFailures.inc({ name }),
-    leadership: (name, isLeader) => master.set({ name }, isLeader ? 1 : 0),
+    leadership: (name, isLeader) => masterStatus.set({ name }, isLeader ? 1 : 0),
   }
 }
 

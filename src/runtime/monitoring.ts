@@ -1,4 +1,4 @@
-// Serves a component's metrics and health checks over HTTP.
+// Serves the metrics and health checks of a process over HTTP.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 
-/** By path: the problem, or undefined. */
+/** The health checks by path. A check returns the problem, or undefined if there is none. */
 export type HealthChecks = Readonly<Record<string, () => string | undefined>>
 
 export interface MonitoringOptions extends ListenAddress {
@@ -21,23 +21,23 @@ export interface Monitoring {
   stop(): Promise<void>
 }
 
-const REQUEST_TIMEOUT_MS = 10_000 // slower requests are cut off
-const CONNECTIONS_MAX = 64 // further connections are refused
+const REQUEST_TIMEOUT_MS = 10_000 // slower requests are aborted
+const CONNECTIONS_MAX = 64 // further connections are rejected
 
 export async function serveMonitoring(options: MonitoringOptions): Promise<Monitoring> {
   const { host, port, registry, metricsPath, health } = options
   const server = createServer(async (request, response) => {
     const [path = ''] = (request.url ?? '').split('?')
-    const answer = (code: number, text: string, type = 'text/plain; charset=utf-8') =>
+    const respond = (code: number, text: string, type = 'text/plain; charset=utf-8') =>
       response.writeHead(code, { 'content-type': type }).end(text)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'only GET is supported\n')
-    if (path === metricsPath) return answer(200, await registry.metrics(), registry.contentType)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return respond(405, 'only GET is supported\n')
+    if (path === metricsPath) return respond(200, await registry.metrics(), registry.contentType)
     const checks = health()
     if (!Object.hasOwn(checks, path)) {
-      return answer(404, `not found; paths: ${[metricsPath, ...Object.keys(checks)].join(', ')}\n`)
+      return respond(404, `not found; paths: ${[metricsPath, ...Object.keys(checks)].join(', ')}\n`)
     }
     const problem = checks[path]!()
-    return problem === undefined ? answer(200, 'ok') : answer(500, `${problem}\n`)
+    return problem === undefined ? respond(200, 'ok') : respond(500, `${problem}\n`)
   })
   server.requestTimeout = REQUEST_TIMEOUT_MS
   server.maxConnections = CONNECTIONS_MAX
@@ -46,9 +46,9 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
     const { code, message } = error as NodeJS.ErrnoException
     throw new UsageError(`Cannot listen on ${host}:${port} (${code ?? message}): choose another --http-endpoint.`)
   })
-  const bound = server.address() as AddressInfo
+  const address = server.address() as AddressInfo
   return {
-    url: `http://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`,
+    url: `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
     async stop() {
       server.close()
       server.closeAllConnections()

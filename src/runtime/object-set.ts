@@ -1,5 +1,5 @@
-// Objects by key and by indexes: the data structure of a cache. An index maps an object to any number of strings; a lookup
-// costs as much as it returns, however many objects there are.
+// Stores the objects of a cache by key and by indexes. An index maps an object to any number of strings. The cost of a
+// lookup depends on the size of its result and not on the number of objects.
 import type { ObjectKey } from '../client/object-key.ts'
 
 export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
@@ -30,7 +30,7 @@ export class ObjectSet<T> {
     if (this.#indexes.has(name)) throw new Error(`There is already an index named "${name}".`)
     const index = { keysOf, buckets: new Map<string, Bucket<T>>() }
     this.#indexes.set(name, index)
-    for (const [key, object] of this.#objects) enter(index, key, object)
+    for (const [key, object] of this.#objects) addToIndex(index, key, object)
   }
 
   hasIndex(name: string): boolean {
@@ -39,7 +39,7 @@ export class ObjectSet<T> {
 
   byIndex(name: string, value: string): readonly Readonly<T>[] {
     const index = this.#indexes.get(name)
-    if (!index) throw new Error(`There is no index named "${name}"; add it first.`)
+    if (!index) throw new Error(`There is no index named "${name}".`)
     const bucket = index.buckets.get(value)
     return bucket ? [...bucket.values()] : []
   }
@@ -48,8 +48,8 @@ export class ObjectSet<T> {
     const old = this.#objects.get(key)
     this.#objects.set(key, object)
     for (const index of this.#indexes.values()) {
-      if (old) leave(index, key, old)
-      enter(index, key, object)
+      if (old) removeFromIndex(index, key, old)
+      addToIndex(index, key, object)
     }
   }
 
@@ -57,7 +57,7 @@ export class ObjectSet<T> {
     const old = this.#objects.get(key)
     if (!old) return
     this.#objects.delete(key)
-    for (const index of this.#indexes.values()) leave(index, key, old)
+    for (const index of this.#indexes.values()) removeFromIndex(index, key, old)
   }
 }
 
@@ -66,7 +66,7 @@ interface Index<T> {
   readonly buckets: Map<string, Bucket<T>>
 }
 
-function enter<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+function addToIndex<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
   for (const value of keysOf(object)) {
     const bucket = buckets.get(value)
     if (bucket) bucket.set(key, object)
@@ -74,7 +74,7 @@ function enter<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonl
   }
 }
 
-function leave<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+function removeFromIndex<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
   for (const value of keysOf(object)) {
     const bucket = buckets.get(value)
     bucket?.delete(key)

@@ -1,11 +1,11 @@
-// How a reconcile ends: done, retry later, or stuck until something changes. The work queue keeps the reason. A reconcile that
-// throws is retried with backoff.
+// The outcome of a reconcile: done, to be retried, or stuck until an object changes. The work queue stores the reason. A
+// reconcile that throws is retried with backoff.
 
 export type Outcome =
   | { readonly is: 'done' }
-  /** Without `afterMs`: after the backoff of the key, which grows with every try. */
+  /** Without `afterMs`, the key is retried after its backoff, which grows with every attempt. */
   | { readonly is: 'retry'; readonly afterMs?: number; readonly because: string }
-  /** Not retried until the key is added again. */
+  /** The key is not retried until it is added again. */
   | { readonly is: 'stuck'; readonly because: string }
 
 export const done: Outcome = Object.freeze({ is: 'done' })

@@ -1,9 +1,8 @@
-// Lists and watches one kind of object, and reconnects after any failure. One stream at a time. The sink (cache.ts) receives
-// the objects; the client decodes them.
+// Lists and watches one kind of object, and reconnects after any failure. The sink (cache.ts) receives the objects.
 //
-//   no version ──list (WatchList, or pages)──→ watch from its version
-//   stream ends, breaks or is silent ──→ watch from the last version seen
-//   410, or a version the server has not reached ──→ no version: list again and compare
+//   no version ──list (WatchList, or pages)──→ watch from the version of the list
+//   the stream ends, fails or is silent ──→ watch from the last version
+//   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff, then watch from the last version
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
@@ -14,12 +13,12 @@ import type { Client, WatchEvent } from '../client/client.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 
 export interface ReflectorSink<T extends KubeObject> {
-  /** The complete list, at this version. */
+  /** Receives the complete list at this version. */
   replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
-  /** All changes up to this version have been delivered. */
+  /** Called when all changes up to this version have been delivered. */
   progressed(resourceVersion: string): void
-  /** The server does not serve the kind. The objects stay; the next call of another method means that it is served again. */
+  /** Called when the server does not serve the kind. A call of another method means that the kind is served again. */
   notServed(): void
 }
 
@@ -35,34 +34,34 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly sink: ReflectorSink<T>
 }
 
-const WATCH_SECONDS_MIN = 300 // servers and proxies end longer streams; randomised, so that not all end at once
+const WATCH_SECONDS_MIN = 300 // plus a random time, so that streams do not end at the same time
 const WATCH_SECONDS_SPREAD = 300
-/** A stream that the server did not end in time is treated as lost, even if the connection is open. */
+/** A stream that the server has not ended after this additional time is considered lost. */
 const OVERDUE_MS = 30_000
-const LIST_PAGE = 500
+const LIST_PAGE_SIZE = 500
 export const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
 /** A stream that lasted this long resets the backoff. */
 const HEALTHY_MS = 30_000
-/** A list older than the last version seen comes from a lagging server; after this many the history was rewritten. */
-const OLDER_STATES_BELIEVED = 3
+/** An older list comes from a lagging server. After this many older lists, the server has started with an empty disk. */
+const OLDER_LISTS_MAX = 3
 
-/** Settles once the signal has fired. */
+/** Runs until the signal is aborted. */
 export async function runReflector<T extends KubeObject>(
   options: ReflectorOptions<T>,
   signal: AbortSignal,
 ): Promise<void> {
   const { client, kind, clock, random, log, sink } = options
-  setMaxListeners(0, signal) // one listener per cache, and a process has dozens
+  setMaxListeners(0, signal) // every cache of the process adds a listener
   const selection = {
     namespace: options.namespace,
     labelSelector: options.labelSelector,
     fieldSelector: options.fieldSelector,
   }
-  /** Where to watch from; undefined when a list is needed first. */
+  /** The version to watch from. Undefined if a list is needed first. */
   let version: string | undefined
-  let newestSeen = '0'
-  let olderStates = 0
-  let servesWatchList = true
+  let newestVersion = '0'
+  let olderLists = 0
+  let hasWatchList = true
   let failures = 0
   let isServed = true
 
@@ -70,15 +69,15 @@ export async function runReflector<T extends KubeObject>(
     const startedMs = clock.monotonicMs()
     let failure: unknown
     try {
-      if (version === undefined && !servesWatchList) takeState(...(await listAll()))
-      await follow()
+      if (version === undefined && !hasWatchList) applyList(...(await listAll()))
+      await watchOnce()
     } catch (error) {
       if (signal.aborted) return
       failure = error
       if (isUnknownVersion(error)) version = undefined
-      if (error instanceof NoWatchList) {
-        servesWatchList = false
-        log.info({ kind: kind.kind, because: error.message }, 'the server has no WatchList; listing instead')
+      if (error instanceof NoWatchListError) {
+        hasWatchList = false
+        log.info({ kind: kind.kind, because: error.message }, 'the server does not support WatchList; listing instead')
         continue
       }
     }
@@ -92,8 +91,8 @@ export async function runReflector<T extends KubeObject>(
     await clock.sleep(waitMs, signal).catch(() => {})
   }
 
-  /** One stream from start to end. */
-  async function follow(): Promise<void> {
+  /** Watches until the stream ends. */
+  async function watchOnce(): Promise<void> {
     if (signal.aborted) return
     const stream = new AbortController()
     const stop = () => stream.abort()
@@ -102,88 +101,86 @@ export async function runReflector<T extends KubeObject>(
     const cancelOverdue = clock.after(timeoutSeconds * 1_000 + OVERDUE_MS, stop)
     try {
       const request = { ...selection, timeoutSeconds, signal: stream.signal }
-      if (version === undefined) await followFromState(client.watch(kind, { ...request, sendInitialEvents: true }))
-      else for await (const event of client.watch(kind, { ...request, resourceVersion: version })) take(event)
+      if (version === undefined) await watchFromInitialList(client.watch(kind, { ...request, sendInitialEvents: true }))
+      else for await (const event of client.watch(kind, { ...request, resourceVersion: version })) applyEvent(event)
     } finally {
       cancelOverdue()
       signal.removeEventListener('abort', stop)
     }
   }
 
-  /** A WatchList delivers the list object by object; it is passed on when it is complete. */
-  async function followFromState(events: AsyncIterable<WatchEvent<T>>): Promise<void> {
-    let state: Map<string, Readonly<Stored<T>>> | undefined = new Map()
+  /** Collects the initial objects of a WatchList, passes them to the sink when the list is complete, and then watches. */
+  async function watchFromInitialList(events: AsyncIterable<WatchEvent<T>>): Promise<void> {
+    let initialObjects: Map<string, Readonly<Stored<T>>> | undefined = new Map()
     try {
       for await (const event of events) {
-        if (!state) take(event)
+        if (!initialObjects) applyEvent(event)
         else if (event.type !== 'bookmark') {
           const { namespace = '', name } = event.object.metadata
-          if (event.type === 'deleted') state.delete(`${namespace}/${name}`)
-          else state.set(`${namespace}/${name}`, event.object)
+          if (event.type === 'deleted') initialObjects.delete(`${namespace}/${name}`)
+          else initialObjects.set(`${namespace}/${name}`, event.object)
         } else if (event.endsInitialEvents) {
-          takeState([...state.values()], event.resourceVersion)
-          state = undefined
-        } else throw new NoWatchList('the stream never said that the state is complete')
+          applyList([...initialObjects.values()], event.resourceVersion)
+          initialObjects = undefined
+        } else throw new NoWatchListError('the stream has no bookmark that ends the initial events')
       }
     } catch (error) {
-      if (state && error instanceof ApiError && WATCH_LIST_REFUSED.includes(error.code)) {
-        throw new NoWatchList(error.message)
+      if (initialObjects && error instanceof ApiError && NO_WATCH_LIST_CODES.includes(error.code)) {
+        throw new NoWatchListError(error.message)
       }
       throw error
     }
-    if (state && !signal.aborted) throw new Error('the watch ended before the initial list was complete')
+    if (initialObjects && !signal.aborted) throw new Error('the watch ended before the initial list was complete')
   }
 
   async function listAll(): Promise<[Readonly<Stored<T>>[], string]> {
     const objects: Readonly<Stored<T>>[] = []
     let continueToken: string | undefined
     for (;;) {
-      const page = await client.list(kind, { ...selection, limit: LIST_PAGE, continueToken, signal })
+      const page = await client.list(kind, { ...selection, limit: LIST_PAGE_SIZE, continueToken, signal })
       objects.push(...page.items)
       if (!page.continueToken) return [objects, page.resourceVersion]
       continueToken = page.continueToken
     }
   }
 
-  function takeState(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void {
-    if (isOlder(resourceVersion, newestSeen) && ++olderStates < OLDER_STATES_BELIEVED) {
-      throw new Error(
-        `the list at version ${resourceVersion} is older than version ${newestSeen}, which was already seen`,
-      )
+  function applyList(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void {
+    if (isOlder(resourceVersion, newestVersion) && ++olderLists < OLDER_LISTS_MAX) {
+      throw new Error(`the list at version ${resourceVersion} is older than the last version ${newestVersion}`)
     }
-    olderStates = 0
+    olderLists = 0
     isServed = true
     version = resourceVersion
-    newestSeen = resourceVersion
+    newestVersion = resourceVersion
     sink.replace(objects, resourceVersion)
   }
 
-  function take(event: WatchEvent<T>): void {
+  function applyEvent(event: WatchEvent<T>): void {
     isServed = true
     if (event.type === 'bookmark') {
       version = event.resourceVersion
-      if (isOlder(newestSeen, version)) newestSeen = version
+      if (isOlder(newestVersion, version)) newestVersion = version
       sink.progressed(version)
       return
     }
-    // One commit can change several objects in one version, and the stream can break between two of them: a version is
-    // complete only when a newer one arrives. Resuming one version early repeats a few events, which the sink drops.
+    // One commit can change several objects in one version, and the stream can fail between two of these events. A version
+    // is complete only when a newer one arrives, so resume from the previous version. The sink ignores repeated events.
     const { resourceVersion } = event.object.metadata
-    if (isOlder(newestSeen, resourceVersion)) {
-      version = newestSeen
-      newestSeen = resourceVersion
+    if (isOlder(newestVersion, resourceVersion)) {
+      version = newestVersion
+      newestVersion = resourceVersion
     }
     sink.changed(event)
   }
 }
 
-/** resourceVersions are decimal numbers of any length. */
+/** Compares resourceVersions, which are decimal numbers of any length. */
 export const isOlder = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length)
 
-class NoWatchList extends Error {}
+class NoWatchListError extends Error {}
 
-/** Answers of servers without WatchList: 4xx if the parameter is unknown or forbidden, 500 if their etcd is too old. */
-const WATCH_LIST_REFUSED = [400, 403, 405, 422, 500]
+/** Status codes of servers without WatchList: 4xx if the parameter is unknown or forbidden, 500 if etcd is too old. */
+const NO_WATCH_LIST_CODES = [400, 403, 405, 422, 500]
 
 const isUnknownVersion = (error: unknown): boolean =>
   error instanceof ApiError &&

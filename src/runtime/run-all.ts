@@ -1,10 +1,10 @@
-// Runs controllers together. If one fails, the others are stopped before its error is passed on: no part of a failed group
-// is still running when the group is created again.
+// Runs controllers together. If one fails, the others are stopped before the error is thrown, so that none of them is still
+// running when they are restarted.
 import { setMaxListeners } from 'node:events'
 import type { EventRecorder } from './events.ts'
 import type { WorkQueue } from './work-queue.ts'
 
-/** A controller, or several that run together. `run` settles when its last piece of work has. */
+/** A controller, or several that run together. `run` settles when all their work has settled. */
 export interface Runnable {
   readonly queues?: readonly WorkQueue[]
   run(signal: AbortSignal): Promise<void>
@@ -12,16 +12,16 @@ export interface Runnable {
 
 export async function runAll(runnables: readonly Runnable[], signal: AbortSignal): Promise<void> {
   const stop = new AbortController()
-  setMaxListeners(0, stop.signal) // every watch and every object in work adds a listener
+  setMaxListeners(0, stop.signal) // every watch and every reconcile adds a listener
   const stopAll = () => stop.abort(signal.reason)
   if (signal.aborted) stopAll()
   else signal.addEventListener('abort', stopAll, { once: true })
-  const running = runnables.map((runnable) => runnable.run(stop.signal))
+  const runs = runnables.map((runnable) => runnable.run(stop.signal))
   try {
-    await Promise.all(running)
+    await Promise.all(runs)
   } catch (error) {
     stop.abort(error)
-    await Promise.allSettled(running)
+    await Promise.allSettled(runs)
     throw error
   } finally {
     signal.removeEventListener('abort', stopAll)
@@ -31,7 +31,7 @@ export async function runAll(runnables: readonly Runnable[], signal: AbortSignal
 export const queuesOf = (runnables: readonly Runnable[]): readonly WorkQueue[] =>
   runnables.flatMap(({ queues = [] }) => queues)
 
-/** Controllers and the recorders of their events. These stop last, so that the events of the final reconciles are sent. */
+/** Runs controllers with their event recorders. Recorders stop last, so that the events of the last reconciles are sent. */
 export function withRecorders(
   controllers: readonly Runnable[],
   recorders: readonly EventRecorder[],
@@ -39,13 +39,13 @@ export function withRecorders(
   return {
     queues: queuesOf(controllers),
     async run(signal) {
-      const recording = new AbortController()
-      const sending = recorders.map((recorder) => recorder.run(recording.signal))
+      const recorderAbort = new AbortController()
+      const recorderRuns = recorders.map((recorder) => recorder.run(recorderAbort.signal))
       try {
         await Promise.all(controllers.map((controller) => controller.run(signal)))
       } finally {
-        recording.abort()
-        await Promise.all(sending)
+        recorderAbort.abort()
+        await Promise.all(recorderRuns)
       }
     },
   }

@@ -8,8 +8,8 @@ import { type Client, type CommitWrite, commitWriteFailed } from '../client/clie
 import { NotLeaderError } from './leader-election.ts'
 import { createSaver } from './save.ts'
 
-const removal = (name: string): CommitWrite => ({ do: 'delete', kind: configMapKind, ref: { namespace: 'a', name } })
-const creation = (name: string): CommitWrite => ({
+const aDelete = (name: string): CommitWrite => ({ do: 'delete', kind: configMapKind, ref: { namespace: 'a', name } })
+const aCreate = (name: string): CommitWrite => ({
   do: 'create',
   kind: secretKind,
   object: { metadata: { namespace: 'a', name } },
@@ -20,95 +20,105 @@ const FENCE: CommitWrite = {
   ref: { namespace: 'a', name: 'lease' },
   patch: { type: 'json', body: [] },
 }
-const stored = (name: string): KubeObject => ({ metadata: { namespace: 'a', name, uid: name, resourceVersion: '7' } })
+const aStoredObject = (name: string): KubeObject => ({
+  metadata: { namespace: 'a', name, uid: name, resourceVersion: '7' },
+})
 
-interface Setup {
+interface SaverFixtureOptions {
   readonly isAtomic?: boolean
   readonly isLeader?: boolean
-  readonly elects?: boolean
+  readonly hasElection?: boolean
   readonly commit?: (writes: readonly CommitWrite[]) => readonly (KubeObject | undefined)[]
 }
 
-function setup({ isAtomic = true, isLeader = true, elects = true, commit = () => [] }: Setup) {
-  const committed: (readonly CommitWrite[])[] = []
+function createFixture({
+  isAtomic = true,
+  isLeader = true,
+  hasElection = true,
+  commit = () => [],
+}: SaverFixtureOptions) {
+  const commits: (readonly CommitWrite[])[] = []
   const cached: string[] = []
   const client = {
     commitsAtomically: async () => isAtomic,
     commit: async (writes: readonly CommitWrite[]) => {
-      committed.push(writes)
+      commits.push(writes)
       return commit(writes)
     },
   } as unknown as Client
   const assertStillLeader = () => {
     if (!isLeader) throw new NotLeaderError('a no longer leads')
   }
-  const election = elects ? { assertStillLeader, fence: () => FENCE } : undefined
+  const election = hasElection ? { assertStillLeader, fence: () => FENCE } : undefined
   const caches = [{ kind: configMapKind, learn: ({ metadata }: KubeObject) => void cached.push(metadata.name!) }]
-  return { ...createSaver({ client, election, caches }), committed, cached }
+  return { ...createSaver({ client, election, caches }), commits, cached }
 }
 
 describe('save', () => {
-  it('commits behind the fence on a server with atomic commits, and returns the objects it wrote', async () => {
-    const objects = [stored('x'), undefined]
-    const { save, committed } = setup({ commit: () => [undefined, ...objects] })
-    expect(await save([removal('x'), creation('y')])).toEqual(objects)
-    expect(committed).toEqual([[FENCE, removal('x'), creation('y')]])
+  it('commits with the fence on a server with atomic commits, and returns the written objects', async () => {
+    const objects = [aStoredObject('x'), undefined]
+    const { save, commits } = createFixture({ commit: () => [undefined, ...objects] })
+    expect(await save([aDelete('x'), aCreate('y')])).toEqual(objects)
+    expect(commits).toEqual([[FENCE, aDelete('x'), aCreate('y')]])
   })
 
-  it('commits without a fence on any other server and without leader election', async () => {
-    for (const options of [{ isAtomic: false }, { elects: false }]) {
-      const { save, committed } = setup(options)
-      await save([removal('x')])
-      expect(committed).toEqual([[removal('x')]])
+  it('commits without a fence if the server has no atomic commits or there is no leader election', async () => {
+    for (const options of [{ isAtomic: false }, { hasElection: false }]) {
+      const { save, commits } = createFixture(options)
+      await save([aDelete('x')])
+      expect(commits).toEqual([[aDelete('x')]])
     }
   })
 
-  it('updates the cache of each kind it was given, and skips deleted objects', async () => {
-    const { save, cached } = setup({ elects: false, commit: () => [stored('x'), stored('y'), undefined] })
-    await save([removal('x'), creation('y'), removal('z')])
+  it('updates the given caches, and skips deleted objects', async () => {
+    const { save, cached } = createFixture({
+      hasElection: false,
+      commit: () => [aStoredObject('x'), aStoredObject('y'), undefined],
+    })
+    await save([aDelete('x'), aCreate('y'), aDelete('z')])
     expect(cached).toEqual(['x'])
   })
 
   it.each([true, false])(
-    'refuses before the commit when this process no longer leads (atomic: %s)',
+    'throws NotLeaderError before the commit if this process no longer leads (atomic: %s)',
     async (isAtomic) => {
-      const { save, trySave, committed } = setup({ isLeader: false, isAtomic })
-      await expect(save([removal('x')])).rejects.toThrow(NotLeaderError)
-      await expect(trySave([removal('x')])).rejects.toThrow(NotLeaderError)
-      expect(committed).toEqual([])
+      const { save, trySave, commits } = createFixture({ isLeader: false, isAtomic })
+      await expect(save([aDelete('x')])).rejects.toThrow(NotLeaderError)
+      await expect(trySave([aDelete('x')])).rejects.toThrow(NotLeaderError)
+      expect(commits).toEqual([])
     },
   )
 
-  it('throws NotLeaderError when the fence fails the commit', async () => {
-    const { trySave, cached } = setup({
+  it('throws NotLeaderError if the fence fails the commit', async () => {
+    const { trySave, cached } = createFixture({
       commit() {
         throw commitWriteFailed(new ApiError(422, 'Invalid', 'test failed'), 0)
       },
     })
-    await expect(trySave([removal('x')])).rejects.toThrow('another process leads now')
+    await expect(trySave([aDelete('x')])).rejects.toThrow('another process is the leader now')
     expect(cached).toEqual([])
   })
 
-  it.each([true, false])('names the failed write by its index without the fence (atomic: %s)', async (isAtomic) => {
-    const fences = isAtomic ? 1 : 0
-    const error = commitWriteFailed(new ApiError(409, 'Conflict', 'changed'), 1 + fences)
-    const failing = setup({
+  it.each([true, false])('returns the index of the failed write without the fence (atomic: %s)', async (isAtomic) => {
+    const fenceCount = isAtomic ? 1 : 0
+    const error = commitWriteFailed(new ApiError(409, 'Conflict', 'changed'), 1 + fenceCount)
+    const fixture = createFixture({
       isAtomic,
       commit() {
         throw error
       },
     })
-    expect(await failing.trySave([removal('x'), removal('y')])).toEqual({ is: 'failed', write: 1, error })
-    await expect(failing.save([removal('x'), removal('y')])).rejects.toBe(error)
+    expect(await fixture.trySave([aDelete('x'), aDelete('y')])).toEqual({ is: 'failed', write: 1, error })
+    await expect(fixture.save([aDelete('x'), aDelete('y')])).rejects.toBe(error)
   })
 
-  it('names no write when the error concerns the whole commit', async () => {
+  it('returns no index if the error concerns the whole commit', async () => {
     const error = new ApiError(503, 'ServiceUnavailable', 'unreachable')
-    const { trySave } = setup({
+    const { trySave } = createFixture({
       commit() {
         throw error
       },
     })
-    expect(await trySave([removal('x')])).toEqual({ is: 'failed', write: undefined, error })
+    expect(await trySave([aDelete('x')])).toEqual({ is: 'failed', write: undefined, error })
   })
 })

@@ -1,68 +1,68 @@
-// Saves the writes of a controller: commits them, then updates the caches, so that the next reconcile does not plan from
-// objects older than its own writes. Only the leader's writes are saved: on a server that commits atomically the lease
-// is checked in the same transaction (LeaderElection.fence), on any other right before the commit.
+// Saves the writes of a controller: commits them, then updates the caches, so that the next reconcile does not read objects
+// from before its own writes. Only the leader may save: a server that commits atomically checks the lease in the same
+// transaction (LeaderElection.fence); otherwise the lease is checked right before the commit.
 import type { Kind, Stored } from '../api/kind.ts'
 import { type Client, type CommitWrite, failedWrite } from '../client/client.ts'
 import { type LeaderElection, NotLeaderError } from './leader-election.ts'
 
 export interface SaverOptions {
   readonly client: Client
-  /** Absent in a process that does not elect a leader. */
+  /** Undefined in a process without leader election. */
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
-  /** The caches to update. Objects of other kinds are committed and arrive by their watch. */
+  /** The caches to update. Caches of other kinds are updated by their watch. */
   readonly caches: readonly UpdatableCache[]
 }
 
-/** The part of a Cache that `save` uses. */
+/** The members of Cache that `save` uses. */
 interface UpdatableCache {
   readonly kind: Kind
   learn(object: Readonly<Stored>): void
 }
 
-/** One per write, as it is after the whole commit; undefined for an object that no longer exists. */
+/** One object per write, in its state after the whole commit, or undefined if the object no longer exists. */
 export type SavedObjects = readonly (Readonly<Stored> | undefined)[]
 
 export type SaveResult =
   | { readonly is: 'saved'; readonly objects: SavedObjects }
-  /** `write`: index of the write that failed, undefined if the error concerns none in particular. */
+  /** `write` is the index of the write that failed, or undefined if the error concerns the whole commit. */
   | { readonly is: 'failed'; readonly write: number | undefined; readonly error: unknown }
 
 export interface Saver {
   /** Throws the error of the commit, or NotLeaderError. */
   save(writes: readonly CommitWrite[]): Promise<SavedObjects>
-  /** As `save`, for callers that handle the failure of each write differently. Throws only NotLeaderError. */
+  /** Like `save`, but returns a failure instead of throwing it. Throws only NotLeaderError. */
   trySave(writes: readonly CommitWrite[]): Promise<SaveResult>
 }
 
 export function createSaver({ client, election, caches }: SaverOptions): Saver {
   async function commit<S, F>(
     writes: readonly CommitWrite[],
-    saved: (objects: SavedObjects) => S,
-    failed: (failure: Extract<SaveResult, { is: 'failed' }>) => F,
+    onSaved: (objects: SavedObjects) => S,
+    onFailed: (failure: Extract<SaveResult, { is: 'failed' }>) => F,
   ): Promise<S | F> {
-    let fences = 0
+    let fenceCount = 0
     let objects: SavedObjects
     try {
       const fence = election && (await client.commitsAtomically()) ? [election.fence()] : []
-      fences = fence.length
+      fenceCount = fence.length
       election?.assertStillLeader()
-      objects = (await client.commit([...fence, ...writes])).slice(fences)
+      objects = (await client.commit([...fence, ...writes])).slice(fenceCount)
     } catch (error) {
       if (error instanceof NotLeaderError) throw error
-      const at = failedWrite(error)
-      if (at !== undefined && at < fences) {
-        throw new NotLeaderError('another process leads now: the lease changed hands before this commit')
+      const index = failedWrite(error)
+      if (index !== undefined && index < fenceCount) {
+        throw new NotLeaderError('another process is the leader now: it acquired the lease before this commit')
       }
-      return failed({ is: 'failed', write: at === undefined ? undefined : at - fences, error })
+      return onFailed({ is: 'failed', write: index === undefined ? undefined : index - fenceCount, error })
     }
     updateCaches(writes, objects)
-    return saved(objects)
+    return onSaved(objects)
   }
 
   function updateCaches(writes: readonly CommitWrite[], objects: SavedObjects): void {
-    for (const [index, object] of objects.entries()) {
+    for (const [position, object] of objects.entries()) {
       if (!object) continue
-      const kind = writes[index]?.kind
+      const kind = writes[position]?.kind
       caches.find((cache) => cache.kind === kind)?.learn(object)
     }
   }

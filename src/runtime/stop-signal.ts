@@ -1,8 +1,8 @@
-// The signal that stops a process: SIGINT or SIGTERM once to stop in order, a second time to exit at once.
+// The signal that stops a process: the first SIGINT or SIGTERM stops it gracefully, the second one exits immediately.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
-/** A terminal and the npm that runs in it both deliver Ctrl-C: a second signal within this time is the same request. */
+/** Ctrl-C is delivered both by the terminal and by npm, so a second signal within this time is the same request. */
 const SAME_REQUEST_MS = 1_000
 
 export interface StopSignal {

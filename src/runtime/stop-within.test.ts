@@ -7,10 +7,10 @@ function recordingLog() {
   const write = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`)
   return { lines, log: { debug: write, info: write, warn: write, error: write } }
 }
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('stopWithin', () => {
-  it('SYS-1 returns as soon as every part has settled, and logs those that failed', async () => {
+  it('SYS-1 returns when all parts have settled, and logs those that failed', async () => {
     const { lines, log } = recordingLog()
     await stopWithin(
       { good: Promise.resolve(1), absent: undefined, bad: Promise.reject(new Error('broken')) },
@@ -19,26 +19,27 @@ describe('stopWithin', () => {
     expect(lines).toEqual(['did not stop cleanly {"part":"bad","because":"broken"}'])
   })
 
-  it('SYS-1 returns after the limit and logs the parts that still run', async () => {
+  it('SYS-1 returns after the limit, and logs the parts that are still running', async () => {
     const { lines, log } = recordingLog()
     const clock = manualClock()
-    let isOver = false
-    const ended = stopWithin({ quick: turn(), stuck: new Promise(() => {}) }, { clock, log, limitMs: 5_000 }).then(
-      () => {
-        isOver = true
-      },
-    )
-    await turn()
+    let hasReturned = false
+    const returned = stopWithin(
+      { quick: nextTurn(), stuck: new Promise(() => {}) },
+      { clock, log, limitMs: 5_000 },
+    ).then(() => {
+      hasReturned = true
+    })
+    await nextTurn()
     await clock.advance(4_999)
-    expect(isOver).toBe(false)
+    expect(hasReturned).toBe(false)
     await clock.advance(1)
-    await ended
+    await returned
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatch(/^exiting before these parts have stopped.*\["stuck"\]/)
   })
 })
 
-function runLimited() {
+function startWork() {
   const clock = manualClock()
   const stop = new AbortController()
   let finish = () => {}
@@ -47,39 +48,39 @@ function runLimited() {
     finish = resolve
     fail = reject
   })
-  let end: string | undefined
-  const ended = withinStopLimit(work, { signal: stop.signal, clock, limitMs: 30_000 }).then(
-    (how) => {
-      end = how
+  let outcome: string | undefined
+  const settled = withinStopLimit(work, { signal: stop.signal, clock, limitMs: 30_000 }).then(
+    (result) => {
+      outcome = result
     },
     (error) => {
-      end = error.message
+      outcome = error.message
     },
   )
-  return { clock, stop, finish: () => finish(), fail: (error: Error) => fail(error), ended, end: () => end }
+  return { clock, stop, finish: () => finish(), fail: (error: Error) => fail(error), settled, outcomeOf: () => outcome }
 }
 
 describe('withinStopLimit', () => {
-  it('PROV-17 counts from the signal, not from the start of the work', async () => {
-    const { clock, stop, end } = runLimited()
+  it('PROV-17 resolves to abandoned if the work runs longer than the limit after the signal', async () => {
+    const { clock, stop, outcomeOf } = startWork()
     await clock.advance(3_600_000)
-    expect(end()).toBeUndefined()
+    expect(outcomeOf()).toBeUndefined()
     stop.abort()
     await clock.advance(29_999)
-    expect(end()).toBeUndefined()
+    expect(outcomeOf()).toBeUndefined()
     await clock.advance(1)
-    expect(end()).toBe('abandoned')
+    expect(outcomeOf()).toBe('abandoned')
   })
 
-  it('PROV-17 settles as the work does if it stops in time or fails', async () => {
-    const ending = runLimited()
-    ending.stop.abort()
-    ending.finish()
-    await ending.ended
-    expect(ending.end()).toBe('stopped')
-    const failing = runLimited()
+  it('PROV-17 resolves to stopped if the work stops in time, and rejects if the work fails', async () => {
+    const successful = startWork()
+    successful.stop.abort()
+    successful.finish()
+    await successful.settled
+    expect(successful.outcomeOf()).toBe('stopped')
+    const failing = startWork()
     failing.fail(new Error('no server'))
-    await failing.ended
-    expect(failing.end()).toBe('no server')
+    await failing.settled
+    expect(failing.outcomeOf()).toBe('no server')
   })
 })

@@ -1,18 +1,18 @@
-// Bounds how long a process waits for its parts to stop. A part that does not stop in time is left behind; its unfinished
-// work is recorded in the API, and the next process resumes it.
+// Limits how long a process waits for its parts to stop. The work of a part that does not stop in time is resumed by the
+// next process from the state in the API.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 
-/** Longer than a driver needs to answer its last calls, shorter than supervisors wait before SIGKILL. */
+/** Longer than the last driver calls take, and shorter than supervisors wait before SIGKILL. */
 export const STOP_MS_MAX = 8_000
 
-/** Waits for all parts, at most `limitMs`. A part that rejects is logged. */
+/** Waits for all parts, but at most `limitMs`. Logs the parts that reject. */
 export async function stopWithin(
   parts: Readonly<Record<string, Promise<unknown> | undefined>>,
   { clock, log, limitMs = STOP_MS_MAX }: { readonly clock: Clock; readonly log: Logger; readonly limitMs?: number },
 ): Promise<void> {
   const pending = new Set<string>()
-  const stopping = Object.entries(parts).map(async ([name, part]) => {
+  const stops = Object.entries(parts).map(async ([name, part]) => {
     pending.add(name)
     try {
       await part
@@ -23,7 +23,7 @@ export async function stopWithin(
     }
   })
   const allStopped = new AbortController()
-  await Promise.race([Promise.all(stopping), clock.sleep(limitMs, allStopped.signal).catch(() => {})])
+  await Promise.race([Promise.all(stops), clock.sleep(limitMs, allStopped.signal).catch(() => {})])
   allStopped.abort()
   if (pending.size === 0) return
   log.warn(
@@ -35,30 +35,30 @@ export async function stopWithin(
 export interface StopLimit {
   readonly signal: AbortSignal
   readonly clock: Clock
-  /** Counted from the signal. */
+  /** The limit, which starts with the signal. */
   readonly limitMs: number
 }
 
-/** Settles with the work, or with 'abandoned' when the work still runs `limitMs` after the signal. */
+/** Settles with the work, or resolves to 'abandoned' if the work is still running `limitMs` after the signal. */
 export function withinStopLimit(
   work: Promise<void>,
   { signal, clock, limitMs }: StopLimit,
 ): Promise<'stopped' | 'abandoned'> {
-  const over = new AbortController()
+  const workSettled = new AbortController()
   return new Promise((resolve, reject) => {
     const startLimit = () => {
-      // clock.sleep, not clock.after: the timer of `after` does not keep the process alive.
-      clock.sleep(limitMs, over.signal).then(
+      // Use clock.sleep, because the timer of clock.after does not keep the process alive.
+      clock.sleep(limitMs, workSettled.signal).then(
         () => resolve('abandoned'),
         () => {}, // the work stopped first
       )
     }
-    const end = () => {
-      over.abort()
+    const cleanUp = () => {
+      workSettled.abort()
       signal.removeEventListener('abort', startLimit)
     }
     if (signal.aborted) startLimit()
     else signal.addEventListener('abort', startLimit, { once: true })
-    work.finally(end).then(() => resolve('stopped'), reject)
+    work.finally(cleanUp).then(() => resolve('stopped'), reject)
   })
 }

@@ -4,241 +4,241 @@ import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
 import { createWorkQueue, type WorkQueueOptions } from './work-queue.ts'
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A queue whose reconciles the test completes: they return the `outcomes` in order, then done. */
-function aQueue(options: Partial<WorkQueueOptions> = {}) {
+/** Creates a queue whose reconciles return the `outcomes` in order, and then done. */
+function createQueue(options: Partial<WorkQueueOptions> = {}) {
   const clock: ManualClock = manualClock()
   const queue = createWorkQueue({ name: 'test', clock, random: () => 1, workers: 1, ...options })
-  const worked: string[] = []
-  const closing = new AbortController()
+  const processedKeys: string[] = []
+  const abort = new AbortController()
   const outcomes: (Outcome | Error)[] = []
   const run = (reconcile?: (key: string) => Promise<Outcome>) =>
     queue.run(async (key) => {
-      worked.push(key)
+      processedKeys.push(key)
       if (reconcile) return reconcile(key)
       const outcome = outcomes.shift() ?? done
       if (outcome instanceof Error) throw outcome
       return outcome
-    }, closing.signal)
-  return { clock, queue, worked, outcomes, run, closing }
+    }, abort.signal)
+  return { clock, queue, processedKeys, outcomes, run, abort }
 }
 
 describe('a work queue', () => {
-  it('processes a key once, regardless of how often it was added', async () => {
-    const { queue, worked, run, closing } = aQueue()
+  it('processes a key once if it was added several times', async () => {
+    const { queue, processedKeys, run, abort } = createQueue()
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
-    const over = run()
-    await turn()
-    expect(worked).toEqual(['a', 'b'])
+    const stopped = run()
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'b'])
     expect(queue.standings()).toEqual([])
-    closing.abort()
-    await over
+    abort.abort()
+    await stopped
   })
 
-  it('never processes a key twice at once, and runs it again if it was added meanwhile', async () => {
-    const { queue, worked, run, closing } = aQueue({ workers: 4 })
-    const ends: (() => void)[] = []
-    const over = run(() => new Promise((resolve) => ends.push(() => resolve(done))))
+  it('does not process a key concurrently, and processes it again if it was added meanwhile', async () => {
+    const { queue, processedKeys, run, abort } = createQueue({ workers: 4 })
+    const finishes: (() => void)[] = []
+    const stopped = run(() => new Promise((resolve) => finishes.push(() => resolve(done))))
     queue.add('a')
-    await turn()
+    await nextTurn()
     queue.add('a')
     queue.add('b')
-    await turn()
-    expect(worked).toEqual(['a', 'b'])
-    ends[0]!()
-    await turn()
-    expect(worked).toEqual(['a', 'b', 'a'])
-    for (const end of ends) end()
-    closing.abort()
-    await over
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'b'])
+    finishes[0]!()
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'b', 'a'])
+    for (const finish of finishes) finish()
+    abort.abort()
+    await stopped
   })
 
-  it('processes no more keys at once than it has workers', async () => {
-    const { queue, run, closing } = aQueue({ workers: 3 })
-    let end = () => {}
+  it('processes at most as many keys concurrently as it has workers', async () => {
+    const { queue, run, abort } = createQueue({ workers: 3 })
+    let finish = () => {}
     const gate = new Promise<void>((resolve) => {
-      end = resolve
+      finish = resolve
     })
-    const over = run(async () => {
+    const stopped = run(async () => {
       await gate
       return done
     })
     for (let i = 0; i < 10; i++) queue.add(`k${i}`)
-    await turn()
+    await nextTurn()
     expect(queue.stats()).toMatchObject({ running: 3, depth: 7 })
-    end()
-    await turn()
+    finish()
+    await nextTurn()
     expect(queue.stats()).toMatchObject({ running: 0, depth: 0 })
-    closing.abort()
-    await over
+    abort.abort()
+    await stopped
   })
 
   it('doubles the delay after every failure up to a bound, and resets it after a success', async () => {
-    const { queue, clock, worked, outcomes, run, closing } = aQueue({ backoff: { baseMs: 100, maxMs: 400 } })
+    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue({ backoff: { baseMs: 100, maxMs: 400 } })
     outcomes.push(new Error('1'), new Error('2'), backOff('3'), new Error('4'), done, new Error('5'))
-    const over = run()
+    const stopped = run()
     queue.add('a')
-    await turn()
+    await nextTurn()
     const waits: number[] = []
-    for (let tries = 1; tries < 5; tries++) {
+    for (let attempt = 1; attempt < 5; attempt++) {
       const { nextAtMs = 0 } = queue.standing('a')!
       waits.push(nextAtMs - clock.nowMs())
       await clock.advance(nextAtMs - clock.nowMs())
-      await turn()
+      await nextTurn()
     }
     expect(waits).toEqual([100, 200, 400, 400])
-    expect(worked.length).toBe(5)
+    expect(processedKeys.length).toBe(5)
     expect(queue.standing('a')).toBeUndefined()
     queue.add('a')
-    await turn()
+    await nextTurn()
     expect(queue.standing('a')!.nextAtMs! - clock.nowMs()).toBe(100)
-    closing.abort()
-    await over
+    abort.abort()
+    await stopped
   })
 
   it('reports why each key waits and when it is retried', async () => {
-    const { queue, clock, outcomes, run, closing } = aQueue()
+    const { queue, clock, outcomes, run, abort } = createQueue()
     outcomes.push(retryAfter(5_000, 'the driver is busy'), stuck('class "fast" is missing'), new Error('boom'))
-    const over = run()
+    const stopped = run()
     for (const key of ['a', 'b', 'c']) queue.add(key)
-    await turn()
+    await nextTurn()
     expect(queue.standings()).toEqual([
       { key: 'a', is: 'waiting', because: 'the driver is busy', nextAtMs: clock.nowMs() + 5_000, failures: 0 },
       { key: 'c', is: 'waiting', because: 'boom', nextAtMs: clock.nowMs() + 50, failures: 1 },
       { key: 'b', is: 'stuck', because: 'class "fast" is missing', failures: 0 },
     ])
-    closing.abort()
-    await over
+    abort.abort()
+    await stopped
   })
 
   it('does not retry a stuck key until it is added again', async () => {
-    const { queue, clock, worked, outcomes, run, closing } = aQueue()
+    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue()
     outcomes.push(stuck('waiting for a class'))
-    const over = run()
+    const stopped = run()
     queue.add('a')
-    await turn()
+    await nextTurn()
     await clock.advance(24 * 3_600_000)
-    await turn()
-    expect(worked).toEqual(['a'])
+    await nextTurn()
+    expect(processedKeys).toEqual(['a'])
     queue.add('a')
-    await turn()
-    expect(worked).toEqual(['a', 'a'])
-    closing.abort()
-    await over
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a'])
+    abort.abort()
+    await stopped
   })
 
-  it('ends a wait on add, and takes the earlier of two times', async () => {
-    const { queue, clock, worked, outcomes, run, closing } = aQueue()
+  it('processes a waiting key when it is added, and uses the earliest of several delays', async () => {
+    const { queue, clock, processedKeys, outcomes, run, abort } = createQueue()
     outcomes.push(retryAfter(60_000, 'later'))
-    const over = run()
+    const stopped = run()
     queue.add('a')
-    await turn()
-    queue.add('a') // as after a change of the object it waits for
-    await turn()
-    expect(worked).toEqual(['a', 'a'])
+    await nextTurn()
+    queue.add('a') // as after a change of its object
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a'])
     queue.addAfter('b', 1_000)
     queue.addAfter('b', 9_000)
     queue.addAfter('b', 500)
     await clock.advance(499)
-    await turn()
-    expect(worked).toEqual(['a', 'a'])
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a'])
     await clock.advance(1)
-    await turn()
+    await nextTurn()
     await clock.advance(20_000)
-    await turn()
-    expect(worked).toEqual(['a', 'a', 'b'])
-    closing.abort()
-    await over
+    await nextTurn()
+    expect(processedKeys).toEqual(['a', 'a', 'b'])
+    abort.abort()
+    await stopped
   })
 
-  it('does not spin on a key whose failing reconcile enqueues it', async () => {
-    const { queue, clock, worked, run, closing } = aQueue()
-    const over = run(async (key) => {
-      queue.add(key) // like the event of the reconcile's own write
-      throw new Error('and then it fails')
+  it('backs off a key whose failing reconcile adds it again', async () => {
+    const { queue, clock, processedKeys, run, abort } = createQueue()
+    const stopped = run(async (key) => {
+      queue.add(key) // as after a write of the reconcile itself
+      throw new Error('injected')
     })
     queue.add('a')
-    for (let i = 0; i < 50; i++) await turn()
-    expect(worked.length).toBeLessThan(6)
+    for (let i = 0; i < 50; i++) await nextTurn()
+    expect(processedKeys.length).toBeLessThan(6)
     await clock.advance(60_000)
-    expect(worked.length).toBeLessThan(60)
-    closing.abort()
-    await over
+    expect(processedKeys.length).toBeLessThan(60)
+    abort.abort()
+    await stopped
   })
 
-  it('limits the retries of all keys to its rate', async () => {
-    const { queue, clock, worked, run, closing } = aQueue({
+  it('limits the rate of retries of all keys together', async () => {
+    const { queue, clock, processedKeys, run, abort } = createQueue({
       workers: 100,
       backoff: { baseMs: 1, maxMs: 1 },
       retriesPerSecond: 10,
       retryBurst: 20,
     })
-    const over = run(async () => {
+    const stopped = run(async () => {
       throw new Error('down')
     })
     for (let i = 0; i < 100; i++) queue.add(`k${i}`)
-    await turn()
-    worked.length = 0
+    await nextTurn()
+    processedKeys.length = 0
     await clock.advance(10_000)
-    await turn()
-    expect(worked.length).toBeGreaterThan(80)
-    expect(worked.length).toBeLessThanOrEqual(20 + 10 * 10 + 10)
-    closing.abort()
-    await over
+    await nextTurn()
+    expect(processedKeys.length).toBeGreaterThan(80)
+    expect(processedKeys.length).toBeLessThanOrEqual(20 + 10 * 10 + 10)
+    abort.abort()
+    await stopped
   })
 
-  it('stops on its signal: finishes running keys, starts none, leaves no timer', async () => {
-    const { queue, clock, worked, run, closing } = aQueue()
-    let end = () => {}
-    const over = run(
+  it('finishes running keys and starts no others after the signal', async () => {
+    const { queue, clock, processedKeys, run, abort } = createQueue()
+    let finish = () => {}
+    const stopped = run(
       () =>
         new Promise((resolve) => {
-          end = () => resolve(retryAfter(10, 'again'))
+          finish = () => resolve(retryAfter(10, 'again'))
         }),
     )
     queue.add('a')
     queue.add('b')
-    await turn()
-    let stopped = false
-    void over.then(() => {
-      stopped = true
+    await nextTurn()
+    let hasStopped = false
+    void stopped.then(() => {
+      hasStopped = true
     })
-    closing.abort()
-    await turn()
-    expect(stopped).toBe(false)
-    end()
-    await over
+    abort.abort()
+    await nextTurn()
+    expect(hasStopped).toBe(false)
+    finish()
+    await stopped
     queue.add('c')
     await clock.advance(60_000)
-    expect(worked).toEqual(['a'])
+    expect(processedKeys).toEqual(['a'])
   })
 
-  it('reports adds, waits, work and retries to its observer', async () => {
-    const seen: string[] = []
+  it('reports adds, starts, ends and retries to its observer', async () => {
+    const observations: string[] = []
     const observer = {
-      added: () => seen.push('added'),
-      started: (seconds: number) => seen.push(`started after ${seconds}`),
-      finished: (seconds: number) => seen.push(`finished in ${seconds}`),
-      retried: () => seen.push('retried'),
+      added: () => observations.push('added'),
+      started: (seconds: number) => observations.push(`started after ${seconds}`),
+      finished: (seconds: number) => observations.push(`finished in ${seconds}`),
+      retried: () => observations.push('retried'),
     }
     const clock = manualClock()
-    const { queue, run, closing } = aQueue({ clock, observer: observer as any })
+    const { queue, run, abort } = createQueue({ clock, observer: observer as any })
     queue.add('a')
     await clock.advance(2_000)
-    const over = run(async () => {
+    const stopped = run(async () => {
       await clock.advance(3_000)
       expect(queue.stats()).toMatchObject({ unfinishedSeconds: 3, longestSeconds: 3 })
       return retryAfter(1_000, 'again')
     })
-    await turn()
-    await turn()
-    closing.abort()
-    await over
-    expect(seen).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
+    await nextTurn()
+    await nextTurn()
+    abort.abort()
+    await stopped
+    expect(observations).toEqual(['added', 'started after 2', 'finished in 3', 'retried'])
   })
 
-  it('processes every added key in any interleaving', async () => {
+  it('processes every added key with any sequence of calls and outcomes', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
       fc.record({ do: fc.constant('addAfter' as const), key: fc.constantFrom('a', 'b', 'c'), ms: fc.nat(500) }),
@@ -253,34 +253,34 @@ describe('a work queue', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 30 }), fc.array(outcome), async (actions, outcomes) => {
-        const { queue, clock, run, closing } = aQueue({ workers: 2 })
-        const owed = new Map<string, number>()
+        const { queue, clock, run, abort } = createQueue({ workers: 2 })
+        const expectedKeys = new Map<string, number>()
         const busy = new Set<string>()
-        const over = run(async (key) => {
+        const stopped = run(async (key) => {
           expect(busy.has(key)).toBe(false)
           busy.add(key)
-          owed.delete(key)
-          await turn()
+          expectedKeys.delete(key)
+          await nextTurn()
           busy.delete(key)
           const next = outcomes.shift() ?? done
           if (next instanceof Error) throw next
           return next
         })
-        for (const one of actions) {
-          if (one.do === 'advance') await clock.advance(one.ms)
+        for (const step of actions) {
+          if (step.do === 'advance') await clock.advance(step.ms)
           else {
-            owed.set(one.key, 1)
-            if (one.do === 'add') queue.add(one.key)
-            else queue.addAfter(one.key, one.ms)
+            expectedKeys.set(step.key, 1)
+            if (step.do === 'add') queue.add(step.key)
+            else queue.addAfter(step.key, step.ms)
           }
         }
-        for (let i = 0; owed.size > 0 && i < 200; i++) {
+        for (let i = 0; expectedKeys.size > 0 && i < 200; i++) {
           await clock.advance(100)
-          await turn()
+          await nextTurn()
         }
-        expect([...owed.keys()]).toEqual([])
-        closing.abort()
-        await over
+        expect([...expectedKeys.keys()]).toEqual([])
+        abort.abort()
+        await stopped
       }),
       { numRuns: 60 },
     )

@@ -1,9 +1,9 @@
-// The queue of keys to reconcile. A key is queued once however often it is added, is processed by one worker at a time, and is
-// retried with backoff. Keeps the reason why a key is not done.
+// The queue of keys to reconcile. A key that is added several times is queued once, is processed by one worker at a time,
+// and is retried with backoff. The queue stores the reason why a key is not done.
 //
 //   add → ready → running → done
 //           ↑        │ retry, throw → waiting (timer) → ready
-//           └────────┘ added meanwhile                          stuck: nothing until the next add
+//           └────────┘ added meanwhile                          stuck: until the next add
 import type { Clock, Random } from '../base/clock.ts'
 import { Fifo } from '../base/fifo.ts'
 import { type Logger, silentLog } from '../base/log.ts'
@@ -12,22 +12,22 @@ import { type Backoff, backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
 
 export interface WorkQueueOptions {
-  /** The label `name` of its metrics. */
+  /** The value of the label `name` of the metrics. */
   readonly name: string
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** Keys processed concurrently. Default 10. */
+  /** The number of keys that are processed concurrently. Default 10. */
   readonly workers?: number
-  /** Per key, after failures and retries without a time. Default: 50 ms, doubling up to 5 minutes. */
+  /** The backoff of a key after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
   readonly backoff?: Backoff
-  /** Limits the retries of all keys together. Default: 50 per second, burst 500. */
+  /** The rate limit for the retries of all keys together. Default: 50 per second with a burst of 500. */
   readonly retriesPerSecond?: number
   readonly retryBurst?: number
   readonly observer?: WorkQueueObserver
 }
 
-/** For the metrics in metrics.ts. */
+/** Implemented by the metrics in metrics.ts. */
 export interface WorkQueueObserver {
   added(): void
   started(waitedSeconds: number): void
@@ -37,19 +37,19 @@ export interface WorkQueueObserver {
 
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Outcome>
 
-/** The state of a key; `because` is the reason of the last outcome or the message of the last error. */
+/** The state of a key. `because` is the reason of the last outcome or the message of the last error. */
 export interface Standing {
   readonly key: ObjectKey
   readonly is: 'ready' | 'running' | 'waiting' | 'stuck'
   readonly because?: string
-  /** When a waiting key is retried, by the wall clock. */
+  /** Wall-clock time at which a waiting key is retried. */
   readonly nextAtMs?: number
   readonly failures: number
 }
 
 export interface WorkQueue {
   readonly name: string
-  /** Queues the key now; ends a wait for a retry. */
+  /** Queues the key immediately, even if it waits for a retry. */
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, because?: string): void
@@ -57,10 +57,10 @@ export interface WorkQueue {
   has(key: ObjectKey): boolean
   isEmpty(): boolean
   standing(key: ObjectKey): Standing | undefined
-  /** Every key that is not done. */
+  /** Returns the state of all keys that are not done. */
   standings(): Standing[]
   stats(): WorkQueueStats
-  /** Processes keys until the signal fires; settles when the last running key has finished. Waiting keys are dropped. */
+  /** Processes keys until the signal is aborted and the running keys have finished. Drops waiting keys. */
   run(reconcile: Reconcile, signal: AbortSignal): Promise<void>
 }
 
@@ -68,8 +68,9 @@ export interface WorkQueueStats {
   readonly depth: number
   readonly running: number
   readonly waiting: number
-  /** Total age of all running keys, and of the oldest. */
+  /** The sum of the processing times of all running keys. */
   readonly unfinishedSeconds: number
+  /** The longest processing time of a running key. */
   readonly longestSeconds: number
 }
 
@@ -77,21 +78,22 @@ const WORKERS = 10
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 300_000 }
 const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
-/** Stuck keys whose reason is kept; beyond this the oldest reason is dropped. The key itself is unaffected. */
+/** The number of stuck keys whose reason is stored. Beyond this, the oldest reason is dropped. */
 export const STUCK_REASONS_MAX = 100_000
-const EAGER_FAILURES_MAX = 3
-const REASON_CHARACTERS_MAX = 2_000
+/** After more consecutive failures than this, a key that was added meanwhile waits for its backoff. */
+const IMMEDIATE_RETRIES_MAX = 3
+const REASON_LENGTH_MAX = 2_000
 
 interface Item {
   readonly key: ObjectKey
   state: 'ready' | 'running' | 'waiting' | 'stuck'
-  /** Added while it was running: it runs again. */
-  again: boolean
-  /** Due time from an `addAfter` while it was running, by the monotonic clock. */
+  /** Whether the key was added while it was running and must be processed isAddedAgain. */
+  isAddedAgain: boolean
+  /** Monotonic due time from an `addAfter` while the key was running. */
   laterMs: number
   failures: number
   because: string | undefined
-  /** Since when it is ready or running, by the monotonic clock. */
+  /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined
@@ -99,22 +101,22 @@ interface Item {
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer } = options
-  const takeRetrySlotMs = retryLimiter(options)
+  const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const ready = new Fifo<Item>()
   const running = new Set<Item>()
   let waiting = 0
   let stuckCount = 0
-  let closed = false
+  let isStopped = false
   let wake: (() => void) | undefined
 
-  function itemOf(key: ObjectKey): Item {
+  function getOrCreateItem(key: ObjectKey): Item {
     let item = items.get(key)
     if (!item) {
       item = {
         key,
         state: 'stuck',
-        again: false,
+        isAddedAgain: false,
         laterMs: Number.POSITIVE_INFINITY,
         failures: 0,
         because: undefined,
@@ -128,42 +130,42 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     return item
   }
 
-  function leave(item: Item): void {
+  function leaveState(item: Item): void {
     if (item.state === 'waiting') {
       waiting--
       item.cancelTimer?.()
       item.cancelTimer = undefined
     } else if (item.state === 'stuck') stuckCount--
     else if (item.state === 'running') running.delete(item)
-    // A worker that takes a ready key removes it from the queue.
+    // A ready key is removed from the queue by the worker that processes it.
   }
 
-  function makeReady(item: Item): void {
-    leave(item)
+  function setReady(item: Item): void {
+    leaveState(item)
     item.state = 'ready'
     item.sinceMs = clock.monotonicMs()
     ready.add(item)
     wake?.()
   }
 
-  function makeWaiting(item: Item, ms: number): void {
-    leave(item)
+  function setWaiting(item: Item, ms: number): void {
+    leaveState(item)
     item.state = 'waiting'
     item.dueMs = clock.monotonicMs() + ms
     item.cancelTimer = clock.after(ms, () => add(item.key))
     waiting++
   }
 
-  function makeStuck(item: Item): void {
-    leave(item)
+  function setStuck(item: Item): void {
+    leaveState(item)
     item.state = 'stuck'
     stuckCount++
-    items.delete(item.key) // inserted again as the newest
+    items.delete(item.key) // inserted isAddedAgain as the newest item
     items.set(item.key, item)
-    if (stuckCount > STUCK_REASONS_MAX) forgetOldestStuck()
+    if (stuckCount > STUCK_REASONS_MAX) dropOldestStuck()
   }
 
-  function forgetOldestStuck(): void {
+  function dropOldestStuck(): void {
     for (const item of items.values()) {
       if (item.state !== 'stuck') continue
       stuckCount--
@@ -173,37 +175,37 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 
   function add(key: ObjectKey): void {
-    if (closed) return
-    const item = itemOf(key)
-    if (item.state === 'ready' || item.again) return
+    if (isStopped) return
+    const item = getOrCreateItem(key)
+    if (item.state === 'ready' || item.isAddedAgain) return
     observer?.added()
-    if (item.state === 'running') item.again = true
-    else makeReady(item)
+    if (item.state === 'running') item.isAddedAgain = true
+    else setReady(item)
   }
 
   function addAfter(key: ObjectKey, ms: number, because?: string): void {
-    if (closed) return
+    if (isStopped) return
     if (ms <= 0) {
       add(key)
       return
     }
-    const item = itemOf(key)
+    const item = getOrCreateItem(key)
     if (item.state === 'ready') return
     if (item.state === 'running') {
       item.laterMs = Math.min(item.laterMs, clock.monotonicMs() + ms)
       return
     }
     if (item.state === 'waiting' && item.dueMs <= clock.monotonicMs() + ms) return
-    if (because !== undefined) item.because = because.slice(0, REASON_CHARACTERS_MAX)
-    makeWaiting(item, ms)
+    if (because !== undefined) item.because = because.slice(0, REASON_LENGTH_MAX)
+    setWaiting(item, ms)
   }
 
   async function work(item: Item, reconcile: Reconcile, signal: AbortSignal): Promise<void> {
     const startedMs = clock.monotonicMs()
     observer?.started((startedMs - item.sinceMs) / 1_000)
-    leave(item)
+    leaveState(item)
     item.state = 'running'
-    item.again = false
+    item.isAddedAgain = false
     item.sinceMs = startedMs
     running.add(item)
     let outcome: Outcome
@@ -223,33 +225,33 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 
   function settle(item: Item, outcome: Outcome): void {
-    const { again } = item
-    item.again = false
+    const { isAddedAgain } = item
+    item.isAddedAgain = false
     switch (outcome.is) {
       case 'done':
         item.failures = 0
         item.because = undefined
-        if (again) makeReady(item)
+        if (isAddedAgain) setReady(item)
         else {
-          leave(item)
+          leaveState(item)
           items.delete(item.key)
         }
         return
       case 'stuck':
         item.failures = 0
-        item.because = outcome.because.slice(0, REASON_CHARACTERS_MAX)
-        if (again) makeReady(item)
-        else makeStuck(item)
+        item.because = outcome.because.slice(0, REASON_LENGTH_MAX)
+        if (isAddedAgain) setReady(item)
+        else setStuck(item)
         return
       case 'retry': {
-        item.because = outcome.because.slice(0, REASON_CHARACTERS_MAX)
+        item.because = outcome.because.slice(0, REASON_LENGTH_MAX)
         observer?.retried()
         const isTimed = outcome.afterMs !== undefined
-        const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), takeRetrySlotMs())
+        const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), nextRetryDelayMs())
         item.failures = isTimed ? 0 : item.failures + 1
-        // The object changed meanwhile: retry now, unless the failing reconcile itself causes the changes.
-        if (again && item.failures <= EAGER_FAILURES_MAX) makeReady(item)
-        else makeWaiting(item, afterMs)
+        // The object changed meanwhile: retry immediately, unless the failing reconcile itself causes the changes.
+        if (isAddedAgain && item.failures <= IMMEDIATE_RETRIES_MAX) setReady(item)
+        else setWaiting(item, afterMs)
         return
       }
     }
@@ -258,16 +260,16 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   async function run(reconcile: Reconcile, signal: AbortSignal): Promise<void> {
     const stop = () => wake?.()
     signal.addEventListener('abort', stop)
-    const works = new Set<Promise<void>>()
+    const runningWorks = new Set<Promise<void>>()
     try {
       while (!signal.aborted) {
-        const next = works.size < workers ? ready.take() : undefined
+        const next = runningWorks.size < workers ? ready.take() : undefined
         if (next) {
-          const one: Promise<void> = work(next, reconcile, signal).finally(() => {
-            works.delete(one)
+          const current: Promise<void> = work(next, reconcile, signal).finally(() => {
+            runningWorks.delete(current)
             wake?.()
           })
-          works.add(one)
+          runningWorks.add(current)
           continue
         }
         await new Promise<void>((resolve) => {
@@ -276,9 +278,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         wake = undefined
       }
     } finally {
-      closed = true
+      isStopped = true
       signal.removeEventListener('abort', stop)
-      await Promise.all(works)
+      await Promise.all(runningWorks)
       for (const item of items.values()) item.cancelTimer?.()
       items.clear()
       ready.clear()
@@ -316,15 +318,15 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         depth: ready.size,
         running: running.size,
         waiting,
-        unfinishedSeconds: seconds.reduce((sum, one) => sum + one, 0),
+        unfinishedSeconds: seconds.reduce((sum, value) => sum + value, 0),
         longestSeconds: Math.max(0, ...seconds),
       }
     },
   }
 }
 
-/** A token bucket: returns how long the next retry waits. */
-function retryLimiter(options: WorkQueueOptions): () => number {
+/** Creates a token bucket. The returned function takes a token and returns the delay of the next retry. */
+function createRetryLimiter(options: WorkQueueOptions): () => number {
   const { clock, retriesPerSecond = RETRIES_PER_SECOND, retryBurst = RETRY_BURST } = options
   const spacingMs = 1_000 / retriesPerSecond
   let nextFreeMs = Number.NEGATIVE_INFINITY

@@ -1,6 +1,6 @@
-// Reports why a pod has no node yet: as its PodScheduled condition and as an event. The last report wins: one that is
-// replaced before it was written is dropped, and a pod has at most one write in flight. A write that fails is retried,
-// because the pod may not be evaluated again for a long time.
+// Reports why a pod has no node yet, as its PodScheduled condition and as an event. A pod has at most one write in flight;
+// a report that is replaced previous it is written is dropped. Failed writes are retried, because the scheduler may not
+// evaluate the pod requeue for a long time.
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../api/status-error.ts'
@@ -11,7 +11,7 @@ import { backoffMs } from '../runtime/backoff.ts'
 import type { Cache, EventRecorder } from '../runtime/index.ts'
 
 export interface ConditionReport {
-  /** Warning: scheduling failed, event reason FailedScheduling. Normal: progress, the event has the condition's reason. */
+  /** Type of the event. A Warning has the reason FailedScheduling, a Normal event has the reason of the condition. */
   readonly type: 'Warning' | 'Normal'
   readonly reason: string
   readonly message: string
@@ -19,7 +19,7 @@ export interface ConditionReport {
 
 export interface ConditionReporter {
   report(pod: Readonly<Pod>, key: ObjectKey, report: ConditionReport): void
-  /** Stops retries. Settles when the writes in flight have. */
+  /** Stops retries. Settles when the writes in flight have settled. */
   stop(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ export interface ConditionReporterDeps {
 const CONCURRENT_WRITES_MAX = 8
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 
-interface Pending {
+interface PendingReport {
   readonly pod: Readonly<Pod>
   readonly report: ConditionReport
   readonly failures: number
@@ -49,15 +49,15 @@ export function createConditionReporter({
   log,
   events,
 }: ConditionReporterDeps): ConditionReporter {
-  const pending = new Map<ObjectKey, Pending>()
+  const pending = new Map<ObjectKey, PendingReport>()
   const retries = new Map<ObjectKey, () => void>()
   const inFlight = new Set<ObjectKey>()
   const writers = new Set<Promise<void>>()
   let isStopped = false
 
-  async function writeAll(): Promise<void> {
+  async function writePending(): Promise<void> {
     for (;;) {
-      const next = nextPending()
+      const next = findPending()
       if (!next) return
       const [key, entry] = next
       pending.delete(key)
@@ -70,39 +70,41 @@ export function createConditionReporter({
     }
   }
 
-  /** Skips pods with a write in flight: the writer of that one looks here again afterwards. */
-  function nextPending(): [ObjectKey, Pending] | undefined {
+  /** Returns a report whose pod has no write in flight. The writer of a skipped pod calls this requeue after its write. */
+  function findPending(): [ObjectKey, PendingReport] | undefined {
     for (const entry of pending) if (!inFlight.has(entry[0])) return entry
     return undefined
   }
 
-  function enqueue(key: ObjectKey, entry: Pending): void {
+  function enqueue(key: ObjectKey, entry: PendingReport): void {
     retries.get(key)?.()
     retries.delete(key)
     pending.set(key, entry)
     if (writers.size >= CONCURRENT_WRITES_MAX) return
-    const writer = writeAll().finally(() => void writers.delete(writer))
+    const writer = writePending().finally(() => void writers.delete(writer))
     writers.add(writer)
   }
 
-  function retry(key: ObjectKey, entry: Pending): void {
+  function retry(key: ObjectKey, entry: PendingReport): void {
     if (isStopped || pending.has(key)) return
     const failures = entry.failures + 1
-    const again = () => enqueue(key, { ...entry, failures })
-    retries.set(key, clock.after(backoffMs(RETRY, entry.failures, random), again))
+    const requeue = () => enqueue(key, { ...entry, failures })
+    retries.set(key, clock.after(backoffMs(RETRY, entry.failures, random), requeue))
   }
 
-  async function write(key: ObjectKey, entry: Pending): Promise<void> {
+  async function write(key: ObjectKey, entry: PendingReport): Promise<void> {
     const { pod, report } = entry
     const { reason, message } = report
     const { namespace, name = '', uid } = pod.metadata
-    const known = pods.get(key)
-    if (!known || known.metadata.uid !== uid || known.spec?.nodeName) return
-    const { resourceVersion } = known.metadata // a precondition: if the pod was bound since, the report is obsolete
-    const before = known.status?.conditions?.find(({ type }) => type === 'PodScheduled')
-    if (before?.status === 'False' && before.reason === reason && before.message === message) return
+    const current = pods.get(key)
+    if (!current || current.metadata.uid !== uid || current.spec?.nodeName) return
+    const { resourceVersion } = current.metadata // precondition: the report is obsolete if the pod has been bound since
+    const previous = current.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+    if (previous?.status === 'False' && previous.reason === reason && previous.message === message) return
     const lastTransitionTime =
-      before?.status === 'False' && before.lastTransitionTime ? before.lastTransitionTime : timestamp(clock.nowMs())
+      previous?.status === 'False' && previous.lastTransitionTime
+        ? previous.lastTransitionTime
+        : timestamp(clock.nowMs())
     const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime }
     const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {

@@ -1,6 +1,5 @@
-// Pods created with spec.nodeName bypass the scheduler. This controller selects the node for their WaitForFirstConsumer
-// claims, which otherwise would never be provisioned. If provisioning fails there it selects the same node again, with
-// backoff: the pod cannot go elsewhere.
+// Selects the node for the WaitForFirstConsumer claims of pods that are created with spec.nodeName and so bypass the
+// scheduler. If provisioning fails, the controller selects the same node again, with backoff, because the pod cannot move.
 
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -38,16 +37,16 @@ export interface DirectPlacementDeps extends ControllerDeps {
 const NAME = 'direct-placement'
 const BY_CLAIM = 'scheduler/claim-of-placed-pod'
 const RETRY = { baseMs: 1_000, maxMs: 300_000 }
-const TRIED_MAX = 10_000 // beyond this the claim tried longest ago starts over with a short backoff
+const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt starts again with a short backoff
 
-/** The claims that a pod on a node names. */
-const claimsOfPlaced = (pod: Readonly<Pod>): ObjectKey[] =>
+/** Returns the claims of a pod that is on a node. */
+const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
   pod.spec?.nodeName && !isFinished(pod) ? podInfo(pod).claims.map(({ key }) => key) : []
 
 export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
   const { pods, claims, classes, nodes, clock, random, log, metrics } = deps
-  pods.addIndex(BY_CLAIM, claimsOfPlaced)
-  const tried = new Map<string, { times: number; notBeforeMs: number }>()
+  pods.addIndex(BY_CLAIM, claimsOfAssignedPod)
+  const attempts: Attempts = new Map()
   const controller = createController({
     name: NAME,
     clock,
@@ -58,28 +57,34 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
       source({
         cache: claims,
         keysOf: (claim) => [keyOfObject(claim)],
-        concerns: (claim) => tried.has(claim.metadata.uid) || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
+        concerns: (claim) => attempts.has(claim.metadata.uid) || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
       }),
       source({
         cache: pods,
-        keysOf: claimsOfPlaced,
+        keysOf: claimsOfAssignedPod,
         matters: (next, old) => next.spec?.nodeName !== old.spec?.nodeName,
       }),
     ],
     reads: [classes, nodes],
-    reconcile: (key) => reconcileClaim(key, deps, tried),
+    reconcile: (key) => reconcileClaim(key, deps, attempts),
   })
   metrics?.queues.add(controller.queue)
   return controller
 }
 
-type Tried = Map<string, { times: number; notBeforeMs: number }>
+interface Attempt {
+  readonly count: number
+  readonly notBeforeMs: number
+}
 
-async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: Tried): Promise<Outcome> {
+/** By claim UID. */
+type Attempts = Map<string, Attempt>
+
+async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, attempts: Attempts): Promise<Outcome> {
   const claim = deps.claims.get(key)
   const { uid = '' } = claim?.metadata ?? {}
   if (!claim || claim.spec?.volumeName || claim.metadata.deletionTimestamp) {
-    tried.delete(uid)
+    attempts.delete(uid)
     return done
   }
   if (annotationOf(claim, SELECTED_NODE)) return done
@@ -91,22 +96,22 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: 
   if (!deps.nodes.get(nodeName)) return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
 
   const nowMs = deps.clock.monotonicMs()
-  const { times = 0, notBeforeMs = 0 } = tried.get(uid) ?? {}
+  const { count = 0, notBeforeMs = 0 } = attempts.get(uid) ?? {}
   if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `provisioning on node ${nodeName} failed`)
-  remember(tried, uid, { times: times + 1, notBeforeMs: nowMs + backoffMs(RETRY, times, deps.random) })
+  recordAttempt(attempts, uid, { count: count + 1, notBeforeMs: nowMs + backoffMs(RETRY, count, deps.random) })
   return selectNode(claim, nodeName, deps)
 }
 
-/** The claim of an ephemeral volume must have been created for this pod. */
+/** Whether the pod uses the claim. The claim of an ephemeral volume must have been created for this pod. */
 const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<Stored<PersistentVolumeClaim>>): boolean => {
-  const named = podInfo(pod).claims.find((one) => one.key === key)
-  return named !== undefined && !pod.metadata.deletionTimestamp && (!named.isEphemeral || isOwnedBy(claim, pod))
+  const podClaim = podInfo(pod).claims.find((candidate) => candidate.key === key)
+  return podClaim !== undefined && !pod.metadata.deletionTimestamp && (!podClaim.isEphemeral || isOwnedBy(claim, pod))
 }
 
-function remember(tried: Tried, uid: string, entry: { times: number; notBeforeMs: number }): void {
-  tried.delete(uid)
-  tried.set(uid, entry)
-  if (tried.size > TRIED_MAX) tried.delete(tried.keys().next().value!)
+function recordAttempt(attempts: Attempts, uid: string, attempt: Attempt): void {
+  attempts.delete(uid)
+  attempts.set(uid, attempt)
+  if (attempts.size > ATTEMPTS_MAX) attempts.delete(attempts.keys().next().value!)
 }
 
 async function selectNode(

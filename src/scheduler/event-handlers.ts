@@ -1,5 +1,5 @@
-// Updates the cluster state and the queue from the watched objects, and emits a cluster event for every change: first the
-// cluster state, then the plugins, then the queueing hints, so that no pod is evaluated on the state before the change.
+// Updates the cluster state and the queue from the watched objects, and emits a cluster event for every change. The
+// cluster state is updated before plugins and queueing hints run, so that no pod is evaluated against outdated state.
 
 import type { KubeObject, Stored } from '../api/kind.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
@@ -16,12 +16,12 @@ export interface EventHandlerDeps {
   readonly queue: SchedulingQueue
   readonly emit: (event: ClusterEvent) => void
   /** Whether the pod names this scheduler. */
-  readonly isOurs: (pod: Readonly<Pod>) => boolean
+  readonly isResponsibleFor: (pod: Readonly<Pod>) => boolean
 }
 
-/** Call once the caches are synced. Returns a function that unsubscribes. */
-export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: EventHandlerDeps): () => void {
-  // Claims come after the objects that plugins read when a claim changes, and pods last.
+/** Adds the handlers; the caches must be synced. Returns a function that removes them. */
+export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFor }: EventHandlerDeps): () => void {
+  // The initial objects arrive in this order: claims after the objects that plugins read for a claim, pods last.
   const unsubscribes = [
     caches.nodes.subscribe({
       added(next) {
@@ -37,26 +37,26 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
         emit({ on: 'node', old })
       },
     }),
-    caches.csiNodes.subscribe(emitting((change) => ({ on: 'csiNode', ...change }))),
-    caches.drivers.subscribe(emitting((change) => ({ on: 'csiDriver', ...change }))),
-    caches.classes.subscribe(emitting((change) => ({ on: 'storageClass', ...change }))),
-    caches.capacities?.subscribe(emitting((change) => ({ on: 'storageCapacity', ...change }))),
-    caches.volumes.subscribe(emitting((change) => ({ on: 'volume', ...change }))),
-    caches.claims.subscribe(emitting((change) => ({ on: 'claim', ...change }))),
-    caches.attachments.subscribe(emitting((change) => ({ on: 'attachment', ...change }))),
+    caches.csiNodes.subscribe(emitOnChange((change) => ({ on: 'csiNode', ...change }))),
+    caches.drivers.subscribe(emitOnChange((change) => ({ on: 'csiDriver', ...change }))),
+    caches.classes.subscribe(emitOnChange((change) => ({ on: 'storageClass', ...change }))),
+    caches.capacities?.subscribe(emitOnChange((change) => ({ on: 'storageCapacity', ...change }))),
+    caches.volumes.subscribe(emitOnChange((change) => ({ on: 'volume', ...change }))),
+    caches.claims.subscribe(emitOnChange((change) => ({ on: 'claim', ...change }))),
+    caches.attachments.subscribe(emitOnChange((change) => ({ on: 'attachment', ...change }))),
     caches.pods.subscribe({
-      added: (pod) => podChanged(pod, undefined),
-      updated: (pod, old) => podChanged(pod, old),
+      added: (pod) => updatePod(pod, undefined),
+      updated: (pod, old) => updatePod(pod, old),
       deleted(pod) {
         const key = keyOfObject(pod)
         queue.remove(key)
-        leaveNode(key, () => cluster.removePod(key))
+        updateNodeOf(key, () => cluster.removePod(key))
         emit({ on: 'podDeleted', key })
       },
     }),
   ]
 
-  function emitting<T extends KubeObject>(
+  function emitOnChange<T extends KubeObject>(
     toEvent: (change: { next?: Readonly<Stored<T>>; old?: Readonly<Stored<T>> }) => ClusterEvent,
   ) {
     return {
@@ -66,11 +66,11 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
     }
   }
 
-  function podChanged(pod: Readonly<Pod>, old: Readonly<Pod> | undefined): void {
+  function updatePod(pod: Readonly<Pod>, old: Readonly<Pod> | undefined): void {
     const key = keyOfObject(pod)
     if (pod.spec?.nodeName || isFinished(pod)) queue.remove(key)
-    leaveNode(key, () => cluster.setPod(pod))
-    if (!isOurs(pod) || !needsNode(pod)) {
+    updateNodeOf(key, () => cluster.setPod(pod))
+    if (!isResponsibleFor(pod) || !needsNode(pod)) {
       if (pod.metadata.deletionTimestamp) queue.remove(key)
       return
     }
@@ -78,10 +78,11 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
     else queue.add(podInfo(pod))
   }
 
-  function leaveNode(key: ObjectKey, leave: () => boolean): void {
+  /** Applies `update`, and emits podRemoved if it returns true: the pod left its node. */
+  function updateNodeOf(key: ObjectKey, update: () => boolean): void {
     const node = cluster.nodeOf(key)
     const claims = node?.pods.get(key)?.claims.map((claim) => claim.key) ?? []
-    if (leave() && node) emit({ on: 'podRemoved', nodeName: node.name, claims })
+    if (update() && node) emit({ on: 'podRemoved', nodeName: node.name, claims })
   }
 
   return () => {
@@ -92,6 +93,6 @@ export function addEventHandlers({ caches, cluster, queue, emit, isOurs }: Event
 const needsNode = (pod: Readonly<Pod>): boolean =>
   !pod.spec?.nodeName && !pod.spec?.schedulingGates?.length && !pod.metadata.deletionTimestamp && !isFinished(pod)
 
-/** Status and labels do not matter for scheduling. */
+/** Changes of status and labels do not affect scheduling. */
 const hasSameSpec = (a: Readonly<Pod>, b: Readonly<Pod>): boolean =>
   a.metadata.uid === b.metadata.uid && (a.spec === b.spec || JSON.stringify(a.spec) === JSON.stringify(b.spec))

@@ -1,5 +1,5 @@
-// Finds the node for a pod: filters nodes until enough have passed, then takes the one with the highest score.
-// Pure: the start position and the randomness that breaks ties are passed in.
+// Finds the node for a pod: filters nodes until enough are feasible, then selects the one with the highest score.
+// Pure: the start position and the source of randomness for ties are passed in.
 import type { Random } from '../base/clock.ts'
 import type { NodeInfo } from './cluster/node-info.ts'
 import type { PodInfo } from './cluster/pod-info.ts'
@@ -7,7 +7,7 @@ import type { PluginRejection } from './framework/cluster-events.ts'
 import type { NodeStatuses, Plugin } from './framework/plugin.ts'
 import type { PreFilterResult, Status } from './framework/status.ts'
 
-/** A plugin that did not skip the pod, with the state its preFilter returned. */
+/** A plugin that did not skip the pod, with the state that its preFilter returned. */
 export interface ActivePlugin {
   readonly plugin: Plugin
   readonly state: unknown
@@ -31,7 +31,7 @@ export function runPreFilters(
   return { is: 'passed', active }
 }
 
-/** The first rejection of the node; undefined if it passes all filters. */
+/** Returns the first rejection of the node, or undefined if it passes all filters. */
 export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): PluginRejection | undefined {
   for (const { plugin, state } of active) {
     const status = plugin.filter?.(state, node)
@@ -40,38 +40,38 @@ export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): Plu
   return undefined
 }
 
-export type Search =
-  | { readonly is: 'found'; readonly node: NodeInfo; readonly visited: number }
+export type SearchResult =
+  | { readonly is: 'found'; readonly node: NodeInfo; readonly visitedCount: number }
   | { readonly is: 'none'; readonly statuses: NodeStatuses; readonly rejectedBy: ReadonlySet<string> }
 
 export interface SearchOptions {
   readonly nodes: readonly NodeInfo[]
-  /** Index of the first node: each search continues where the last one ended, so that all nodes are used. */
+  /** Index of the first node to filter. Each search continues where the previous one ended, so that all nodes are used. */
   readonly startAt: number
   readonly random: Random
 }
 
-export function findNode(active: readonly ActivePlugin[], { nodes, startAt, random }: SearchOptions): Search {
-  const enough = numFeasibleNodesToFind(nodes.length)
-  const filtering = active.filter(({ plugin }) => plugin.filter)
-  const avoiding = active.filter(({ plugin }) => plugin.avoid)
+export function findNode(active: readonly ActivePlugin[], { nodes, startAt, random }: SearchOptions): SearchResult {
+  const feasibleMax = numFeasibleNodesToFind(nodes.length)
+  const filterPlugins = active.filter(({ plugin }) => plugin.filter)
+  const avoidPlugins = active.filter(({ plugin }) => plugin.avoid)
   const feasible: NodeInfo[] = []
   const avoided: NodeInfo[] = []
   const statuses = new Map<NodeInfo, Status>()
   const rejectedBy = new Set<string>()
-  let visited = 0
-  for (; visited < nodes.length && feasible.length < enough; visited++) {
-    const node = nodes[(startAt + visited) % nodes.length]!
-    const rejection = runFilters(filtering, node)
+  let visitedCount = 0
+  for (; visitedCount < nodes.length && feasible.length < feasibleMax; visitedCount++) {
+    const node = nodes[(startAt + visitedCount) % nodes.length]!
+    const rejection = runFilters(filterPlugins, node)
     if (rejection) {
       statuses.set(node, rejection.status)
       rejectedBy.add(rejection.plugin)
-    } else if (avoiding.some(({ plugin, state }) => plugin.avoid?.(state, node))) avoided.push(node)
+    } else if (avoidPlugins.some(({ plugin, state }) => plugin.avoid?.(state, node))) avoided.push(node)
     else feasible.push(node)
   }
   const candidates = feasible.length > 0 ? feasible : avoided
   if (candidates.length === 0) return { is: 'none', statuses, rejectedBy }
-  return { is: 'found', node: highestScore(candidates, active, random), visited }
+  return { is: 'found', node: selectHighestScore(candidates, active, random), visitedCount }
 }
 
 const NODES_MIN = 100
@@ -80,8 +80,8 @@ const PERCENT_MIN = 5
 const NODES_PER_PERCENT = 125
 
 /**
- * In a large cluster, scoring a part of the nodes is enough: half of 100 nodes, a tenth of 5,000, never fewer than 100.
- * The same rule as in kube-scheduler.
+ * Returns the number of feasible nodes at which the search stops. As in kube-scheduler, this is a percentage that falls
+ * with the size of the cluster: about half of 100 nodes, a tenth of 5,000, and never fewer than 100.
  */
 export function numFeasibleNodesToFind(count: number): number {
   if (count <= NODES_MIN) return count
@@ -89,20 +89,21 @@ export function numFeasibleNodesToFind(count: number): number {
   return Math.max(NODES_MIN, Math.floor((count * percent) / 100))
 }
 
-function highestScore(nodes: readonly NodeInfo[], active: readonly ActivePlugin[], random: Random): NodeInfo {
+function selectHighestScore(nodes: readonly NodeInfo[], active: readonly ActivePlugin[], random: Random): NodeInfo {
   if (nodes.length === 1) return nodes[0]!
   const totals = new Float64Array(nodes.length)
   for (const { plugin, state } of active) {
     const scores = plugin.score?.(state, nodes)
-    if (scores) for (let at = 0; at < nodes.length; at++) totals[at]! += scores[at]! * (plugin.weight ?? 1)
+    if (scores)
+      for (let index = 0; index < nodes.length; index++) totals[index]! += scores[index]! * (plugin.weight ?? 1)
   }
   let chosen = 0
   let ties = 1
-  for (let at = 1; at < nodes.length; at++) {
-    if (totals[at]! > totals[chosen]!) {
-      chosen = at
+  for (let index = 1; index < nodes.length; index++) {
+    if (totals[index]! > totals[chosen]!) {
+      chosen = index
       ties = 1
-    } else if (totals[at] === totals[chosen] && random() * ++ties < 1) chosen = at // all ties are equally likely
+    } else if (totals[index] === totals[chosen] && random() * ++ties < 1) chosen = index // all ties are equally likely
   }
   return nodes[chosen]!
 }

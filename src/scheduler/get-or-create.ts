@@ -1,8 +1,8 @@
-// The value of a map under a key; created and stored if absent.
+// Returns the value of a key in a map. Creates and stores the value if the key is absent.
 
 export function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
-  const known = map.get(key)
-  if (known !== undefined) return known
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
   const created = create()
   map.set(key, created)
   return created

@@ -9,9 +9,9 @@ export function limitConcurrency(max: number): <T>(run: () => Promise<T>) => Pro
     try {
       return await run()
     } finally {
-      const next = waiting.shift()
-      if (next)
-        next() // takes over the slot
+      const startNext = waiting.shift()
+      if (startNext)
+        startNext() // uses the slot of this call
       else running--
     }
   }

@@ -1,5 +1,5 @@
-// The messages of scheduling events and conditions. How many nodes gave each reason comes first, in the form that
-// kube-scheduler has; sentences that plugins add follow.
+// The messages of scheduling events and conditions. A message starts with the number of nodes per reason, in the format of
+// kube-scheduler; sentences that plugins add follow.
 //   0/3 nodes are available: 1 Insufficient cpu, 2 node(s) did not have enough free storage.
 import type { NodeStatuses } from './framework/plugin.ts'
 import type { Reason } from './framework/status.ts'
@@ -11,20 +11,20 @@ export function noNodeFits(statuses: NodeStatuses, explanations: readonly string
   for (const { reasons } of statuses.values()) {
     for (const { message } of reasons) counts.set(message, (counts.get(message) ?? 0) + 1)
   }
-  const counted = [...counts].map(([message, count]) => `${count} ${message}`).sort(byText)
-  return [`0/${statuses.size} nodes are available: ${counted.join(', ')}.`, ...explanations].join(' ')
+  const reasonCounts = [...counts].map(([message, count]) => `${count} ${message}`).sort(byText)
+  return [`0/${statuses.size} nodes are available: ${reasonCounts.join(', ')}.`, ...explanations].join(' ')
 }
 
 export const podRejected = (nodes: number, reasons: readonly Reason[]): string =>
-  `0/${nodes} nodes are available: ${joined(reasons)}.`
+  `0/${nodes} nodes are available: ${joinMessages(reasons)}.`
 
 export const assigned = (podKey: string, node: string): string => `Successfully assigned ${podKey} to ${node}`
 
 export const nodeRejectsAfterPreBind = (nodeName: string, reasons: readonly Reason[]): string =>
-  `node ${JSON.stringify(nodeName)} was selected, but no longer accepts the pod now that its volumes are bound: ${joined(reasons)}`
+  `node ${JSON.stringify(nodeName)} was selected, but no longer accepts the pod now that its volumes are bound: ${joinMessages(reasons)}`
 
 export const nodeDeleted = (nodeName: string): string =>
   `node ${JSON.stringify(nodeName)} was selected, but was deleted`
 
-const joined = (reasons: readonly Reason[]): string => reasons.map(({ message }) => message).join(', ')
+const joinMessages = (reasons: readonly Reason[]): string => reasons.map(({ message }) => message).join(', ')
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import { createSchedulerMetrics } from './metrics.ts'
 import { gi, HOST, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
@@ -7,61 +7,68 @@ import { gi, HOST, type SchedulerFixture, startSchedulerFixture } from './schedu
 let fixture: SchedulerFixture
 afterEach(() => fixture.stop())
 
-/** Starts a scheduler, and returns a function that reads one sample of its metrics. */
+/** Starts a scheduler. Returns a function that reads a sample of its metrics. */
 async function startWithMetrics() {
   const registry = new Registry()
   fixture = await startSchedulerFixture({ schedulerMetrics: createSchedulerMetrics(registry) })
   return async (sample: string): Promise<number> => {
     const lines = (await registry.metrics()).split('\n')
-    const line = lines.find((text) => text.startsWith(`${sample} `))
+    const line = lines.find((candidate) => candidate.startsWith(`${sample} `))
     return Number(line?.slice(sample.length + 1) ?? 'NaN')
   }
 }
 
-it('CAP-12 counts attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
-  const value = await startWithMetrics()
-  await fixture.createClass('local')
-  await fixture.createNode('n1')
-  await fixture.createPod('web')
-  await fixture.until(() => fixture.nodeOf('web'), 'a node')
-  await fixture.createPod('big', { requests: { cpu: '999' } })
-  await fixture.until(() => fixture.message('big'), 'the reason')
-  expect(await value('scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"}')).toBe(1)
-  expect(await value('scheduler_schedule_attempts_total{result="unschedulable",profile="default-scheduler"}')).toBe(1)
-  expect(await value('scheduler_pending_pods{queue="unschedulable"}')).toBe(1)
-  expect(await value('scheduler_pending_pods{queue="active"}')).toBe(0)
-  const attempt = 'scheduler_scheduling_attempt_duration_seconds_count{result="scheduled",profile="default-scheduler"}'
-  expect(await value(attempt)).toBe(1)
+describe('the scheduler metrics', () => {
+  it('CAP-12 count attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
+    const readSample = await startWithMetrics()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createPod('web')
+    await fixture.until(() => fixture.nodeOf('web'), 'a node')
+    await fixture.createPod('big', { requests: { cpu: '999' } })
+    await fixture.until(() => fixture.message('big'), 'the reason')
+    expect(await readSample('scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"}')).toBe(
+      1,
+    )
+    expect(
+      await readSample('scheduler_schedule_attempts_total{result="unschedulable",profile="default-scheduler"}'),
+    ).toBe(1)
+    expect(await readSample('scheduler_pending_pods{queue="unschedulable"}')).toBe(1)
+    expect(await readSample('scheduler_pending_pods{queue="active"}')).toBe(0)
+    const attempt =
+      'scheduler_scheduling_attempt_duration_seconds_count{result="scheduled",profile="default-scheduler"}'
+    expect(await readSample(attempt)).toBe(1)
 
-  await fixture.createClaim('data')
-  await fixture.createPod('db', { claims: ['data'] })
-  await fixture.until(() => fixture.storage.refused.length > 0, 'the driver to refuse')
-  await fixture.until(
-    async () => (await value('scheduler_volume_scheduling_stage_error_total{operation="bind"}')) > 0,
-    'the failure to be counted',
-  )
-  fixture.storage.free.set('n1', gi(10))
-  await fixture.until(() => fixture.nodeOf('db'), 'a node')
-})
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => fixture.storage.rejected.length > 0, 'the driver to reject the volume')
+    await fixture.until(
+      async () => (await readSample('scheduler_volume_scheduling_stage_error_total{operation="bind"}')) > 0,
+      'the failure to be counted',
+    )
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+  })
 
-it('CAP-12 counts reservations and pending pods of the running scheduler only, after another leadership term', async () => {
-  const value = await startWithMetrics()
-  const reservations = () => value('stowage_scheduler_capacity_reservations')
-  const pendingPods = () => value('scheduler_pending_pods{queue="unschedulable"}')
-  await fixture.createDriver()
-  await fixture.createClass('local')
-  await fixture.createNode('n1')
-  await fixture.createCapacity('n1', { nodeTopology: { matchLabels: { [HOST]: 'n1' } }, capacity: '10Gi' })
-  fixture.storage.free.set('n1', gi(10))
-  await fixture.createClaim('data')
-  await fixture.createPod('db', { claims: ['data'] })
-  await fixture.until(() => fixture.nodeOf('db'), 'a node')
-  await fixture.createPod('big', { requests: { cpu: '999' } })
-  await fixture.until(() => fixture.message('big'), 'the reason')
-  expect([await reservations(), await pendingPods()]).toEqual([1, 1])
+  it('CAP-12 include reservations and pending pods of the running scheduler only', async () => {
+    const readSample = await startWithMetrics()
+    const reservations = () => readSample('stowage_scheduler_capacity_reservations')
+    const pendingPods = () => readSample('scheduler_pending_pods{queue="unschedulable"}')
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createCapacity('n1', { nodeTopology: { matchLabels: { [HOST]: 'n1' } }, capacity: '10Gi' })
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => fixture.nodeOf('db'), 'a node')
+    await fixture.createPod('big', { requests: { cpu: '999' } })
+    await fixture.until(() => fixture.message('big'), 'the reason')
+    expect([await reservations(), await pendingPods()]).toEqual([1, 1])
 
-  await fixture.client.delete(podKind, { namespace: 'default', name: 'big' })
-  await fixture.restart()
-  await fixture.settle()
-  expect([await reservations(), await pendingPods()]).toEqual([0, 0])
+    await fixture.client.delete(podKind, { namespace: 'default', name: 'big' })
+    await fixture.restart()
+    await fixture.settle()
+    expect([await reservations(), await pendingPods()]).toEqual([0, 0])
+  })
 })

@@ -1,15 +1,16 @@
-// The scheduler's metrics, with the names that kube-scheduler has.
+// The scheduler's metrics, under the names that kube-scheduler uses.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 
 export interface SchedulerMetrics {
-  attempted(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
+  attempted(result: 'scheduled' | 'unschedulable' | 'error', profile: string, attemptDuration: number): void
   volumeStageFailed(operation: 'predicate' | 'assume' | 'bind'): void
-  /** Schedulers that are running. The gauges read them when metrics are scraped. */
+  /** The running schedulers, which the gauges read when metrics are scraped. */
   readonly running: Set<{ readonly queue: Pick<SchedulingQueue, 'sizes'>; readonly reservations: number }>
 }
 
 const ATTEMPT_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1, 2, 4, 8, 16]
+
 const QUEUES = ['active', 'backoff', 'unschedulable'] as const
 
 export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
@@ -21,14 +22,14 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     labelNames: ['result', 'profile'],
     registers,
   })
-  const seconds = new Histogram({
+  const attemptDuration = new Histogram({
     name: 'scheduler_scheduling_attempt_duration_seconds',
-    help: 'Time from taking a pod off the queue until a node is found or none fits; binding excluded.',
+    help: 'Time from popping a pod off the queue until a node is selected or none fits; excludes binding.',
     labelNames: ['result', 'profile'],
     buckets: ATTEMPT_SECONDS,
     registers,
   })
-  const stages = new Counter({
+  const volumeStageErrors = new Counter({
     name: 'scheduler_volume_scheduling_stage_error_total',
     help: 'Failures of volume scheduling, by stage: predicate, assume, bind.',
     labelNames: ['operation'],
@@ -50,7 +51,7 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   })
   new Gauge({
     name: 'stowage_scheduler_capacity_reservations',
-    help: 'Volumes that are requested or created and not yet counted by a capacity report.',
+    help: 'Volumes that have been requested or created but are not yet included in a capacity report.',
     registers,
     collect() {
       let total = 0
@@ -59,11 +60,11 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     },
   })
   return {
-    attempted(result, profile, took) {
+    attempted(result, profile, seconds) {
       attempts.inc({ result, profile })
-      seconds.observe({ result, profile }, took)
+      attemptDuration.observe({ result, profile }, seconds)
     },
-    volumeStageFailed: (operation) => stages.inc({ operation }),
+    volumeStageFailed: (operation) => volumeStageErrors.inc({ operation }),
     running,
   }
 }

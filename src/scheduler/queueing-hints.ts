@@ -1,5 +1,5 @@
-// Runs the queueing hints that plugins declare: indexes unschedulable pods by the keys of the hints of the plugins that
-// rejected them, and requeues the pods that an event can make schedulable. Knows no plugin by name.
+// Runs the queueing hints that plugins declare. Indexes unschedulable pods by the keys of the hints of the plugins that
+// rejected them, and requeues the pods that an event can make schedulable.
 import type { PodInfo } from './cluster/pod-info.ts'
 import type { ClusterEvent, EventName, HintContext, PluginRejection, QueueingHint } from './framework/cluster-events.ts'
 import type { Plugin } from './framework/plugin.ts'
@@ -10,26 +10,29 @@ import type { IndexKeys, Rejection } from './queue/unschedulable-pods.ts'
 interface RegisteredHint {
   readonly id: number
   readonly hint: QueueingHint
-  /** The plugins that declare it. A hint shared by several plugins runs once per event. */
+  /** The names of the plugins that declare the hint. A shared hint runs once per event. */
   readonly plugins: string[]
 }
 
 export interface QueueingHints {
-  /** The keys by which events find an unschedulable pod. */
+  /** Returns the keys by which events find an unschedulable pod. */
   keysOf(pod: PodInfo, rejection: Rejection): IndexKeys
   /** Requeues every pod that the event can make schedulable. */
   dispatch(event: ClusterEvent, queue: SchedulingQueue): void
 }
 
 export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintContext['checkNode']): QueueingHints {
-  const registered = registerHints(plugins)
+  const registeredHints = registerHints(plugins)
   const byEvent = new Map<EventName, RegisteredHint[]>()
-  for (const one of registered) byEvent.set(one.hint.on, [...(byEvent.get(one.hint.on) ?? []), one])
+  for (const registered of registeredHints) {
+    const { on } = registered.hint
+    byEvent.set(on, [...(byEvent.get(on) ?? []), registered])
+  }
 
   function keysOf(pod: PodInfo, { rejectedBy }: Rejection): IndexKeys {
     const keys = { class: new Set<string>(), pod: new Set<string>() }
-    for (const { id, hint, plugins: declaring } of registered) {
-      if (!declaring.some((name) => rejectedBy.has(name))) continue
+    for (const { id, hint, plugins: pluginNames } of registeredHints) {
+      if (!pluginNames.some((name) => rejectedBy.has(name))) continue
       for (const key of hint.keysOfPod(pod)) keys[hint.scope].add(`${id} ${key}`)
     }
     return { ofClass: [...keys.class], ofPod: [...keys.pod] }
@@ -38,7 +41,7 @@ export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintC
   function dispatch(event: ClusterEvent, queue: SchedulingQueue): void {
     const { unschedulable } = queue
     if (unschedulable.size === 0) return
-    // Where several hints requeue a class, the first is enough: its next pod follows once this one is placed.
+    // If several hints apply to a class, only the first requeues a pod: the next pod of the class follows it.
     const requeuedBy = new Map<object, number>()
     for (const { id, hint } of byEvent.get(event.on) ?? []) {
       const runHint = (pod: QueuedPod, rejection: Rejection): boolean => {
@@ -64,19 +67,19 @@ export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintC
     }
   }
 
-  /** The node that changed rejects the pod for a new reason: from now on it also waits for what resolves that one. */
+  /** Adds a rejection for a new reason, so that the pod also waits for the hints of that plugin. */
   function addRejection(
     { plugin, status }: PluginRejection,
     pod: QueuedPod,
-    known: Rejection,
+    previous: Rejection,
     queue: SchedulingQueue,
   ): void {
     const rejection: Rejection = {
-      ...known,
-      rejectedBy: new Set([...known.rejectedBy, plugin]),
-      reasons: new Set([...known.reasons, ...status.reasons.map(reasonKey)]),
+      ...previous,
+      rejectedBy: new Set([...previous.rejectedBy, plugin]),
+      reasons: new Set([...previous.reasons, ...status.reasons.map(reasonKey)]),
     }
-    queue.unschedulable.replaceRejection(pod.key, rejection, (one) => keysOf(one.info, rejection))
+    queue.unschedulable.replaceRejection(pod.key, rejection, ({ info }) => keysOf(info, rejection))
   }
 
   return { keysOf, dispatch }
@@ -86,8 +89,8 @@ function registerHints(plugins: readonly Plugin[]): RegisteredHint[] {
   const byHint = new Map<QueueingHint, RegisteredHint>()
   for (const { name, events } of plugins) {
     for (const hint of events) {
-      const known = byHint.get(hint)
-      if (known) known.plugins.push(name)
+      const existing = byHint.get(hint)
+      if (existing) existing.plugins.push(name)
       else byHint.set(hint, { id: byHint.size, hint, plugins: [name] })
     }
   }

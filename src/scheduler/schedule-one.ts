@@ -1,10 +1,9 @@
-// One pod, start to finish. The decision is synchronous, on the current cluster state, and the pod is assumed on its node
-// at once: the next pod is evaluated as if this one were already running there. Writing the decision and waiting for
-// volumes happen afterwards, while other pods are decided.
+// Schedules one pod. The scheduling cycle is synchronous and assumes the pod on its node, so that the next pod is evaluated
+// as if this one were already running. The binding cycle (preBind and bind) runs concurrently with other pods.
 //
 //   pop → preFilter → filter, score → assume, reserve → ‖ preBind → bind → Scheduled
-//             │            └─ no node: unschedulable until a queueing hint requeues it; the condition has the reason
-//             └─ the pod is rejected for every node: the same
+//             │            └─ no node fits: unschedulable until a queueing hint requeues the pod
+//             └─ the pod is rejected for all nodes: unschedulable, too
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { isConflict } from '../api/status-error.ts'
@@ -51,38 +50,38 @@ type Decision =
   | { readonly do: 'place'; readonly node: NodeInfo; readonly active: readonly ActivePlugin[] }
   | { readonly do: 'wait'; readonly rejection: Rejection }
 
-/** Decides synchronously. The returned promise settles when the decision has been carried out; it never rejects. */
+/** Runs the scheduling cycle synchronously. The returned promise settles when the binding cycle ends, and never rejects. */
 export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> | undefined {
   const { info } = queued
   const profile = info.pod.spec?.schedulerName ?? ''
   const startMs = deps.clock.monotonicMs()
-  const tookSeconds = () => (deps.clock.monotonicMs() - startMs) / 1_000
+  const elapsedSeconds = () => (deps.clock.monotonicMs() - startMs) / 1_000
   let decision: Decision
   try {
     decision = decide(info, deps)
   } catch (error) {
-    deps.metrics?.attempted('error', profile, tookSeconds())
+    deps.metrics?.attempted('error', profile, elapsedSeconds())
     deps.log.error({ err: error, pod: info.key }, 'evaluating a pod failed; retrying after a backoff')
-    fail(queued, error, deps)
+    retryAfterFailure(queued, error, deps)
     return undefined
   }
   if (decision.do === 'wait') {
-    deps.metrics?.attempted('unschedulable', profile, tookSeconds())
-    return wait(queued, decision.rejection, deps, signal)
+    deps.metrics?.attempted('unschedulable', profile, elapsedSeconds())
+    return markUnschedulable(queued, decision.rejection, deps, signal)
   }
-  deps.metrics?.attempted('scheduled', profile, tookSeconds())
+  deps.metrics?.attempted('scheduled', profile, elapsedSeconds())
   const { node, active } = decision
   deps.cluster.assume(info, node.name)
   for (const { plugin, state } of active) plugin.reserve?.(state, node)
   deps.queue.nodeFound(queued)
-  return bindingCycle(queued, node, active, deps, signal)
+  return runBindingCycle(queued, node, active, deps, signal)
 }
 
 function decide(info: PodInfo, deps: ScheduleDeps): Decision {
   const { plugins, cluster, queue, rotation, random } = deps
   const signature = queue.unschedulable.size > 0 ? signPod(info, plugins) : undefined
   const cached = signature === undefined ? undefined : queue.unschedulable.cachedRejection(signature)
-  if (cached) return { do: 'wait', rejection: cached } // a pod of its class waits, and no hint has applied since
+  if (cached) return { do: 'wait', rejection: cached } // a pod of the same equivalence class is unschedulable
   const outcome = runPreFilters(info, plugins)
   const { nodes } = cluster
   if (outcome.is === 'rejected') {
@@ -91,15 +90,15 @@ function decide(info: PodInfo, deps: ScheduleDeps): Decision {
     return { do: 'wait', rejection: rejectionOf(message, [plugin], status.reasons, undefined) }
   }
   const { active } = outcome
-  const search = findNode(active, { nodes, startAt: rotation.startAt, random })
-  if (search.is === 'found') {
-    rotation.startAt = (rotation.startAt + search.visited) % nodes.length
-    return { do: 'place', node: search.node, active }
+  const result = findNode(active, { nodes, startAt: rotation.startAt, random })
+  if (result.is === 'found') {
+    rotation.startAt = (rotation.startAt + result.visitedCount) % nodes.length
+    return { do: 'place', node: result.node, active }
   }
-  const { statuses } = search
+  const { statuses } = result
   const explanations = active.flatMap(({ plugin, state }) => plugin.explain?.(state, statuses) ?? [])
   const message = nodes.length === 0 ? NO_NODES : noNodeFits(statuses, explanations)
-  const rejectedBy = nodes.length === 0 ? plugins.map(({ name }) => name) : search.rejectedBy
+  const rejectedBy = nodes.length === 0 ? plugins.map(({ name }) => name) : result.rejectedBy
   const reasons = [...statuses.values()].flatMap((status) => status.reasons)
   return { do: 'wait', rejection: rejectionOf(message, rejectedBy, reasons, signature ?? signPod(info, plugins)) }
 }
@@ -111,8 +110,8 @@ const rejectionOf = (
   signature: string | undefined,
 ): Rejection => ({ message, rejectedBy: new Set(rejectedBy), reasons: new Set(reasons.map(reasonKey)), signature })
 
-/** Marks the pod unschedulable synchronously with the decision: an event between the two would be missed. */
-function wait(
+/** Marks the pod unschedulable. This is synchronous with the decision, so that no event between the two is missed. */
+function markUnschedulable(
   queued: QueuedPod,
   rejection: Rejection,
   deps: ScheduleDeps,
@@ -126,7 +125,7 @@ function wait(
   return remedy && applyRemedy(queued, deps, signal)
 }
 
-/** The first remedy of a plugin with which the pod fits on a node. */
+/** Returns the first remedy of a plugin with which the pod fits on a node. */
 function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: ScheduleDeps): Remedy | undefined {
   return remediesOf(info, plugins).find(({ plugin, remedy }) => {
     const outcome = runPreFiltersWith(remedy, plugin, info, plugins)
@@ -138,10 +137,10 @@ function findRemedy(info: PodInfo, { plugins, cluster, random, rotation }: Sched
 const remediesOf = (info: PodInfo, plugins: readonly Plugin[]) =>
   plugins.flatMap((plugin) => plugin.postFilter?.(info).map((remedy) => ({ plugin, remedy })) ?? [])
 
-const runPreFiltersWith = (remedy: Remedy, remedied: Plugin, info: PodInfo, plugins: readonly Plugin[]) =>
-  runPreFilters(info, plugins, (plugin) => (plugin === remedied ? remedy.preFilter() : plugin.preFilter(info)))
+const runPreFiltersWith = (remedy: Remedy, remediedPlugin: Plugin, info: PodInfo, plugins: readonly Plugin[]) =>
+  runPreFilters(info, plugins, (plugin) => (plugin === remediedPlugin ? remedy.preFilter() : plugin.preFilter(info)))
 
-/** Waits for the backoff, then applies the remedy that helps by then, if the pod is still unschedulable. */
+/** Waits for the backoff, then applies a remedy if the pod is still unschedulable. */
 async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> {
   const { clock, queue, remedyBackoff } = deps
   const { uid } = queued.info
@@ -160,7 +159,7 @@ async function applyRemedy(queued: QueuedPod, deps: ScheduleDeps, signal: AbortS
   }
 }
 
-/** Why the pod does not fit on this node now, with or without a remedy; undefined if it does. */
+/** Returns why the pod does not fit on the node even with a remedy, or undefined if it fits. */
 export function checkNode(
   info: PodInfo,
   nodeName: string,
@@ -173,13 +172,13 @@ export function checkNode(
   const rejection = runFilters(outcome.active, node)
   if (!rejection) return undefined
   const isRemedied = remediesOf(info, plugins).some(({ plugin, remedy }) => {
-    const remedied = runPreFiltersWith(remedy, plugin, info, plugins)
-    return remedied.is === 'passed' && !runFilters(remedied.active, node)
+    const remediedOutcome = runPreFiltersWith(remedy, plugin, info, plugins)
+    return remediedOutcome.is === 'passed' && !runFilters(remediedOutcome.active, node)
   })
   return isRemedied ? undefined : rejection
 }
 
-async function bindingCycle(
+async function runBindingCycle(
   queued: QueuedPod,
   node: NodeInfo,
   active: readonly ActivePlugin[],
@@ -199,8 +198,8 @@ async function bindingCycle(
     deps.queue.remove(info.key)
     for (const { plugin, state } of active) plugin.postBind?.(state, node)
   } catch (error) {
-    // Requeue the pod before its resources are released: they may make other pods schedulable first.
-    if (!signal.aborted) fail(queued, error, deps)
+    // Requeue the pod before its resources are released, because the release may requeue other pods.
+    if (!signal.aborted) retryAfterFailure(queued, error, deps)
     for (const { plugin, state } of active) plugin.unreserve?.(state, node)
     if (deps.cluster.forget(info.key)) {
       const claims = info.claims.map(({ key }) => key)
@@ -209,13 +208,15 @@ async function bindingCycle(
   }
 }
 
-/** After this long in preBind the pod's condition says what it waits for: an older condition is no longer true. */
+/** After this time in preBind, the pod's condition is updated, because the previous condition is obsolete. */
 const SLOW_PRE_BIND_MS = 120_000
 
 async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly ActivePlugin[], deps: ScheduleDeps) {
-  const binding = active.filter(({ plugin, state }) => plugin.preBind && (plugin.preBindPreFlight?.(state) ?? true))
-  if (binding.length === 0) return
-  for (const { plugin, state } of binding) {
+  const preBindPlugins = active.filter(
+    ({ plugin, state }) => plugin.preBind && (plugin.preBindPreFlight?.(state) ?? true),
+  )
+  if (preBindPlugins.length === 0) return
+  for (const { plugin, state } of preBindPlugins) {
     const reportSlow = () => {
       if (!plugin.slowPreBind) return
       const { reason } = plugin.slowPreBind
@@ -233,22 +234,22 @@ async function runPreBinds(info: PodInfo, node: NodeInfo, active: readonly Activ
   if (rejection) throw new Error(nodeRejectsAfterPreBind(node.name, rejection.status.reasons))
 }
 
-/** The node may have been cordoned or tainted while preBind ran. */
+/** Filters the node again, because it may have been cordoned or tainted during preBind. */
 function recheckNode(info: PodInfo, nodeName: string, deps: ScheduleDeps): PluginRejection | undefined {
   const node = deps.cluster.node(nodeName)
   if (!node) return undefined // bindPod reports it
-  const rechecking = deps.plugins.filter(({ isRecheckedBeforeBind }) => isRecheckedBeforeBind)
-  const outcome = runPreFilters(info, rechecking)
+  const recheckedPlugins = deps.plugins.filter(({ isRecheckedBeforeBind }) => isRecheckedBeforeBind)
+  const outcome = runPreFilters(info, recheckedPlugins)
   return outcome.is === 'passed' ? runFilters(outcome.active, node) : undefined
 }
 
 async function bindPod({ key, uid, pod }: PodInfo, nodeName: string, deps: ScheduleDeps): Promise<void> {
   if (!deps.cluster.node(nodeName)) throw new Error(nodeDeleted(nodeName))
   const { namespace, name = '' } = pod.metadata
-  // The subresource takes a Binding, which is not a stored kind.
-  const binding = { metadata: { namespace, name, uid }, target: { kind: 'Node', name: nodeName } } as Pod
+  // The subresource expects a Binding, which is not a stored kind.
+  const body = { metadata: { namespace, name, uid }, target: { kind: 'Node', name: nodeName } } as Pod
   try {
-    await deps.write(() => deps.client.create(podKind, binding, { subresource: 'binding' }))
+    await deps.write(() => deps.client.create(podKind, body, { subresource: 'binding' }))
   } catch (error) {
     if (!isConflict(error)) throw error
     // The response to an earlier attempt may have been lost.
@@ -258,7 +259,7 @@ async function bindPod({ key, uid, pod }: PodInfo, nodeName: string, deps: Sched
   }
 }
 
-function fail(queued: QueuedPod, error: unknown, deps: ScheduleDeps): void {
+function retryAfterFailure(queued: QueuedPod, error: unknown, deps: ScheduleDeps): void {
   const message = error instanceof Error ? error.message : String(error)
   const { info } = queued
   const isQueued = deps.queue.has(info.key)

@@ -1,6 +1,5 @@
-// The scheduler beside the real binding, provisioning, protection and ephemeral controllers, on an API server in memory and
-// a manual clock. The storage is a pool of bytes per place that records requests beyond its size; its capacity reports
-// are written by the test, as late as the test likes.
+// Runs the scheduler with the real binding, provisioning, protection and ephemeral controllers on an in-memory API server
+// with a manual clock. The storage has a pool of bytes per node. Tests write the capacity reports themselves.
 import { setMaxListeners } from 'node:events'
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../api/kind.ts'
@@ -36,7 +35,7 @@ export interface SchedulerFixtureOptions
   readonly runtimeConfig?: string
   /** Wraps the scheduler's client. */
   readonly wrapClient?: (client: Client) => Client
-  /** Default true. False: the test binds and provisions claims itself. */
+  /** Whether to run the controllers that bind and provision claims. Default true. */
   readonly controllers?: boolean
 }
 
@@ -47,38 +46,38 @@ export interface SchedulerFixture {
   readonly storage: PoolStorage
   createNode(
     name: string,
-    parts?: { labels?: Record<string, string>; spec?: object; allocatable?: object },
+    fields?: { labels?: Record<string, string>; spec?: object; allocatable?: object },
   ): Promise<void>
-  createClass(name: string, parts?: object): Promise<void>
+  createClass(name: string, fields?: object): Promise<void>
   createDriver(storageCapacity?: boolean): Promise<void>
-  createCapacity(name: string, parts: object): Promise<void>
-  createClaim(name: string, parts?: ClaimParts): Promise<Readonly<PersistentVolumeClaim>>
-  createVolume(name: string, parts?: { size?: string; spec?: object; phase?: string }): Promise<void>
-  createPod(name: string, parts?: PodParts): Promise<void>
+  createCapacity(name: string, fields: object): Promise<void>
+  createClaim(name: string, fields?: ClaimFields): Promise<Readonly<PersistentVolumeClaim>>
+  createVolume(name: string, fields?: { size?: string; spec?: object; phase?: string }): Promise<void>
+  createPod(name: string, fields?: PodFields): Promise<void>
   pod(name: string): Promise<Readonly<Pod>>
   claim(name: string): Promise<Readonly<PersistentVolumeClaim>>
   nodeOf(name: string): Promise<string | undefined>
-  /** The message of the pod's PodScheduled condition, if false. */
+  /** Returns the message of the pod's PodScheduled condition if its status is False. */
   message(name: string): Promise<string | undefined>
-  /** `Type Reason: message` of each event about the object. */
+  /** Returns `Type Reason: message` of each event about the object. */
   events(name: string): readonly string[]
-  /** Runs everything that is ready, without advancing the clock. */
+  /** Waits until the components are idle, without advancing the clock. */
   settle(): Promise<void>
-  /** Runs, advancing the clock, until the condition holds. */
-  until(condition: () => unknown, what: string): Promise<void>
-  /** Replaces the scheduler by a new one, which knows only the stored objects. */
+  /** Advances the clock until the condition holds. */
+  until(condition: () => unknown, description: string): Promise<void>
+  /** Replaces the scheduler by a new one without the in-memory state of the first. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
-export interface ClaimParts {
+export interface ClaimFields {
   readonly size?: string
   readonly storageClassName?: string
   readonly spec?: object
   readonly metadata?: object
 }
 
-export interface PodParts {
+export interface PodFields {
   readonly claims?: readonly string[]
   /** Ephemeral volumes by name. */
   readonly ephemeral?: Readonly<Record<string, { size: string; storageClassName: string }>>
@@ -87,47 +86,50 @@ export interface PodParts {
 }
 
 export interface PoolStorage {
-  /** Free bytes by place; by default each node is a separate place. */
+  /** Free bytes by pool. By default each node has its own pool with the name of the node. */
   readonly free: Map<string, bigint>
-  /** Provision calls beyond the free bytes. */
-  readonly refused: string[]
-  /** Volumes that exist. */
-  readonly created: number
-  /** The place of a node's volumes. */
-  placeOf: (node: string) => string
+  /** The claims and pools of requests that exceeded the free bytes. */
+  readonly rejected: string[]
+  /** The number of existing volumes. */
+  readonly volumeCount: number
+  /** Returns the pool of a node's volumes. */
+  poolOf: (node: string) => string
   /** Awaited before each volume is created, to simulate a slow driver. */
-  before: () => Promise<void>
+  beforeCreate: () => Promise<void>
 }
 
 const GI = 1024n ** 3n
 export const gi = (count: number): bigint => BigInt(count) * GI
-const SETTLED_TURNS = 30
+const IDLE_TURNS = 30
 
 export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
   const { controllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
   const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = server
   const client = inProcessClient(server.server.objects, SYSTEM_USER)
-  const recorded: { name: string; text: string }[] = []
+  const recordedEvents: { name: string; text: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
-      void recorded.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+      void recordedEvents.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const storage = poolStorage()
+  const storage = createPoolStorage()
   const random = seededRandom()
-  const common = { clock, random, log: silentLog, events }
+  const sharedDeps = { clock, random, log: silentLog, events }
 
   type Deps = ControllerDeps & { readonly events: EventRecorder }
-  function run(parts: (deps: Deps) => { run(signal: AbortSignal): Promise<void> }[], own: Client) {
+  type Runnable = { run(signal: AbortSignal): Promise<void> }
+  /** Runs the components with caches of their own. Returns a function that stops them. */
+  function run(createComponents: (deps: Deps) => Runnable[], componentClient: Client) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
-    const caches = createCacheSet({ client: own, clock, random })
-    const started = parts({ ...common, client: own, caches }).map((one) => one.run(abort.signal))
+    const caches = createCacheSet({ client: componentClient, clock, random })
+    const components = createComponents({ ...sharedDeps, client: componentClient, caches })
+    const runs = components.map((component) => component.run(abort.signal))
     return async () => {
       abort.abort()
-      await Promise.all(started)
+      await Promise.all(runs)
       await caches.stop()
     }
   }
@@ -143,7 +145,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       return [scheduler]
     }, wrapClient(client))
   let stopScheduler = startScheduler()
-  const stopOthers = controllers
+  const stopControllers = controllers
     ? run(
         (deps) => [
           createBindingControllers({ ...deps, inProcessProvisioners: [] }),
@@ -155,9 +157,9 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       )
     : async () => {}
 
-  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
   const create = <T extends KubeObject>(kind: Kind<T>, object: object) => client.create(kind, object as T)
-  const own: SchedulerFixture = {
+  const fixture: SchedulerFixture = {
     server,
     client,
     get scheduler() {
@@ -167,22 +169,22 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     async createNode(name, { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = {}) {
       await create(nodeKind, { metadata: { name, labels: { [HOST]: name, ...labels } }, spec, status: { allocatable } })
     },
-    async createClass(name, parts = {}) {
+    async createClass(name, fields = {}) {
       await create(storageClassKind, {
         metadata: { name },
         provisioner: DRIVER,
         volumeBindingMode: 'WaitForFirstConsumer',
-        ...parts,
+        ...fields,
       })
     },
     async createDriver(storageCapacity = true) {
       await create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } })
     },
-    async createCapacity(name, parts) {
+    async createCapacity(name, fields) {
       await create(csiStorageCapacityKind, {
         metadata: { namespace: 'default', name },
         storageClassName: 'local',
-        ...parts,
+        ...fields,
       })
     },
     createClaim: (name, { size = '1Gi', storageClassName = 'local', spec = {}, metadata = {} } = {}) =>
@@ -228,27 +230,27 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     },
     pod: (name) => client.get(podKind, { namespace: 'default', name }),
     claim: (name) => client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
-    nodeOf: async (name) => (await own.pod(name)).spec?.nodeName,
+    nodeOf: async (name) => (await fixture.pod(name)).spec?.nodeName,
     message: async (name) =>
-      (await own.pod(name)).status?.conditions?.find(
+      (await fixture.pod(name)).status?.conditions?.find(
         ({ type, status }) => type === 'PodScheduled' && status === 'False',
       )?.message,
-    events: (name) => recorded.filter((one) => one.name === name).map(({ text }) => text),
+    events: (name) => recordedEvents.filter((event) => event.name === name).map(({ text }) => text),
     async settle() {
       let revision = -1
-      for (let still = 0; still < SETTLED_TURNS; still++) {
-        await turn()
-        if (server.store.revision !== revision) still = 0
+      for (let idleTurns = 0; idleTurns < IDLE_TURNS; idleTurns++) {
+        await nextTurn()
+        if (server.store.revision !== revision) idleTurns = 0
         revision = server.store.revision
       }
     },
-    async until(condition, what) {
+    async until(condition, description) {
       for (let turns = 0; turns < 4_000; turns++) {
         if (await condition()) return
-        await turn()
+        await nextTurn()
         if (turns % 20 === 19) await clock.advance(500)
       }
-      throw new Error(`still waiting for: ${what}; ${JSON.stringify(scheduler.queuedPods().slice(0, 5))}`)
+      throw new Error(`timed out waiting for ${description}; ${JSON.stringify(scheduler.queuedPods().slice(0, 5))}`)
     },
     async restart() {
       await stopScheduler()
@@ -256,41 +258,41 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     },
     async stop() {
       await stopScheduler()
-      await stopOthers()
+      await stopControllers()
       await server.store.close()
     },
   }
-  return own
+  return fixture
 }
 
-function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
+function createPoolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
   const free = new Map<string, bigint>()
-  const volumes = new Map<string, { place: string; bytes: bigint }>()
-  const refused: string[] = []
+  const volumes = new Map<string, { pool: string; bytes: bigint }>()
+  const rejected: string[] = []
   const storage: PoolStorage & { readonly provisioner: Provisioner } = {
     free,
-    refused,
-    get created() {
+    rejected,
+    get volumeCount() {
       return volumes.size
     },
-    placeOf: (node) => node,
-    before: async () => {},
+    poolOf: (node) => node,
+    beforeCreate: async () => {},
     provisioner: {
       name: DRIVER,
       owns: ({ spec }) => spec?.csi?.driver === DRIVER,
       async provision({ claim, volumeName, selectedNode }, _signal, beforeCreate) {
         await beforeCreate?.()
-        await storage.before()
-        const place = storage.placeOf(selectedNode ?? '')
+        await storage.beforeCreate()
+        const pool = storage.poolOf(selectedNode ?? '')
         const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-        const left = (free.get(place) ?? 0n) - bytes
+        const remaining = (free.get(pool) ?? 0n) - bytes
         if (!volumes.has(volumeName)) {
-          if (left < 0n) {
-            refused.push(`${claim.metadata.name} on ${place}`)
+          if (remaining < 0n) {
+            rejected.push(`${claim.metadata.name} on ${pool}`)
             return { is: 'failed', failure: 'reschedule', because: 'rpc error: code = ResourceExhausted desc = full' }
           }
-          free.set(place, left)
-          volumes.set(volumeName, { place, bytes })
+          free.set(pool, remaining)
+          volumes.set(volumeName, { pool, bytes })
         }
         const term = { matchExpressions: [{ key: HOST, operator: 'In' as const, values: [selectedNode ?? ''] }] }
         return {
@@ -306,7 +308,7 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
       },
       async delete({ metadata: { name = '' } }) {
         const volume = volumes.get(name)
-        if (volume) free.set(volume.place, (free.get(volume.place) ?? 0n) + volume.bytes)
+        if (volume) free.set(volume.pool, (free.get(volume.pool) ?? 0n) + volume.bytes)
         volumes.delete(name)
         return { is: 'deleted' }
       },
@@ -315,7 +317,7 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
   return storage
 }
 
-/** A seeded generator: the same sequence in every run. */
+/** Creates a generator with a fixed seed. */
 function seededRandom() {
   let state = 7
   return () => {

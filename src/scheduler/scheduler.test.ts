@@ -21,11 +21,11 @@ describe('the scheduler', () => {
 
   it('CAP-19 ignores pods of other schedulers, gated pods and pods with a node', async () => {
     await fixture.createNode('n1')
-    await fixture.createPod('foreign', { spec: { schedulerName: 'someone-else' } })
+    await fixture.createPod('foreign', { spec: { schedulerName: 'other-scheduler' } })
     await fixture.createPod('gated', { spec: { schedulingGates: [{ name: 'example.com/wait' }] } })
     await fixture.createPod('placed', { spec: { nodeName: 'n7' } })
-    await fixture.createPod('ours', { spec: { schedulerName: 'stowage-scheduler' } })
-    await fixture.until(() => fixture.nodeOf('ours'), 'a node')
+    await fixture.createPod('own', { spec: { schedulerName: 'stowage-scheduler' } })
+    await fixture.until(() => fixture.nodeOf('own'), 'a node')
     expect(fixture.scheduler.attempts).toBe(1)
     expect(await fixture.nodeOf('foreign')).toBe(undefined)
     expect(await fixture.nodeOf('gated')).toBe(undefined)
@@ -34,7 +34,7 @@ describe('the scheduler', () => {
       { namespace: 'default', name: 'gated' },
       { type: 'merge', body: { spec: { schedulingGates: null } } },
     )
-    await fixture.until(() => fixture.nodeOf('gated'), 'a node once the gate is gone')
+    await fixture.until(() => fixture.nodeOf('gated'), 'a node after the gate is removed')
   })
 
   it('CAP-12 reports how many nodes rejected a pod for each reason', async () => {
@@ -53,7 +53,7 @@ describe('the scheduler', () => {
     expect(fixture.events('big')).toEqual([`Warning FailedScheduling: ${message}`])
   })
 
-  it('CAP-12 reports that there are no nodes, and uses the first one that is added', async () => {
+  it('CAP-12 reports that there are no nodes, and retries when a node is added', async () => {
     await fixture.createPod('early')
     await fixture.until(() => fixture.message('early'), 'the reason')
     expect(await fixture.message('early')).toBe('no nodes available to schedule pods')
@@ -61,7 +61,7 @@ describe('the scheduler', () => {
     await fixture.until(() => fixture.nodeOf('early'), 'a node')
   })
 
-  it('CAP-12 retries a pod when another leaves its node, and not before', async () => {
+  it('CAP-12 retries a pod only when another pod is deleted from the node', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } })
     await fixture.createPod('first', { requests: { cpu: '1' } })
     await fixture.until(() => fixture.nodeOf('first'), 'a node')
@@ -76,7 +76,7 @@ describe('the scheduler', () => {
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
-  it('CAP-12 evaluates pods of a class once, and schedules each as soon as it fits', async () => {
+  it('CAP-12 schedules each unschedulable pod of an equivalence class as soon as it fits', async () => {
     await fixture.createNode('n1', { allocatable: { cpu: '2', memory: '8Gi', pods: '10' } })
     for (let i = 0; i < 6; i++) await fixture.createPod(`p${i}`, { requests: { cpu: '1' } })
     await fixture.until(
@@ -84,11 +84,11 @@ describe('the scheduler', () => {
       'four to be unschedulable',
     )
     await fixture.createNode('n2', { allocatable: { cpu: '3', memory: '8Gi', pods: '10' } })
-    const placed = async () =>
+    const boundPods = async () =>
       (await Promise.all([0, 1, 2, 3, 4, 5].map((i) => fixture.nodeOf(`p${i}`)))).filter(Boolean)
-    await fixture.until(async () => (await placed()).length === 5, 'five to be bound')
+    await fixture.until(async () => (await boundPods()).length === 5, 'five to be bound')
     await fixture.createNode('n3')
-    await fixture.until(async () => (await placed()).length === 6, 'all to be bound')
+    await fixture.until(async () => (await boundPods()).length === 6, 'all to be bound')
   })
 
   it('CAP-17 retries with backoff while the API server rejects writes', async () => {
@@ -113,13 +113,13 @@ describe('the scheduler', () => {
   })
 
   it('CAP-12 CAP-17 retries writing the condition without another scheduling attempt', async () => {
-    let refused = 0
+    let patchCalls = 0
     await fixture.stop()
     fixture = await startSchedulerFixture({
       wrapClient: (client) => ({
         ...client,
         patch: async (...args) => {
-          if (refused++ < 3) throw new ApiError(503, 'ServiceUnavailable', 'the server is down')
+          if (patchCalls++ < 3) throw new ApiError(503, 'ServiceUnavailable', 'the server is down')
           return client.patch(...args)
         },
       }),

@@ -1,5 +1,5 @@
-// The scheduler: assigns every pod that names it to a node on which the pod and its volumes fit. This file composes and
-// runs it; one pod's way through it is schedule-one.ts, the plugins are listed in plugins/registry.ts.
+// The scheduler assigns every pod that names it to a node on which the pod and its volumes fit. This file composes and
+// runs it. schedule-one.ts schedules one pod; plugins/registry.ts lists the plugins.
 import { allGatesOn, type FeatureGates } from '../api/feature-gates.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
@@ -21,25 +21,25 @@ import { checkNode, type ScheduleDeps, scheduleOne } from './schedule-one.ts'
 
 export interface SchedulerOptions extends ControllerDeps {
   readonly gates?: FeatureGates
-  /** Reserve capacity for volumes that no capacity report counts yet. Default true. */
+  /** Whether to reserve capacity for volumes that are not yet included in a capacity report. Default true. */
   readonly capacityReservation?: boolean
   /** The values of spec.schedulerName that select this scheduler. */
   readonly schedulerNames?: readonly string[]
   /** How long a pod waits for its volumes before the attempt fails. Default 600 s. */
   readonly bindTimeoutMs?: number
   readonly schedulerMetrics?: SchedulerMetrics
-  /** Default: a separate recorder for component `default-scheduler`. */
+  /** The recorder of scheduling events. Default: a new recorder for the component `default-scheduler`. */
   readonly events?: EventRecorder
 }
 
 export interface Scheduler extends Runnable {
-  /** Every pod without a node, and why it has none. */
+  /** Returns the pods without a node, with the message of the last attempt. */
   queuedPods(): QueuedPodStatus[]
-  /** Scheduling attempts so far. Events that make no pod schedulable cause none. */
+  /** The number of scheduling attempts so far. */
   readonly attempts: number
-  /** Reservations of plugins that no object shows yet, e.g. for volumes being provisioned. */
+  /** The number of reservations that no API object represents yet, e.g. for volumes being provisioned. */
   readonly reservations: number
-  /** Call once: its state is not valid for another leadership term. Settles when the last write has. */
+  /** Runs until the signal is aborted and all writes have settled. Can be called only once. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -48,7 +48,7 @@ const BIND_TIMEOUT_MS = 600_000
 const CONCURRENT_WRITES_MAX = 64
 /** While this many pods are in their binding cycle, no further pod is scheduled. */
 const BINDING_PODS_MAX = 20_000
-/** Decisions before the event loop gets a turn. */
+/** Number of scheduling cycles after which the scheduler yields to the event loop. */
 const DECISIONS_PER_TURN = 8
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
@@ -60,7 +60,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const cluster = new ClusterState()
   const write = limitConcurrency(CONCURRENT_WRITES_MAX)
 
-  /** Plugins first: a hint evaluates pods on the plugins' state after the event. */
+  /** Updates plugins first, because hints evaluate pods with the plugins' state after the event. */
   function emit(event: ClusterEvent): void {
     for (const plugin of plugins) plugin.observe?.(event)
     hints.dispatch(event, queue)
@@ -97,13 +97,19 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     emit,
     rotation: { startAt: 0 },
   }
-  const direct = createDirectPlacement({ ...options, ...caches })
+  const directPlacement = createDirectPlacement({ ...options, ...caches })
+  const measured = {
+    queue,
+    get reservations() {
+      return plugins.reduce((sum, plugin) => sum + (plugin.reservations ?? 0), 0)
+    },
+  }
 
-  async function scheduleAll(signal: AbortSignal): Promise<void> {
-    const binding = new Set<Promise<void>>()
-    let bindingEnded: (() => void) | undefined
+  async function schedulePods(signal: AbortSignal): Promise<void> {
+    const bindingCycles = new Set<Promise<void>>()
+    let onBindingCycleEnd: (() => void) | undefined
     let decisions = 0
-    signal.addEventListener('abort', () => bindingEnded?.(), { once: true })
+    signal.addEventListener('abort', () => onBindingCycleEnd?.(), { once: true })
     while (!signal.aborted) {
       const pod = queue.pop()
       if (!pod) {
@@ -113,34 +119,35 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       const cycle = scheduleOne(pod, deps, signal)
       if (cycle) {
         const tracked = cycle.finally(() => {
-          binding.delete(tracked)
-          bindingEnded?.()
+          bindingCycles.delete(tracked)
+          onBindingCycleEnd?.()
         })
-        binding.add(tracked)
+        bindingCycles.add(tracked)
       }
-      if (binding.size >= BINDING_PODS_MAX) {
+      if (bindingCycles.size >= BINDING_PODS_MAX) {
         await new Promise<void>((resolve) => {
-          bindingEnded = resolve
+          onBindingCycleEnd = resolve
         })
       }
       if (++decisions % DECISIONS_PER_TURN === 0) await clock.nextTurn()
     }
     for (const plugin of plugins) plugin.stop?.()
-    await Promise.all(binding)
+    await Promise.all(bindingCycles)
   }
 
   async function schedule(signal: AbortSignal): Promise<void> {
-    // With caches that are not complete, nodes would seem to have free resources that pods already use.
+    // Wait for all caches: without all pods, nodes would appear to have more free resources than they have.
     const { capacities, ...required } = caches
-    const synced = await Promise.all([
+    const syncResults = await Promise.all([
       ...Object.values(required).map((cache) => cache.whenSynced(signal)),
       capacities?.whenAnswered(signal) ?? true,
     ])
-    if (!synced.every(Boolean)) return
-    const isOurs = ({ spec }: Readonly<Pod>) => schedulerNames.includes(spec?.schedulerName ?? SCHEDULER_NAMES[0])
-    const unsubscribe = addEventHandlers({ caches, cluster, queue, emit, isOurs })
+    if (!syncResults.every(Boolean)) return
+    const isResponsibleFor = ({ spec }: Readonly<Pod>) =>
+      schedulerNames.includes(spec?.schedulerName ?? SCHEDULER_NAMES[0])
+    const unsubscribe = addEventHandlers({ caches, cluster, queue, emit, isResponsibleFor })
     try {
-      await scheduleAll(signal)
+      await schedulePods(signal)
     } finally {
       unsubscribe()
       queue.stop()
@@ -148,15 +155,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     }
   }
 
-  const measured = {
-    queue,
-    get reservations() {
-      return plugins.reduce((sum, plugin) => sum + (plugin.reservations ?? 0), 0)
-    },
-  }
-
   return {
-    queues: [direct.queue],
+    queues: [directPlacement.queue],
     queuedPods: () => queue.statuses(),
     get attempts() {
       return queue.attempts
@@ -166,14 +166,14 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     async run(signal) {
       metrics?.running.add(measured)
-      const recording = new AbortController()
-      const recorded = options.events ? undefined : events.run(recording.signal)
+      const recorderAbort = new AbortController()
+      const recorderDone = options.events ? undefined : events.run(recorderAbort.signal)
       try {
-        await Promise.all([schedule(signal), direct.run(signal)])
+        await Promise.all([schedule(signal), directPlacement.run(signal)])
       } finally {
         metrics?.running.delete(measured)
-        recording.abort()
-        await recorded
+        recorderAbort.abort()
+        await recorderDone
       }
     },
   }

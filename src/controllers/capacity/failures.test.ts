@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import { flakyClient } from '../../runtime/flaky-client.fixture.ts'
+import { createFlakyClient } from '../../runtime/flaky-client.fixture.ts'
 import { createStubDriver } from '../provisioning/csi/stub-driver.fixture.ts'
 import { createCapacityFixture, GI } from './capacity.fixture.ts'
 import { getCapacity } from './get-capacity.ts'
@@ -26,7 +26,7 @@ function recordingLog() {
 
 /** Returns a client of a server that can be stopped. Requests then fail and watches break. */
 function switchableServer(client: Client) {
-  const flaky = flakyClient(client)
+  const flaky = createFlakyClient(client)
   const down = new ApiError(503, 'ServiceUnavailable', 'the server is unavailable')
   let isDown = false
   const throwIfDown = () => {

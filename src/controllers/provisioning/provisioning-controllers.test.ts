@@ -122,7 +122,7 @@ describe('a leader', () => {
     await leads('second')
     resume()
     await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the refusal')
-    expect(first.standing('default/data')?.because).toContain('another process leads now')
+    expect(first.standing('default/data')?.because).toContain('another process is the leader now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
     fixture.start({ election: createElection('second', () => true) })

@@ -1,14 +1,14 @@
-// A cgroup per pod whose commands run on this machine, named by the pod's uid so that drivers can limit its IO. Where
-// cgroups cannot be created, commands run without one.
+// Creates a cgroup for each pod whose commands run on this machine. The cgroup is named after the UID of the pod, so that
+// drivers can limit its IO. If cgroups are not available, commands run without one.
 import { constants } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type DetectedLimits, detectLimits } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
-  /** The cgroup.procs files to which a process writes its pid; empty without cgroups. */
-  make(uid: string): Promise<string[]>
-  /** The pids in the cgroup. */
+  /** Creates the cgroup. Returns the cgroup.procs files to which a process writes its PID, or none without cgroups. */
+  create(uid: string): Promise<string[]>
+  /** Returns the PIDs in the cgroup. */
   processes(uid: string): Promise<number[]>
   remove(uid: string): Promise<void>
 }
@@ -16,17 +16,17 @@ export interface PodCgroups {
 const PARENT = 'stowage-pods'
 
 export async function openPodCgroups(): Promise<PodCgroups & { readonly because?: string }> {
-  const found: DetectedLimits = await detectLimits()
-  if (found.version === 'none') {
-    return { make: async () => [], processes: async () => [], remove: async () => {}, because: found.because }
+  const limits: DetectedLimits = await detectLimits()
+  if (limits.version === 'none') {
+    return { create: async () => [], processes: async () => [], remove: async () => {}, because: limits.because }
   }
-  const parent = join(found.root, PARENT)
+  const parent = join(limits.root, PARENT)
   const directory = (uid: string) => join(parent, `pod${uid}`)
   return {
-    async make(uid) {
-      if (found.version === 'v2') await enableControllers(found.root)
+    async create(uid) {
+      if (limits.version === 'v2') await enableControllers(limits.root)
       await mkdir(parent, { recursive: true })
-      if (found.version === 'v2') await enableControllers(parent)
+      if (limits.version === 'v2') await enableControllers(parent)
       await mkdir(directory(uid), { recursive: true })
       return [join(directory(uid), 'cgroup.procs')]
     },
@@ -42,7 +42,7 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly because?
   }
 }
 
-/** Includes memory: without it the kernel cannot attribute write-back IO. */
+/** Enables io, and memory because the kernel needs it to attribute write-back IO. */
 async function enableControllers(cgroup: string): Promise<void> {
   const flag = constants.O_WRONLY
   await writeFile(join(cgroup, 'cgroup.subtree_control'), '+io +memory', { flag }).catch(() => {})

@@ -1,7 +1,7 @@
-// The interface to a pod's containers, and the default implementation, which runs no process: a pod only gets its volumes
-// mounted. Real processes are host-containers.ts.
+// The interface to a pod's containers, and the default implementation, which only mounts volumes and runs no process.
+// host-containers.ts runs processes.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { everyContainer, type PodView } from '../pods/pod-status.ts'
+import { type PodView, viewOfAll } from '../pods/pod-status.ts'
 
 /** Paths of a pod's volumes on the node, by volume name. */
 export type VolumePaths = ReadonlyMap<string, VolumePath>
@@ -13,31 +13,31 @@ export interface VolumePath {
 }
 
 export interface Containers {
-  /** Starts or restarts containers as due and returns their state. Called again after `onChange`. */
+  /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Pod>, volumes: VolumePaths): Promise<PodView>
-  /** True once no process of the pod runs; called again after `onChange`. */
+  /** Stops the processes of the pod. Returns whether all have exited. Called again after `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
-  /** Their state after `stop`. */
+  /** Returns the state of the containers after `stop`. */
   ended(pod: Readonly<Pod>): Promise<PodView>
-  /** Removes their records and logs. */
+  /** Removes the records and logs of the pod's containers. */
   forget(uid: string): Promise<void>
-  /** Called with the uid of a pod whose containers have changed. */
+  /** Registers a function that is called with the UID of a pod whose containers have changed. */
   onChange(run: (uid: string) => void): void
 }
 
 export const noContainers = (): Containers => ({
-  advance: async (pod) => everyContainer(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
+  advance: async (pod) => viewOfAll(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
   stop: async () => true,
-  ended: async (pod) => everyContainer(pod, { is: 'ended', code: 0, reason: 'Completed' }),
+  ended: async (pod) => viewOfAll(pod, { is: 'ended', code: 0, reason: 'Completed' }),
   forget: async () => {},
   onChange() {},
 })
 
 /**
- * For an agent that ran commands before: starts no process, but stops running ones with their pod. Otherwise they would
- * keep its volumes mounted and write to them beside the next pod.
+ * Starts no process, but stops the processes that an earlier run of the agent started. If they kept running after their
+ * pod, they would keep its volumes mounted and could write to them at the same time as the next pod.
  */
-export const withoutNewContainers = (before: Containers): Containers => ({
-  ...before,
+export const withoutNewContainers = (existing: Containers): Containers => ({
+  ...existing,
   advance: noContainers().advance,
 })

@@ -1,5 +1,5 @@
-// Expands $(NAME) in a container's environment and command, as Kubernetes does: unknown names stay, $$ is a dollar sign.
-// Pure; throws an error that names an unsupported source.
+// Computes the environment and the command of a container. Expands $(NAME) as Kubernetes does: references to unknown names
+// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a source that is not supported.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
@@ -12,21 +12,21 @@ export class ConfigError extends Error {
 export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>): Environment {
   const env: Record<string, string> = {}
   if (container.envFrom?.length)
-    throw new ConfigError('envFrom is not provided by this node agent. Use env with values')
+    throw new ConfigError('envFrom is not supported by this node agent; use env with values')
   for (const { name, value, valueFrom } of container.env ?? []) {
-    if (!valueFrom) env[name] = expanded(value ?? '', env)
+    if (!valueFrom) env[name] = expandVariables(value ?? '', env)
     else if (valueFrom.fieldRef) env[name] = fieldOf(pod, valueFrom.fieldRef.fieldPath)
-    else throw new ConfigError(`env ${name}: only values and fieldRef are provided by this node agent`)
+    else throw new ConfigError(`env ${name}: only values and fieldRef are supported by this node agent`)
   }
   return env
 }
 
-/** Command and arguments; empty for a container without a command, which only its image defines. */
+/** Returns the command and its arguments, or an empty array if the command is defined by the image only. */
 export function commandOf({ command = [], args = [] }: Readonly<Container>, env: Environment): string[] {
-  return command.length === 0 ? [] : [...command, ...args].map((word) => expanded(word, env))
+  return command.length === 0 ? [] : [...command, ...args].map((argument) => expandVariables(argument, env))
 }
 
-export const expanded = (text: string, env: Environment): string =>
+export const expandVariables = (text: string, env: Environment): string =>
   text.replace(/\$\$|\$\(([^()]*)\)/g, (whole, name?: string) => {
     if (name === undefined) return '$'
     return Object.hasOwn(env, name) ? env[name]! : whole
@@ -42,8 +42,8 @@ const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined
 }
 
 function fieldOf(pod: Readonly<Pod>, path: string): string {
-  const quoted = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
-  if (quoted) return pod.metadata[quoted[1] as 'labels' | 'annotations']?.[quoted[2]!] ?? ''
-  if (!Object.hasOwn(FIELDS, path)) throw new ConfigError(`the field ${path} is not provided by this node agent`)
+  const match = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
+  if (match) return pod.metadata[match[1] as 'labels' | 'annotations']?.[match[2]!] ?? ''
+  if (!Object.hasOwn(FIELDS, path)) throw new ConfigError(`the field ${path} is not supported by this node agent`)
   return FIELDS[path]!(pod) ?? ''
 }

@@ -1,4 +1,4 @@
-// Runs real processes; needs permission to mount. Each test has its own root.
+// Runs real processes, which needs permission to mount. Each test has its own root directory.
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { createHostContainers } from './host-containers.ts'
 
 const skipped = skipReason(await probeThisMachine(), ['mount'])
 
-describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, () => {
+describe.skipIf(skipped)(`host containers${skipped ? ` (${skipped})` : ''}`, () => {
   const clock = systemClock()
   const run = createRun({ clock })
   const mounts = createMounts({ run })
@@ -30,10 +30,10 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     root = await realpath(await mkdtemp(join(tmpdir(), 'stowage-commands-')))
     volume = join(root, 'volume')
     await mkdir(volume)
-    containers = await open()
+    containers = await createContainers()
   })
   afterEach(async () => {
-    while (!(await containers.stop(UID, 0))) await changed()
+    while (!(await containers.stop(UID, 0))) await nextChange()
     for (const { target } of (await mounts.list()).toReversed()) {
       if (target.startsWith(`${root}/`)) await mounts.unmount(target)
     }
@@ -41,17 +41,17 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
   })
 
   const UID = '11111111-2222-3333-4444-555555555555'
-  async function open(): Promise<Containers> {
-    const made = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
+  async function createContainers(): Promise<Containers> {
+    const created = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
     changes = []
-    made.onChange(() => {
+    created.onChange(() => {
       for (const resolve of changes.splice(0)) resolve()
     })
-    return made
+    return created
   }
-  const changed = () => new Promise<void>((resolve) => void changes.push(resolve))
-  const volumes = (more: Partial<VolumePath> = {}) =>
-    new Map([['data', { path: volume, isDevice: false, readOnly: false, ...more }]])
+  const nextChange = () => new Promise<void>((resolve) => void changes.push(resolve))
+  const volumes = (fields: Partial<VolumePath> = {}) =>
+    new Map([['data', { path: volume, isDevice: false, readOnly: false, ...fields }]])
   const aPod = (command: string[], container: object = {}, spec: object = {}): Pod => ({
     metadata: { name: 'p', namespace: 'default', uid: UID },
     spec: {
@@ -62,26 +62,26 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
       ...spec,
     },
   })
-  /** The final state of the container, and its log. */
+  /** Returns the final state of the container and its log. */
   async function untilEnded(pod: Pod, paths = volumes()) {
     for (;;) {
-      const waiting = changed()
+      const change = nextChange()
       const [view] = (await containers.advance(pod, paths)).main
       if (view?.is !== 'running') {
         const log = await readFile(join(root, 'pods', UID, 'containers', 'main', '0', 'log'), 'utf8')
         return { view, log }
       }
-      await waiting
+      await change
     }
   }
 
-  it('SYS-7 mounts the volume at its mount path and leaves no files outside it', async () => {
-    const script = 'echo hello > /data/inner/greeting; echo lost > /stowage-lost; pwd; exit 3'
+  it('SYS-7 mounts the volume at its mount path and discards files outside it', async () => {
+    const script = 'echo hello > /data/inner/greeting; echo discarded > /stowage-discarded; pwd; exit 3'
     const { view, log } = await untilEnded(aPod(['sh', '-c', script], { workingDir: '/data' }))
     expect(view).toMatchObject({ is: 'ended', code: 3, reason: 'Error', restarts: 0 })
     expect(log).toBe('/data\n')
     expect(await readFile(join(volume, 'greeting'), 'utf8')).toBe('hello\n')
-    expect(await disk.kindOf('/stowage-lost')).toBeUndefined()
+    expect(await disk.kindOf('/stowage-discarded')).toBeUndefined()
     expect(await disk.kindOf('/data/inner')).toBeUndefined()
     expect(await disk.mountsUnder(root)).toEqual([])
   })
@@ -96,9 +96,9 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await disk.list(volume)).toEqual([])
   })
 
-  it('SYS-7 mounts a subPath and rejects one that leaves its volume', async () => {
-    const at = (subPath: string) => ({ volumeMounts: [{ name: 'data', mountPath: '/part', subPath }] })
-    await untilEnded(aPod(['sh', '-c', 'echo x > /part/f'], at('a/b')))
+  it('SYS-7 mounts a subPath and rejects one outside the volume', async () => {
+    const withSubPath = (subPath: string) => ({ volumeMounts: [{ name: 'data', mountPath: '/part', subPath }] })
+    await untilEnded(aPod(['sh', '-c', 'echo x > /part/f'], withSubPath('a/b')))
     expect(await readFile(join(volume, 'a', 'b', 'f'), 'utf8')).toBe('x\n')
     await symlink('/etc', join(volume, 'link'))
     await expect(disk.bindSubPath(volume, 'link', join(root, 'never'))).rejects.toThrow(/link/)
@@ -113,34 +113,34 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(log).toBe('hello p, p, $(POD)\n')
   })
 
-  it('SYS-7 finds a running command and its exit after a restart of the agent', async () => {
+  it('SYS-7 tracks a running command and its exit code after a restart of the agent', async () => {
     const pod = aPod(['sh', '-c', 'while [ ! -e /data/inner/go ]; do sleep 0.05; done; exit 7'])
     await containers.advance(pod, volumes())
-    containers = await open()
+    containers = await createContainers()
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({ is: 'running', restarts: 0 })
     await writeFile(join(volume, 'go'), '')
     expect((await untilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
   })
 
-  it('SYS-7 sends SIGTERM, and kills the process tree after the grace period', async () => {
+  it('SYS-7 kills the process tree of a command that ignores SIGTERM after the grace period', async () => {
     const script = 'trap "" TERM; (trap "" TERM; sleep 1000) & touch /data/inner/up; while :; do sleep 1; done'
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
     expect(await containers.stop(UID, 1)).toBe(false)
-    while (!(await containers.stop(UID, 1))) await changed()
+    while (!(await containers.stop(UID, 1))) await nextChange()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 137 })
   })
 
-  it('SYS-7 stops a running command with its pod after commands were disabled', async () => {
+  it('SYS-7 stops a running command with its pod after commands are disabled', async () => {
     const pod = aPod(['sh', '-c', 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
-    containers = withoutNewContainers(await open())
-    const other = aPod(['touch', '/data/inner/never'], { name: 'other' })
-    expect((await containers.advance(other, volumes())).main[0]).toEqual({ is: 'running' })
+    containers = withoutNewContainers(await createContainers())
+    const otherPod = aPod(['touch', '/data/inner/never'], { name: 'other' })
+    expect((await containers.advance(otherPod, volumes())).main[0]).toEqual({ is: 'running' })
     expect(await containers.stop(UID, 30)).toBe(false)
-    while (!(await containers.stop(UID, 30))) await changed()
+    while (!(await containers.stop(UID, 30))) await nextChange()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
     await containers.forget(UID)
     expect(await disk.list(agentPaths(root).pod(UID))).toEqual([])
@@ -152,34 +152,38 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
-    while (!(await containers.stop(UID, 30))) await changed()
+    while (!(await containers.stop(UID, 30))) await nextChange()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
   })
 
-  it('SYS-7 runs init containers in order, before the others', async () => {
-    const say = (name: string) => ({
+  it('SYS-7 runs init containers in order before the main containers', async () => {
+    const aContainer = (name: string) => ({
       name,
       command: ['sh', '-c', `echo ${name} >> /d/order`],
       volumeMounts: [{ name: 'data', mountPath: '/d' }],
     })
-    const pod = aPod([], {}, { initContainers: [say('one'), say('two')], containers: [say('main')] })
+    const pod = aPod(
+      [],
+      {},
+      { initContainers: [aContainer('one'), aContainer('two')], containers: [aContainer('main')] },
+    )
     for (;;) {
-      const waiting = changed()
+      const change = nextChange()
       const { main } = await containers.advance(pod, volumes())
       if (main[0]?.is === 'ended') break
-      await waiting
+      await change
     }
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
   it('SYS-7 reports the exit code and log path of a crashing command', async () => {
-    const { view } = await untilEnded(aPod(['sh', '-c', 'echo why; exit 3'], {}, { restartPolicy: 'Always' }))
+    const { view } = await untilEnded(aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' }))
     expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
-    const log = /What it printed is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
-    expect(await readFile(log, 'utf8')).toBe('why\n')
+    const log = /Its output is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
+    expect(await readFile(log, 'utf8')).toBe('output\n')
   })
 
-  it('SYS-7 fails a command without permission to mount, and its pod can be deleted', async () => {
+  it('SYS-7 reports a command that cannot mount as ended, so that its pod can be deleted', async () => {
     const bin = join(root, 'bin')
     await mkdir(bin)
     await writeFile(join(bin, 'unshare'), '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n')
@@ -205,7 +209,7 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     })
   })
 
-  it('SYS-7 rejects unsupported fields by name before any process runs', async () => {
+  it('SYS-7 names an unsupported field in the container status and starts no process', async () => {
     const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
       is: 'waiting',

@@ -1,6 +1,6 @@
-// Runs containers as processes of this machine, if the operator enabled it: one process per container, restarted by the
-// pod's restartPolicy, in the pod's cgroup. A process survives a restart of the agent and is found by its records.
-// Starting a process is launch.ts, its records are records.ts.
+// Runs containers as processes of this machine, if the operator has enabled it. A container is one process in the cgroup of
+// the pod, restarted by the pod's restartPolicy. Processes survive a restart of the agent, which finds them by their
+// records (run-records.ts). launch.ts starts a process.
 import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -13,28 +13,28 @@ import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import type { Containers, VolumePaths } from './containers.ts'
 import { ConfigError, commandOf, environmentOf } from './environment.ts'
 import { type LaunchMount, launch } from './launch.ts'
-import { formatPid, type RunState, readRun, runFiles, startTicksOf } from './records.ts'
+import { formatPid, type RunState, readRun, runFiles, startTicksOf } from './run-records.ts'
 
 export interface HostContainersDeps {
   readonly paths: AgentPaths
   readonly disk: NodeDisk
   readonly clock: Clock
   readonly log: Logger
-  /** Default: those of this machine. */
+  /** Default: the cgroups of this machine. */
   readonly cgroups?: PodCgroups
 }
 
 const DIRECTORY_MODE = 0o750
-const LOOK_MS = 1_000 // polls processes of an earlier run of the agent, whose exit is not reported
-const FIRST_RESTART_MS = 10_000
-const LAST_RESTART_MS = 300_000
-const KILL_LOOK_MS = 200
+const POLL_MS = 1_000 // interval for processes of an earlier run of the agent, whose exit causes no event
+const RESTART_MS_MIN = 10_000
+const RESTART_MS_MAX = 300_000
+const KILL_POLL_MS = 200
 
-interface Latest {
-  /** Starts at 0. */
+interface LatestRun {
+  /** The index of the run, starting at 0. */
   readonly run: number
   readonly state: RunState
-  /** How the previous run ended. */
+  /** The previous run. */
   readonly last?: EndedRun
 }
 
@@ -43,31 +43,31 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   const isRoot = process.getuid?.() === 0
   const cgroups: PodCgroups & { because?: string } = deps.cgroups ?? (await openPodCgroups())
   if (cgroups.because) log.warn({ because: cgroups.because }, 'commands run without a cgroup')
-  const ours = new Set<number>() // child processes, whose exit is reported
+  const childPids = new Set<number>() // processes whose exit causes an event
   const timers = new Map<string, () => void>()
   const deadlines = new Map<string, number>()
-  let changed: (uid: string) => void = () => {}
+  let notifyChange: (uid: string) => void = () => {}
 
-  const wakeIn = (uid: string, ms: number) => {
+  const notifyAfter = (uid: string, ms: number) => {
     timers.get(uid)?.()
     timers.set(
       uid,
       clock.after(ms, () => {
         timers.delete(uid)
-        changed(uid)
+        notifyChange(uid)
       }),
     )
   }
 
   const filesOf = (uid: string, name: string, run: number) => runFiles(join(paths.container(uid, name), String(run)))
 
-  async function latestOf(uid: string, name: string): Promise<Latest | undefined> {
+  async function readLatestRun(uid: string, name: string): Promise<LatestRun | undefined> {
     const runs = (await disk.list(paths.container(uid, name))).map(Number).filter(Number.isInteger)
     for (const run of runs.sort((a, b) => b - a)) {
       const state = await readRun(filesOf(uid, name, run), disk)
       if (!state) continue
-      const before = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
-      return { run, state, ...(before?.is === 'ended' ? { last: endedRun(before) } : {}) }
+      const previous = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
+      return { run, state, last: previous?.is === 'ended' ? endedRun(previous) : undefined }
     }
     return undefined
   }
@@ -75,12 +75,12 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
   async function start(pod: Readonly<Pod>, container: Readonly<Container>, run: number, volumes: VolumePaths) {
     const uid = pod.metadata.uid ?? ''
     const env = environmentOf(pod, container)
-    const command = asUser(pod, container, commandOf(container, env), isRoot)
+    const command = withUser(pod, container, commandOf(container, env), isRoot)
     const files = filesOf(uid, container.name, run)
     const scratch = join(files.directory, 'scratch')
     await disk.makeDirectory(scratch, DIRECTORY_MODE)
-    const mounts = await mountsOf(uid, container, volumes)
-    const cgroupFiles = isRoot ? await cgroups.make(uid) : []
+    const mounts = await prepareMounts(uid, container, volumes)
+    const cgroupFiles = isRoot ? await cgroups.create(uid) : []
     await disk.writeText(files.started, `${clock.nowMs()}\n`)
     const launched = await launch(
       {
@@ -96,104 +96,108 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       },
       { isRoot },
     )
-    ours.add(launched.pid)
+    childPids.add(launched.pid)
     launched.onExit(() => {
-      ours.delete(launched.pid)
-      changed(uid)
+      childPids.delete(launched.pid)
+      notifyChange(uid)
     })
     await disk.writeText(files.pid, formatPid(launched.pid, await startTicksOf(launched.pid)))
   }
 
-  async function mountsOf(uid: string, container: Readonly<Container>, volumes: VolumePaths): Promise<LaunchMount[]> {
+  async function prepareMounts(
+    uid: string,
+    container: Readonly<Container>,
+    volumes: VolumePaths,
+  ): Promise<LaunchMount[]> {
     const mounts: LaunchMount[] = []
     for (const [index, { name, mountPath, subPath, readOnly = false }] of (container.volumeMounts ?? []).entries()) {
       const volume = volumes.get(name)
       if (!volume) continue
       if (normalize(mountPath) === '/') {
         throw new ConfigError(
-          `volumeMount "${name}": a volume at / would hide the programs of the machine. Mount it elsewhere`,
+          `volumeMount "${name}": a volume at / would hide the programs of the machine; use another mountPath`,
         )
       }
-      let from = volume.path
+      let source = volume.path
       if (subPath && isRoot) {
-        from = join(paths.subPaths(uid), name, container.name, String(index))
-        await disk.bindSubPath(volume.path, subPath, from)
-      } else if (subPath) from = await disk.makeSubPath(volume.path, subPath)
-      mounts.push({ from, to: mountPath, readOnly: readOnly || volume.readOnly })
+        source = join(paths.subPaths(uid), name, container.name, String(index))
+        await disk.bindSubPath(volume.path, subPath, source)
+      } else if (subPath) source = await disk.makeSubPath(volume.path, subPath)
+      mounts.push({ source, target: mountPath, readOnly: readOnly || volume.readOnly })
     }
     for (const { name, devicePath } of container.volumeDevices ?? []) {
       const volume = volumes.get(name)
-      if (volume) mounts.push({ from: volume.path, to: devicePath, readOnly: false })
+      if (volume) mounts.push({ source: volume.path, target: devicePath, readOnly: false })
     }
-    // Sorted: a mount path inside another must be mounted after it.
-    return mounts.sort((a, b) => a.to.length - b.to.length)
+    // A nested mount path is longer than the path that contains it, and must be mounted after it.
+    return mounts.sort((a, b) => a.target.length - b.target.length)
   }
 
-  /** Starts a container, or restarts it when its backoff has passed. */
-  async function step(
+  /** Starts a container, or restarts it after its backoff. */
+  async function advanceContainer(
     pod: Readonly<Pod>,
     container: Readonly<Container>,
     volumes: VolumePaths,
-    { restarts: policy }: { readonly restarts: 'Always' | 'OnFailure' | 'Never' },
+    policy: 'Always' | 'OnFailure' | 'Never',
   ): Promise<ContainerView> {
     const uid = pod.metadata.uid ?? ''
     try {
-      const latest = await latestOf(uid, container.name)
+      const latest = await readLatestRun(uid, container.name)
       if (!latest) {
         await start(pod, container, 0, volumes)
-        return viewOf((await latestOf(uid, container.name))!)
+        return viewOf((await readLatestRun(uid, container.name))!)
       }
       const { state, run } = latest
       if (state.is === 'running') {
-        if (!ours.has(state.pid)) wakeIn(uid, LOOK_MS)
+        if (!childPids.has(state.pid)) notifyAfter(uid, POLL_MS)
         return viewOf(latest)
       }
-      const startsAgain = policy === 'Always' || (policy === 'OnFailure' && state.code !== 0)
-      if (!startsAgain) return viewOf(latest)
+      const shouldRestart = policy === 'Always' || (policy === 'OnFailure' && state.code !== 0)
+      if (!shouldRestart) return viewOf(latest)
       const waitMs = state.startedMs + restartDelayMs(run) - clock.nowMs()
       if (waitMs > 0) {
-        wakeIn(uid, waitMs)
+        notifyAfter(uid, waitMs)
         const message =
           `back-off ${Math.ceil(waitMs / 1_000)}s restarting failed container=${container.name}. ` +
-          `What it printed is in ${filesOf(uid, container.name, run).log}`
+          `Its output is in ${filesOf(uid, container.name, run).log}`
         return { is: 'waiting', reason: 'CrashLoopBackOff', message, restarts: run, last: endedRun(state) }
       }
       await start(pod, container, run + 1, volumes)
-      return viewOf((await latestOf(uid, container.name))!)
+      return viewOf((await readLatestRun(uid, container.name))!)
     } catch (error) {
       const reason = error instanceof ConfigError ? 'CreateContainerConfigError' : 'RunContainerError'
-      wakeIn(uid, FIRST_RESTART_MS)
+      notifyAfter(uid, RESTART_MS_MIN)
       return { is: 'waiting', reason, message: (error as Error).message }
     }
   }
 
-  async function views(pod: Readonly<Pod>, of: (container: Readonly<Container>) => Promise<ContainerView>) {
-    const all = async (containers: readonly Readonly<Container>[]) => {
-      const found: ContainerView[] = []
-      for (const container of containers) found.push(await of(container))
-      return found
+  async function mapContainers(pod: Readonly<Pod>, toView: (container: Readonly<Container>) => Promise<ContainerView>) {
+    const mapEach = async (containers: readonly Readonly<Container>[]) => {
+      const results: ContainerView[] = []
+      for (const container of containers) results.push(await toView(container))
+      return results
     }
-    return { init: await all(pod.spec?.initContainers ?? []), main: await all(pod.spec?.containers ?? []) }
+    return { init: await mapEach(pod.spec?.initContainers ?? []), main: await mapEach(pod.spec?.containers ?? []) }
   }
 
   return {
     async advance(pod, volumes): Promise<PodView> {
-      const waits: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
+      const waiting: ContainerView = { is: 'waiting', reason: 'PodInitializing' }
       const policy = pod.spec?.restartPolicy ?? 'Always'
       const init: ContainerView[] = []
       for (const container of pod.spec?.initContainers ?? []) {
         const isNext = init.every((view) => view.is === 'ended' && view.code === 0)
-        const restarts = policy === 'Never' ? 'Never' : 'OnFailure'
-        if (!isNext) init.push(waits)
+        const initPolicy = policy === 'Never' ? 'Never' : 'OnFailure'
+        if (!isNext) init.push(waiting)
         else if (isEmpty(container)) init.push({ is: 'ended', code: 0, reason: 'Completed' })
-        else init.push(await step(pod, container, volumes, { restarts }))
+        else init.push(await advanceContainer(pod, container, volumes, initPolicy))
       }
       const isInitialized = init.every((view) => view.is === 'ended' && view.code === 0)
       const main: ContainerView[] = []
       for (const container of pod.spec?.containers ?? []) {
-        if (!isInitialized) main.push(waits)
+        if (!isInitialized) main.push(waiting)
         else if (isEmpty(container)) main.push({ is: 'running' })
-        else main.push(await step(pod, container, volumes, { restarts: policy }))
+        else main.push(await advanceContainer(pod, container, volumes, policy))
       }
       return { init, main }
     },
@@ -201,34 +205,38 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     async stop(uid, graceSeconds) {
       const running: number[] = []
       for (const name of await disk.list(paths.containers(uid))) {
-        const latest = await latestOf(uid, name)
+        const latest = await readLatestRun(uid, name)
         if (latest?.state.is === 'running') running.push(latest.state.pid)
       }
       if (running.length === 0) {
-        for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // processes that a command left behind
+        for (const pid of await cgroups.processes(uid)) kill(pid, 'SIGKILL') // processes that outlived their command
         if ((await cgroups.processes(uid)).length > 0) {
-          wakeIn(uid, KILL_LOOK_MS)
+          notifyAfter(uid, KILL_POLL_MS)
           return false
         }
         await cgroups.remove(uid)
         deadlines.delete(uid)
         return true
       }
-      const known = deadlines.get(uid)
-      const deadlineMs = Math.min(known ?? Number.POSITIVE_INFINITY, clock.monotonicMs() + graceSeconds * 1_000)
-      if (known === undefined) for (const pid of running) kill(-pid, 'SIGTERM')
+      const previousDeadlineMs = deadlines.get(uid)
+      const deadlineMs = Math.min(
+        previousDeadlineMs ?? Number.POSITIVE_INFINITY,
+        clock.monotonicMs() + graceSeconds * 1_000,
+      )
+      if (previousDeadlineMs === undefined) for (const pid of running) kill(-pid, 'SIGTERM')
       deadlines.set(uid, deadlineMs)
-      const leftMs = deadlineMs - clock.monotonicMs()
-      if (leftMs <= 0) {
-        for (const pid of [...running.map((one) => -one), ...(await cgroups.processes(uid))]) kill(pid, 'SIGKILL')
+      const remainingMs = deadlineMs - clock.monotonicMs()
+      if (remainingMs <= 0) {
+        const processGroups = running.map((pid) => -pid)
+        for (const pid of [...processGroups, ...(await cgroups.processes(uid))]) kill(pid, 'SIGKILL')
       }
-      wakeIn(uid, leftMs <= 0 ? KILL_LOOK_MS : Math.min(LOOK_MS, leftMs))
+      notifyAfter(uid, remainingMs <= 0 ? KILL_POLL_MS : Math.min(POLL_MS, remainingMs))
       return false
     },
 
     ended: (pod) =>
-      views(pod, async ({ name }) => {
-        const latest = await latestOf(pod.metadata.uid ?? '', name)
+      mapContainers(pod, async ({ name }) => {
+        const latest = await readLatestRun(pod.metadata.uid ?? '', name)
         return latest ? viewOf(latest) : { is: 'ended', code: 0, reason: 'Completed' }
       }),
 
@@ -240,20 +248,20 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     },
 
     onChange(run) {
-      changed = run
+      notifyChange = run
     },
   }
 }
 
-/** A container without a command: its image would define it, but images are not supported; it counts as running. */
+/** Whether the container has no command. Images, which could define one, are not supported: it is reported as running. */
 const isEmpty = ({ command = [] }: Readonly<Container>) => command.length === 0
 
-/** 10 s after the first run, doubling up to 5 min. */
-export const restartDelayMs = (run: number): number => Math.min(FIRST_RESTART_MS * 2 ** run, LAST_RESTART_MS)
+/** Returns 10 s after the first run, doubled with each run up to 5 min. */
+export const restartDelayMs = (run: number): number => Math.min(RESTART_MS_MIN * 2 ** run, RESTART_MS_MAX)
 
-function viewOf({ run: restarts, state, last }: Latest): ContainerView {
+function viewOf({ run: restarts, state, last }: LatestRun): ContainerView {
   const { startedMs } = state
-  if (state.is === 'running') return { is: 'running', startedMs, restarts, ...(last ? { last } : {}) }
+  if (state.is === 'running') return { is: 'running', startedMs, restarts, last }
   return { is: 'ended', ...endedRun(state), restarts }
 }
 
@@ -261,26 +269,29 @@ function endedRun({ code, startedMs, isLost }: Extract<RunState, { is: 'ended' }
   return { code, reason: isLost ? 'ContainerStatusUnknown' : code === 0 ? 'Completed' : 'Error', startedMs }
 }
 
-/** Applies user and groups of the security context. */
-function asUser(pod: Readonly<Pod>, container: Readonly<Container>, command: string[], isRoot: boolean): string[] {
-  const ofPod = pod.spec?.securityContext ?? {}
-  const user = container.securityContext?.runAsUser ?? ofPod.runAsUser
-  const group = container.securityContext?.runAsGroup ?? ofPod.runAsGroup
-  const mustNotBeRoot = container.securityContext?.runAsNonRoot ?? ofPod.runAsNonRoot ?? false
-  if (mustNotBeRoot && (user === 0 || (user === undefined && isRoot))) {
-    throw new ConfigError('container has runAsNonRoot and would run as root: set runAsUser')
+/** Prefixes the command with setpriv, to apply the user and groups of the security context. */
+function withUser(pod: Readonly<Pod>, container: Readonly<Container>, command: string[], isRoot: boolean): string[] {
+  const podContext = pod.spec?.securityContext ?? {}
+  const user = container.securityContext?.runAsUser ?? podContext.runAsUser
+  const group = container.securityContext?.runAsGroup ?? podContext.runAsGroup
+  const runAsNonRoot = container.securityContext?.runAsNonRoot ?? podContext.runAsNonRoot ?? false
+  if (runAsNonRoot && (user === 0 || (user === undefined && isRoot))) {
+    throw new ConfigError('container has runAsNonRoot and would run as root; set runAsUser')
   }
-  if (user === undefined && group === undefined && ofPod.fsGroup === undefined) return command
+  if (user === undefined && group === undefined && podContext.fsGroup === undefined) return command
   if (!isRoot) {
     if (user === undefined || user === process.getuid?.()) return command
     throw new ConfigError(`only root can run a command as user ${user}, and this node agent is not root`)
   }
-  const groups = [...(ofPod.supplementalGroups ?? []), ...(ofPod.fsGroup === undefined ? [] : [ofPod.fsGroup])]
-  const extra = groups.length > 0 ? ['--groups', groups.join(',')] : ['--clear-groups']
-  return ['setpriv', '--reuid', String(user ?? 0), '--regid', String(group ?? 0), ...extra, '--', ...command]
+  const groups = [
+    ...(podContext.supplementalGroups ?? []),
+    ...(podContext.fsGroup === undefined ? [] : [podContext.fsGroup]),
+  ]
+  const groupOptions = groups.length > 0 ? ['--groups', groups.join(',')] : ['--clear-groups']
+  return ['setpriv', '--reuid', String(user ?? 0), '--regid', String(group ?? 0), ...groupOptions, '--', ...command]
 }
 
-/** Ignores a process that has exited already. */
+/** Sends the signal. Ignores a process that has already exited. */
 function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)

@@ -1,38 +1,37 @@
-// Starts one command as a process of the machine, with the pod's volumes at their mount paths, in its own mount namespace.
-// The namespace's root is a temporary overlay over the machine's root: the process sees the machine's files, writes
-// outside volumes are discarded, and mount points are not created on the machine.
-// Not a sandbox: the process shares the agent's user, network and pid namespace.
+// Starts a command as a process of the machine in its own mount namespace, with the pod's volumes at their mount paths. The
+// root of the namespace is a temporary overlay over the root of the machine: writes outside of volumes are discarded, and
+// no mount points are created on the machine. This is not a sandbox: user, network and PID namespaces are shared.
 import { spawn } from 'node:child_process'
 import { type FileHandle, open } from 'node:fs/promises'
 import { searchPath } from '../../host/run.ts'
 
 export interface LaunchMount {
-  readonly from: string
-  /** Absolute, in the container. */
-  readonly to: string
+  readonly source: string
+  /** Absolute path in the container. */
+  readonly target: string
   readonly readOnly: boolean
 }
 
-export interface Launch {
+export interface LaunchOptions {
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly workingDir: string
   readonly mounts: readonly LaunchMount[]
-  /** cgroup.procs files to which the process writes its pid first. */
+  /** The cgroup.procs files to which the process writes its PID first. */
   readonly cgroupFiles: readonly string[]
   readonly logFile: string
-  /** The process writes its pid here, in case the agent crashes before it can. */
+  /** The file to which the process writes its PID, in case the agent crashes before it can do so. */
   readonly pidFile: string
-  /** Receives the exit code; empty until then. */
+  /** The file for the exit code. It is empty while the process runs. */
   readonly exitFile: string
-  /** An empty directory: the overlay is mounted there, in the namespace only. */
+  /** An empty directory on which the overlay is mounted inside the namespace. */
   readonly scratch: string
 }
 
-// Without root the machine's root cannot be overlaid as a whole: each top-level directory is overlaid, or bind-mounted.
-// Each argument list ends with an empty word, so that a path may contain anything. If a step fails, the command is not
-// started and the log has the error. Finally all other mounts of the machine are removed from the namespace: a volume of
-// another pod would otherwise stay mounted for as long as this process runs.
+// If the root of the machine cannot be overlaid as a whole, e.g. without root privileges, each top-level directory is
+// overlaid or bind-mounted. Each argument list ends with an empty argument. If a step fails, the command is not started and
+// the log contains the error. Finally all other mounts are removed from the namespace, because they would keep the volumes
+// of other pods mounted.
 const SCRIPT = `
 pid_file=$1 exit_file=$2 scratch=$3 working_dir=$4; shift 4
 ticks() { shift 19; echo "$1"; }
@@ -93,32 +92,35 @@ trap : TERM INT
 echo $? >&3
 `
 
-export interface Launched {
+export interface LaunchedProcess {
   readonly pid: number
   onExit(run: () => void): void
 }
 
-export async function launch(of: Launch, { isRoot }: { readonly isRoot: boolean }): Promise<Launched> {
-  const output: FileHandle = await open(of.logFile, 'a', 0o640)
+export async function launch(
+  options: LaunchOptions,
+  { isRoot }: { readonly isRoot: boolean },
+): Promise<LaunchedProcess> {
+  const output: FileHandle = await open(options.logFile, 'a', 0o640)
   try {
     const namespace = isRoot ? ['--mount'] : ['--user', '--map-root-user', '--mount']
-    const mounts = of.mounts.flatMap(({ from, to, readOnly }) => [from, to, readOnly ? 'ro' : 'rw'])
-    const script = [
-      of.pidFile,
-      of.exitFile,
-      of.scratch,
-      of.workingDir,
-      ...of.cgroupFiles,
+    const mounts = options.mounts.flatMap(({ source, target, readOnly }) => [source, target, readOnly ? 'ro' : 'rw'])
+    const scriptArguments = [
+      options.pidFile,
+      options.exitFile,
+      options.scratch,
+      options.workingDir,
+      ...options.cgroupFiles,
       '',
       ...mounts,
       '',
-      ...of.command,
+      ...options.command,
     ]
-    const child = spawn('unshare', [...namespace, '--', '/bin/sh', '-c', SCRIPT, 'sh', ...script], {
+    const child = spawn('unshare', [...namespace, '--', '/bin/sh', '-c', SCRIPT, 'sh', ...scriptArguments], {
       cwd: '/',
-      env: { PATH: searchPath(), ...of.env },
+      env: { PATH: searchPath(), ...options.env },
       stdio: ['ignore', output.fd, output.fd],
-      detached: true, // its own process group, which outlives the agent and is killed as a whole
+      detached: true, // in its own process group, which outlives the agent
     })
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)

@@ -1,4 +1,4 @@
-// A CSI volume as the agent uses it, from a PersistentVolume or from an inline volume of a pod. Pure.
+// Converts a PersistentVolume or an inline volume of a pod to the CSI volume that the agent mounts. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
@@ -12,26 +12,27 @@ export interface SecretRef {
 }
 
 export interface CsiVolume extends VolumeIdentity {
-  /** The PV's name, or the volume's name in the pod. */
+  /** The name of the PV, or of the inline volume in the pod. */
   readonly volume: string
   readonly mode: VolumeMode
   readonly isInline: boolean
   readonly readOnly: boolean
   readonly fsType: string
   readonly mountOptions: readonly string[]
-  /** The PV's first access mode. */
+  /** The first access mode of the PV. */
   readonly accessMode: string
   readonly attributes: Readonly<Record<string, string>>
   readonly stageSecret?: SecretRef
   readonly publishSecret?: SecretRef
   readonly expandSecret?: SecretRef
-  /** Absent for an inline volume. */
+  /** Undefined for an inline volume. */
   readonly pv?: Readonly<PersistentVolume>
   readonly claim?: Readonly<PersistentVolumeClaim>
 }
 
-const OLD_MOUNT_OPTIONS = 'volume.beta.kubernetes.io/mount-options'
+const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options'
 
+/** Returns undefined if the PV is not a CSI volume. */
 export function csiVolumeOf(
   pv: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,
@@ -39,7 +40,7 @@ export function csiVolumeOf(
 ): CsiVolume | undefined {
   const { csi, mountOptions, accessModes = [], volumeMode } = pv.spec ?? {}
   if (!csi) return undefined
-  const old = pv.metadata.annotations?.[OLD_MOUNT_OPTIONS]
+  const annotation = pv.metadata.annotations?.[MOUNT_OPTIONS_ANNOTATION]
   return {
     volume: pv.metadata.name ?? '',
     driver: csi.driver,
@@ -48,17 +49,18 @@ export function csiVolumeOf(
     isInline: false,
     readOnly: isReadOnly || (csi.readOnly ?? false),
     fsType: csi.fsType ?? '',
-    mountOptions: mountOptions ?? (old ? old.split(',') : []),
+    mountOptions: mountOptions ?? (annotation ? annotation.split(',') : []),
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     attributes: csi.volumeAttributes ?? {},
-    ...refAs('stageSecret', csi.nodeStageSecretRef),
-    ...refAs('publishSecret', csi.nodePublishSecretRef),
-    ...refAs('expandSecret', csi.nodeExpandSecretRef),
+    ...secretRefAs('stageSecret', csi.nodeStageSecretRef),
+    ...secretRefAs('publishSecret', csi.nodePublishSecretRef),
+    ...secretRefAs('expandSecret', csi.nodeExpandSecretRef),
     pv,
     claim,
   }
 }
 
+/** Returns undefined if the volume is not a CSI volume. */
 export function inlineVolumeOf(pod: Readonly<Pod>, { name, csi }: Readonly<Volume>): CsiVolume | undefined {
   if (!csi) return undefined
   const namespace = pod.metadata.namespace ?? ''
@@ -73,11 +75,11 @@ export function inlineVolumeOf(pod: Readonly<Pod>, { name, csi }: Readonly<Volum
     mountOptions: [],
     accessMode: 'ReadWriteOnce',
     attributes: csi.volumeAttributes ?? {},
-    ...refAs('publishSecret', csi.nodePublishSecretRef && { namespace, name: csi.nodePublishSecretRef.name }),
+    ...secretRefAs('publishSecret', csi.nodePublishSecretRef && { namespace, name: csi.nodePublishSecretRef.name }),
   }
 }
 
-const refAs = <K extends string>(key: K, ref: { namespace?: string; name?: string } | undefined) =>
+const secretRefAs = <K extends string>(key: K, ref: { namespace?: string; name?: string } | undefined) =>
   (ref?.name && ref.namespace ? { [key]: { namespace: ref.namespace, name: ref.name } } : {}) as Partial<
     Record<K, SecretRef>
   >

@@ -1,6 +1,6 @@
-// NodeExpandVolume: expands the file system of a mounted volume whose PV is larger than the claim's capacity, and saves
-// the result in the claim's status (plan-expansion.ts decides). A failure leaves the volume usable. The size in the
-// driver's response is ignored: a file system is smaller than its device, so the claim would never reach its request.
+// Expands the file system of a mounted volume with NodeExpandVolume, and updates the claim's status. plan-expansion.ts
+// decides whether to expand. The volume stays usable after a failure. The size in the driver's response is ignored, because
+// a file system is smaller than its device and the claim would never reach its request.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -28,11 +28,11 @@ import {
 import { allocatedStorage, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { capabilityOf } from './capability.ts'
 import type { CsiVolume } from './csi-volume.ts'
+import { groupOfPod } from './fs-group-policy.ts'
 import { type MountRecords, type Publication, volumeKey } from './mount-records.ts'
-import { groupOfPod } from './ownership.ts'
 import { type NodeExpansionPlan, planNodeExpansion } from './plan-expansion.ts'
+import { capabilityOf } from './volume-capability.ts'
 
 export interface ExpandDeps {
   readonly client: Client
@@ -51,12 +51,12 @@ export interface PublishedVolume {
   readonly publication: Publication
 }
 
-/** Expands the volume if it is due. Returns the delay until a retry, if one is needed. */
-export type ExpandVolume = (grown: PublishedVolume, signal: AbortSignal) => Promise<number | undefined>
+/** Expands the volume if necessary. Returns the delay in milliseconds until a retry, or undefined if none is needed. */
+export type ExpandVolume = (published: PublishedVolume, signal: AbortSignal) => Promise<number | undefined>
 
 const CALL_TIMEOUT_MS = 120_000
-const RETRY = { baseMs: 500, maxMs: 122_000 } // as the kubelet's, for operations on volumes
-const EDITS_MAX = 5 // concurrent edits of the claim while its new size is saved; beyond this the expansion is repeated
+const RETRY = { baseMs: 500, maxMs: 122_000 } // the values of the kubelet for volume operations
+const EDITS_MAX = 5 // concurrent edits of the claim during the update; beyond this the expansion is repeated
 
 type Claim = Readonly<PersistentVolumeClaim>
 type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>
@@ -65,91 +65,96 @@ type Expansion = Extract<NodeExpansionPlan, { do: 'expand' }>
 interface VolumeRecord {
   /** The claim's capacity when the volume was mounted. */
   size: string | undefined
-  /** The last failed size, and how it failed. */
-  failed?: { readonly size: string; readonly how: 'uncertain' | 'final' | 'inUse' }
-  tries: number
+  /** The size and the kind of the last failure. */
+  failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse' }
+  attempts: number
   notBeforeMs: number
   hasReportedReadOnly: boolean
 }
 
 export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   const { client, drivers, records, events, metrics, clock, random } = deps
-  /** By `uid/volume`; bounded by the mounted volumes, and swept when a volume is added. */
-  const known = new Map<string, VolumeRecord>()
-  const oneAtATime: KeyedLock = keyedLock()
+  /** By `uid/volume`. Records of volumes that are no longer mounted are removed when a volume is added. */
+  const volumeRecords = new Map<string, VolumeRecord>()
+  const lockVolume: KeyedLock = keyedLock()
 
-  return async (grown, signal) => {
-    const record = recordOf(grown)
-    const plan = planNodeExpansion(grown.volume, record.size)
+  return async (published, signal) => {
+    const record = recordOf(published)
+    const plan = planNodeExpansion(published.volume, record.size)
     switch (plan.do) {
       case 'nothing':
         return undefined
       case 'reportReadOnly':
-        if (!record.hasReportedReadOnly) recordEvents(grown.pod, plan.claim, readOnlyVolume(grown.volume))
+        if (!record.hasReportedReadOnly) recordEvents(published.pod, plan.claim, readOnlyVolume(published.volume))
         record.hasReportedReadOnly = true
         return undefined
       case 'expand':
-        return oneAtATime(volumeKey(grown.volume), () => expand(grown, plan, record, signal))
+        return lockVolume(volumeKey(published.volume), () => expand(published, plan, record, signal))
     }
   }
 
   function recordOf({ volume, publication }: PublishedVolume): VolumeRecord {
     const key = `${publication.uid}/${publication.volume}`
-    const before = known.get(key)
-    if (before) return before
-    for (const old of known.keys()) {
-      const at = old.indexOf('/')
-      if (!records.publication(old.slice(0, at), old.slice(at + 1))) known.delete(old)
+    const existing = volumeRecords.get(key)
+    if (existing) return existing
+    for (const otherKey of volumeRecords.keys()) {
+      const slash = otherKey.indexOf('/')
+      if (!records.publication(otherKey.slice(0, slash), otherKey.slice(slash + 1))) volumeRecords.delete(otherKey)
     }
     const size = volume.claim?.status?.capacity?.storage
-    const first: VolumeRecord = { size, tries: 0, notBeforeMs: Number.NEGATIVE_INFINITY, hasReportedReadOnly: false }
-    known.set(key, first)
-    return first
+    const record: VolumeRecord = {
+      size,
+      attempts: 0,
+      notBeforeMs: Number.NEGATIVE_INFINITY,
+      hasReportedReadOnly: false,
+    }
+    volumeRecords.set(key, record)
+    return record
   }
 
-  async function expand(grown: PublishedVolume, plan: Expansion, known: VolumeRecord, signal: AbortSignal) {
-    const driver = drivers.get(grown.volume.driver)
-    if (!driver) return undefined // its registration wakes the pod
-    if (!known.failed || known.failed.size !== plan.size) {
-      known.failed = undefined
-      known.tries = 0
-      known.notBeforeMs = Number.NEGATIVE_INFINITY
+  async function expand(published: PublishedVolume, plan: Expansion, record: VolumeRecord, signal: AbortSignal) {
+    const driver = drivers.get(published.volume.driver)
+    if (!driver) return undefined // the pod is reconciled again when the driver is registered
+    if (!record.failure || record.failure.size !== plan.size) {
+      record.failure = undefined
+      record.attempts = 0
+      record.notBeforeMs = Number.NEGATIVE_INFINITY
     }
-    const { failed } = known
-    if (failed?.how === 'inUse') return undefined // retried after the next mount
-    // Failed with a final error, and the request was lowered: let the controller choose the smaller size.
-    if (failed?.how === 'final' && plan.reports === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
+    const { failure } = record
+    if (failure?.kind === 'inUse') return undefined // retried after the next mount
+    // After a final error, if the request has been lowered, let the controller choose the smaller size.
+    if (failure?.kind === 'final' && plan.updates === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
       const message = failureMessage(`${plan.size} failed on the node, and the request was lowered`)
-      known.failed = undefined
+      record.failure = undefined
       await save(plan.claim, nodeInfeasiblePatch({ message }, formatTime(clock.nowMs())))
       return undefined
     }
-    const waitMs = known.notBeforeMs - clock.monotonicMs()
+    const waitMs = record.notBeforeMs - clock.monotonicMs()
     if (waitMs > 0) return waitMs
 
     let claim = plan.claim
-    if (plan.reports === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
+    if (plan.updates === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
       const started = await save(claim, nodeStartedPatch(), { isConditional: true })
-      if (!started) return undefined // conflict: the change wakes the pod
+      if (!started) return undefined // after a conflict, the changed claim triggers another reconcile
       claim = started
     }
     let secrets: Credentials = {}
     try {
-      if (!driver.can.has('EXPAND_VOLUME')) throw notAble(grown.volume)
-      const ref = grown.volume.expandSecret
+      if (!driver.capabilities.has('EXPAND_VOLUME')) throw expansionUnsupported(published.volume)
+      const ref = published.volume.expandSecret
       secrets = ref ? await readCredentials(client, ref, signal) : {}
-      await metrics.during(grown.volume.driver, 'volume_fs_resize', () =>
-        callDriver(grown, driver, plan.size, secrets, signal),
+      await metrics.during(published.volume.driver, 'volume_fs_resize', () =>
+        callDriver(published, driver, plan.size, secrets, signal),
       )
     } catch (error) {
       if (signal.aborted) throw error
-      return handleFailure(error, secrets, { ...grown, plan: { ...plan, claim }, known })
+      return handleFailure(error, secrets, { ...published, plan: { ...plan, claim }, record })
     }
-    known.failed = undefined
-    known.tries = 0
-    known.size = plan.size
-    if (plan.reports !== 'nothing' && (await saveExpanded(claim, plan.size))) {
-      recordEvents(grown.pod, claim, expandSucceeded(grown.volume))
+    record.failure = undefined
+    record.attempts = 0
+    record.size = plan.size
+    if (plan.updates !== 'nothing' && (await saveExpanded(claim, plan.size))) {
+      recordEvents(published.pod, claim, expandSucceeded(published.volume))
     }
     return undefined
   }
@@ -167,7 +172,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
         volumePath: publication.target,
         stagingTargetPath: records.stagingOf(volume)?.path ?? '',
         capacityRange: { requiredBytes: quantityToBytes(size) },
-        volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
+        volumeCapability: capabilityOf(volume, { capabilities: driver.capabilities, group: groupOfPod(pod) }),
         secrets: { ...secrets },
       },
       { timeoutMs: CALL_TIMEOUT_MS, signal },
@@ -177,58 +182,58 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   async function handleFailure(
     error: unknown,
     secrets: Credentials,
-    { pod, volume, plan, known }: PublishedVolume & { readonly plan: Expansion; readonly known: VolumeRecord },
+    { pod, volume, plan, record }: PublishedVolume & { readonly plan: Expansion; readonly record: VolumeRecord },
   ): Promise<number | undefined> {
-    const isUnable = error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
-    if (plan.reports === 'nothing' && isUnable) {
-      known.size = plan.size // the driver needs no node expansion
+    const isUnimplemented = error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
+    if (plan.updates === 'nothing' && isUnimplemented) {
+      record.size = plan.size // the driver needs no node expansion
       return undefined
     }
-    const text = error instanceof CsiError ? error.rpcText : (error as Error).message
-    const because = redactCredentials(text, secrets)
+    const errorMessage = error instanceof CsiError ? error.rpcText : (error as Error).message
+    const because = redactCredentials(errorMessage, secrets)
     const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${because}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
     const failure = { message: failureMessage(because) }
     const now = formatTime(clock.nowMs())
-    const reports = plan.reports !== 'nothing'
-    if (isUncertain(error)) known.failed = { size: plan.size, how: 'uncertain' }
+    const updatesClaim = plan.updates !== 'nothing'
+    if (isUncertain(error)) record.failure = { size: plan.size, kind: 'uncertain' }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
-      known.failed = { size: plan.size, how: 'inUse' }
-      if (reports) await save(plan.claim, nodeFailedPatch(failure, now))
+      record.failure = { size: plan.size, kind: 'inUse' }
+      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
       return undefined
-    } else if (plan.reports === 'state' && (isInfeasibleExpand(error) || isUnable)) {
-      known.failed = undefined
+    } else if (plan.updates === 'state' && (isInfeasibleExpand(error) || isUnimplemented)) {
+      record.failure = undefined
       await save(plan.claim, nodeInfeasiblePatch(failure, now))
       return undefined
     } else {
-      known.failed = { size: plan.size, how: 'final' }
-      if (reports) await save(plan.claim, nodeFailedPatch(failure, now))
+      record.failure = { size: plan.size, kind: 'final' }
+      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, now))
     }
-    const afterMs = backoffMs(RETRY, known.tries++, random)
-    known.notBeforeMs = clock.monotonicMs() + afterMs
-    return afterMs
+    const delayMs = backoffMs(RETRY, record.attempts++, random)
+    record.notBeforeMs = clock.monotonicMs() + delayMs
+    return delayMs
   }
 
-  /** Retries if a user has edited the claim during the call. */
+  /** Saves the new size. Retries if the claim was edited during the driver call. */
   async function saveExpanded(claim: Claim, size: string): Promise<boolean> {
     const { namespace, name = '', uid } = claim.metadata
-    let now = claim
+    let current = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
-      if (await save(now, completedOnNodePatch(size), { isConditional: true })) return true
-      const read = await find(client, persistentVolumeClaimKind, { namespace, name })
-      if (!read) return false
-      now = read
-      const isSame =
-        now.metadata.uid === uid &&
-        resizeStateOf(now) === resizeStateOf(claim) &&
-        allocatedStorage(now) === allocatedStorage(claim)
-      if (!isSame) return false
+      if (await save(current, completedOnNodePatch(size), { isConditional: true })) return true
+      const stored = await find(client, persistentVolumeClaimKind, { namespace, name })
+      if (!stored) return false
+      current = stored
+      const isSameExpansion =
+        current.metadata.uid === uid &&
+        resizeStateOf(current) === resizeStateOf(claim) &&
+        allocatedStorage(current) === allocatedStorage(claim)
+      if (!isSameExpansion) return false
     }
     return false
   }
 
-  /** Undefined: the claim was deleted, or has changed and the write is conditional. */
+  /** Returns undefined if the claim was deleted, or if it has changed and the write is conditional. */
   async function save(
     claim: Claim,
     { metadata, status }: StatusPatch,
@@ -251,7 +256,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   }
 }
 
-const notAble = ({ driver }: CsiVolume): CsiError =>
+const expansionUnsupported = ({ driver }: CsiVolume): CsiError =>
   new CsiError('UNIMPLEMENTED', `driver ${driver} does not report the capability EXPAND_VOLUME on this node`)
 
 const expandSucceeded = ({ volume, mode }: CsiVolume): EventDetails => ({

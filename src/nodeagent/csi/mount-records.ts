@@ -1,6 +1,6 @@
-// The mount records: which volumes are staged and published on this node, and for which pods. Stored in vol_data.json
-// files, read once at start. A record is written before the driver is called and removed after everything is undone, so
-// after a crash the records cover everything that may be mounted.
+// The mount records: which volumes are staged and published on this node, and for which pods. They are stored in
+// vol_data.json files and loaded once at start. A record is written before the driver is called and removed after the
+// unmount, so that after a crash every mounted volume has a record.
 //
 //   publication   one volume for one pod       pods/<uid>/volumes/kubernetes.io~csi/<volume>/
 //   staging       one volume for the node      plugins/kubernetes.io/csi/<driver>/<sha256>/; removed with the last
@@ -13,7 +13,7 @@ import { formatVolData, parseVolData, type VolData } from '../vol-data.ts'
 
 export type VolumeMode = 'Filesystem' | 'Block'
 
-/** A volume by its driver's handle. */
+/** Identifies a volume by its driver and handle. */
 export interface VolumeIdentity {
   readonly driver: string
   readonly handle: string
@@ -21,35 +21,35 @@ export interface VolumeIdentity {
 
 export interface Staging extends VolumeIdentity {
   readonly mode: VolumeMode
-  /** staging_target_path. */
+  /** The staging_target_path. */
   readonly path: string
 }
 
 export interface Publication extends VolumeIdentity {
   readonly uid: string
-  /** The PV's name, or the volume's name in the pod. */
+  /** The name of the PV, or of the inline volume in the pod. */
   readonly volume: string
   readonly mode: VolumeMode
-  /** A CSI ephemeral inline volume: neither attached nor staged. */
+  /** Whether this is a CSI ephemeral inline volume, which is neither attached nor staged. */
   readonly isInline: boolean
   readonly attachmentId: string
-  /** target_path. */
+  /** The target_path. */
   readonly target: string
 }
 
 export interface MountRecords {
   load(): Promise<void>
-  /** Pods with records or directories on this node. */
+  /** Returns the UIDs of pods with records or directories on this node. */
   uids(): string[]
   ofPod(uid: string): Publication[]
   ofVolume(volume: VolumeIdentity): Publication[]
   publication(uid: string, volume: string): Publication | undefined
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
-  /** Called before the driver is called. */
+  /** Must be called before the driver. */
   recordPublication(publication: Publication): Promise<void>
   recordStaging(staging: Staging): Promise<void>
-  /** Called after the unmount; throws and removes nothing if the target is mounted or not empty. */
+  /** Must be called after the unmount. Throws and removes nothing if the target is mounted or not empty. */
   erasePublication(publication: Publication): Promise<void>
   eraseStaging(staging: Staging): Promise<void>
 }
@@ -57,8 +57,8 @@ export interface MountRecords {
 export const volumeKey = ({ driver, handle }: VolumeIdentity): string => `${driver}^${handle}`
 
 const DIRECTORY_MODE = 0o750
-/** Directories beside the volumes in volumeDevices/. */
-const KINDS_OF_DEVICES: readonly string[] = ['staging', 'publish']
+/** The entries of volumeDevices/ that are not volumes. */
+const DEVICE_DIRECTORIES: readonly string[] = ['staging', 'publish']
 
 export interface MountRecordsDeps {
   readonly disk: NodeDisk
@@ -69,51 +69,51 @@ export interface MountRecordsDeps {
 
 export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsDeps): MountRecords {
   const pods = new Map<string, Map<string, Publication>>()
-  const users = new Map<string, Set<Publication>>()
+  const publicationsByVolume = new Map<string, Set<Publication>>()
   const stagings = new Map<string, Staging>()
 
-  const remember = (publication: Publication) => {
-    forget(pods.get(publication.uid)?.get(publication.volume))
+  const addToIndex = (publication: Publication) => {
+    removeFromIndex(pods.get(publication.uid)?.get(publication.volume))
     const ofPod = pods.get(publication.uid) ?? new Map()
     pods.set(publication.uid, ofPod.set(publication.volume, publication))
     const key = volumeKey(publication)
-    users.set(key, (users.get(key) ?? new Set()).add(publication))
+    publicationsByVolume.set(key, (publicationsByVolume.get(key) ?? new Set()).add(publication))
   }
-  const forget = (publication: Publication | undefined) => {
+  const removeFromIndex = (publication: Publication | undefined) => {
     if (!publication) return
     pods.get(publication.uid)?.delete(publication.volume)
     if (pods.get(publication.uid)?.size === 0) pods.delete(publication.uid)
     const key = volumeKey(publication)
-    users.get(key)?.delete(publication)
-    if (users.get(key)?.size === 0) users.delete(key)
+    publicationsByVolume.get(key)?.delete(publication)
+    if (publicationsByVolume.get(key)?.size === 0) publicationsByVolume.delete(key)
   }
 
-  /** Removes an empty directory without a record: a crash happened before the record was written or after it was removed. */
-  async function read(directory: string, within?: string): Promise<VolData | undefined> {
+  /** Reads a record. Removes an empty directory without a record, which a crash can leave behind. */
+  async function readVolData(directory: string, mountName?: string): Promise<VolData | undefined> {
     const path = join(directory, VOL_DATA)
     const text = await disk.readText(path)
-    // An empty record comes from a power loss, which no mount survives.
-    const isEmptied = text === '' && !(within && (await disk.isMountPoint(join(directory, within))))
-    if (isEmptied) await disk.removeFile(path)
-    if (text === undefined || isEmptied) {
-      if (within) await disk.removeEmptyDirectory(join(directory, within))
+    // A power loss can leave an empty record. It also ends all mounts.
+    const isEmpty = text === '' && !(mountName && (await disk.isMountPoint(join(directory, mountName))))
+    if (isEmpty) await disk.removeFile(path)
+    if (text === undefined || isEmpty) {
+      if (mountName) await disk.removeEmptyDirectory(join(directory, mountName))
       await disk.removeEmptyDirectory(directory)
       return undefined
     }
     const data = parseVolData(text)
-    if (!data) log.error({ path }, 'cannot parse this mount record; its volume is left alone')
+    if (!data) log.error({ path }, 'cannot parse this mount record; its volume is not changed')
     return data
   }
 
   async function loadPod(uid: string): Promise<void> {
-    pods.set(uid, pods.get(uid) ?? new Map()) // also without volumes: its directory must be removed
+    pods.set(uid, pods.get(uid) ?? new Map()) // even without volumes, because its directory must be removed
     for (const volume of await disk.list(paths.csiVolumes(uid))) {
-      const data = await read(paths.csiVolume(uid, volume), 'mount')
-      if (data) remember(publicationOf(uid, volume, 'Filesystem', data))
+      const data = await readVolData(paths.csiVolume(uid, volume), 'mount')
+      if (data) addToIndex(publicationOf(uid, volume, 'Filesystem', data))
     }
     for (const volume of await disk.list(paths.blockLinks(uid))) {
-      const data = await read(paths.blockData(volume))
-      if (data) remember(publicationOf(uid, volume, 'Block', data))
+      const data = await readVolData(paths.blockData(volume))
+      if (data) addToIndex(publicationOf(uid, volume, 'Block', data))
       else if ((await disk.kindBehind(paths.blockLink(uid, volume))) === undefined) {
         await disk.removeFile(paths.blockLink(uid, volume)) // a dangling link
       }
@@ -135,22 +135,22 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     for (const driver of await disk.list(paths.csi)) {
       if (join(paths.csi, driver) === paths.devices) continue
       for (const digest of await disk.list(join(paths.csi, driver))) {
-        const data = await read(join(paths.csi, driver, digest), 'globalmount')
+        const data = await readVolData(join(paths.csi, driver, digest), 'globalmount')
         if (!data) continue
         const identity = { driver: data.driverName, handle: data.volumeHandle }
         const path = join(paths.csi, driver, digest, 'globalmount')
         stagings.set(volumeKey(identity), { ...identity, mode: 'Filesystem', path })
       }
     }
-    for (const kind of KINDS_OF_DEVICES) {
+    for (const kind of DEVICE_DIRECTORIES) {
       for (const volume of await disk.list(join(paths.devices, kind))) {
-        const isOnRecord = (await disk.kindOf(join(paths.blockData(volume), VOL_DATA))) !== undefined
-        if (!isOnRecord) await disk.removeEmptyDirectory(join(paths.devices, kind, volume))
+        const hasRecord = (await disk.kindOf(join(paths.blockData(volume), VOL_DATA))) !== undefined
+        if (!hasRecord) await disk.removeEmptyDirectory(join(paths.devices, kind, volume))
       }
     }
     for (const volume of await disk.list(paths.devices)) {
-      const data = KINDS_OF_DEVICES.includes(volume) ? undefined : await read(paths.blockData(volume))
-      if (!data && !KINDS_OF_DEVICES.includes(volume)) await disk.removeEmptyDirectory(join(paths.devices, volume))
+      const data = DEVICE_DIRECTORIES.includes(volume) ? undefined : await readVolData(paths.blockData(volume))
+      if (!data && !DEVICE_DIRECTORIES.includes(volume)) await disk.removeEmptyDirectory(join(paths.devices, volume))
       if (!data) continue
       const identity = { driver: data.driverName, handle: data.volumeHandle }
       stagings.set(volumeKey(identity), { ...identity, mode: 'Block', path: paths.blockStaging(volume) })
@@ -180,7 +180,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
     },
     uids: () => [...pods.keys()],
     ofPod: (uid) => [...(pods.get(uid)?.values() ?? [])],
-    ofVolume: (volume) => [...(users.get(volumeKey(volume)) ?? [])],
+    ofVolume: (volume) => [...(publicationsByVolume.get(volumeKey(volume)) ?? [])],
     publication: (uid, volume) => pods.get(uid)?.get(volume),
     stagingOf: (volume) => stagings.get(volumeKey(volume)),
     stagings: () => [...stagings.values()],
@@ -198,7 +198,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
         await disk.makeDirectory(paths.blockLinks(uid), DIRECTORY_MODE)
         await disk.link(publication.target, paths.blockLink(uid, volume))
       }
-      remember(publication)
+      addToIndex(publication)
     },
 
     async recordStaging(staging) {
@@ -219,7 +219,9 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
       } else {
         if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted; nothing was removed`)
         await disk.removeFile(paths.blockLink(uid, volume))
-        const isLast = [...(users.get(volumeKey(publication)) ?? [])].every((other) => other === publication)
+        const isLast = [...(publicationsByVolume.get(volumeKey(publication)) ?? [])].every(
+          (other) => other === publication,
+        )
         if (isLast) {
           await disk.removeFile(join(paths.blockData(volume), VOL_DATA))
           for (const path of [
@@ -231,7 +233,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
           }
         }
       }
-      forget(publication)
+      removeFromIndex(publication)
     },
 
     async eraseStaging(staging) {

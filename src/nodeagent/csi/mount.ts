@@ -1,6 +1,6 @@
-// Mounts one CSI volume for one pod, in the kubelet's order: attached, staged once per node, published for the pod, fsGroup
-// applied. Each step is recorded before the driver is called and is idempotent. After a final error there is nothing to
-// undo; after an uncertain one the step is undone later as if it had succeeded.
+// Mounts a CSI volume for a pod in the same order as the kubelet: wait for the attachment, stage the volume once per node,
+// publish it for the pod, apply fsGroup. Each step is idempotent and is recorded before the driver is called. A step that
+// failed with an uncertain error is undone like a successful one.
 
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -18,12 +18,12 @@ import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { AgentPaths } from '../paths.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
-import { failedMount, VolumeProblem, waitingFor } from '../volume-problem.ts'
-import { capabilityOf } from './capability.ts'
+import { failedMount, VolumeProblem, waitingFor } from '../volume-error.ts'
 import type { CsiVolume, SecretRef } from './csi-volume.ts'
-import type { VolumesInUse } from './in-use.ts'
+import { groupOfPod, ownershipChange } from './fs-group-policy.ts'
 import { type MountRecords, type Publication, type Staging, volumeKey } from './mount-records.ts'
-import { groupOfPod, ownershipChange } from './ownership.ts'
+import { capabilityOf } from './volume-capability.ts'
+import type { VolumesInUse } from './volumes-in-use.ts'
 
 export interface MountDeps {
   readonly nodeName: string
@@ -36,26 +36,31 @@ export interface MountDeps {
   readonly paths: AgentPaths
   readonly inUse: VolumesInUse
   readonly metrics: AgentMetrics
-  /** One operation per volume at a time. */
+  /** Serializes the operations on a volume. */
   readonly lock: KeyedLock
-  /** Steps that this run of the agent has completed. */
-  readonly done: StepsDone
+  /** The steps that this run of the agent has completed. */
+  readonly completedSteps: CompletedSteps
   node(): NodeIdentity
-  /** Whether the pod still needs its volumes; checked between two steps. */
-  isWanted(uid: string): boolean
+  /** Whether the pod still needs its volumes. This is checked between two steps. */
+  needsVolumes(uid: string): boolean
 }
 
-/** By volumeKey, and by `uid/volume`. */
-export interface StepsDone {
+export interface CompletedSteps {
+  /** By volumeKey. */
   readonly staged: Set<string>
+  /** By publicationKey. */
   readonly published: Set<string>
-  /** Never published, or rejected with a final error: there is nothing to undo. */
+  /** Recorded publications that need no unpublish, because they failed with a final error or were never attempted. */
   readonly neverPublished: Set<string>
 }
 
-export const emptySteps = (): StepsDone => ({ staged: new Set(), published: new Set(), neverPublished: new Set() })
+export const createCompletedSteps = (): CompletedSteps => ({
+  staged: new Set(),
+  published: new Set(),
+  neverPublished: new Set(),
+})
 
-/** The kubelet's timeout of CSI calls. */
+/** The timeout that the kubelet uses for CSI calls. */
 export const CALL_TIMEOUT_MS = 120_000
 
 export const publicationKey = ({ uid, volume }: Pick<Publication, 'uid' | 'volume'>) => `${uid}/${volume}`
@@ -74,20 +79,20 @@ export async function mountCsiVolume(
   if (volume.pv && !isReachableFrom(volume.pv, deps.node())) {
     throw failedMount(`${step}.NodeAffinity check failed for volume "${volume.volume}" : no matching NodeSelectorTerms`)
   }
-  checkServed(volume, csiDriver, step)
+  checkSupported(volume, csiDriver, step)
 
   return deps.lock(volumeKey(volume), async () => {
-    checkOnlyUser(pod, volume, deps)
+    checkExclusiveUse(pod, volume, deps)
     const attachment = attachmentOf(volume, csiDriver, deps)
     const publication = publicationOf(pod, volume, attachment?.metadata.name ?? '', deps)
     const metric = volume.mode === 'Block' ? 'map_volume' : 'volume_mount'
     return deps.metrics.during(volume.driver, metric, async () => {
       const operation = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
-      await record(operation)
+      await recordPublication(operation)
       if (attachment) await confirmAttached(attachment, operation)
-      checkWanted(operation)
+      checkPodNeedsVolumes(operation)
       await stage(operation)
-      checkWanted(operation)
+      checkPodNeedsVolumes(operation)
       await publish(operation)
       await applyFsGroup(operation)
       return publication
@@ -106,16 +111,16 @@ interface MountOperation {
   readonly signal: AbortSignal
 }
 
-/** The pod may have been deleted during the previous step. */
-function checkWanted({ publication, volume, deps }: MountOperation): void {
-  if (deps.isWanted(publication.uid)) return
+/** Throws if the pod was deleted during the previous step. */
+function checkPodNeedsVolumes({ publication, volume, deps }: MountOperation): void {
+  if (deps.needsVolumes(publication.uid)) return
   throw waitingFor(`the pod is being deleted: volume "${volume.volume}" is not mounted`)
 }
 
 /**
- * Reports the volume in use, which prevents a detach, then reads the attachment from the server again: it may have been
- * deleted just before the report. A server without atomic commits removes the volume from the node's volumesAttached
- * before it deletes the attachment, so that list is checked too.
+ * Reports the volume as in use, which prevents a detach, and then reads the attachment from the server, because it may have
+ * been deleted just before the report. With a server without atomic commits, the volume is removed from the node's
+ * volumesAttached before the attachment is deleted, so that list is checked, too.
  */
 async function confirmAttached(
   { metadata }: Readonly<VolumeAttachment>,
@@ -123,44 +128,48 @@ async function confirmAttached(
 ): Promise<void> {
   await deps.inUse.add(volume)
   const name = metadata.name ?? ''
-  const now = await find(deps.client, volumeAttachmentKind, { name }, { signal })
-  const isAttached = now && now.metadata.uid === metadata.uid && isUsable(now)
-  if (!isAttached)
+  const current = await find(deps.client, volumeAttachmentKind, { name }, { signal })
+  const isConfirmed = current && current.metadata.uid === metadata.uid && isAttached(current)
+  if (!isConfirmed)
     throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
-  if ((await deps.client.commitsAtomically()) || (await isListed(volume, deps, signal))) return
+  if ((await deps.client.commitsAtomically()) || (await isListedAsAttached(volume, deps, signal))) return
   throw waitingFor(`volume "${volume.volume}" is not among the attached volumes of node ${deps.nodeName}`)
 }
 
-async function isListed(volume: CsiVolume, { client, nodeName }: MountDeps, signal: AbortSignal): Promise<boolean> {
+async function isListedAsAttached(
+  volume: CsiVolume,
+  { client, nodeName }: MountDeps,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { status } = await client.get(nodeKind, { name: nodeName }, { signal })
   return status?.volumesAttached?.some(({ name }) => name === attachedVolumeNameOf(volume)) ?? false
 }
 
-const isUsable = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
+const isAttached = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
   status?.attached === true && metadata.deletionTimestamp === undefined
 
 function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeProblem {
   if (!drivers.isSettled)
     return waitingFor(`the drivers of this node are still being registered; waiting for ${volume.driver}`)
-  const refusal = drivers.refusalOf(volume.driver)
+  const registrationError = drivers.registrationErrorOf(volume.driver)
   return failedMount(
     `${step}.SetUp failed for volume "${volume.volume}" : driver name ${volume.driver} not found in the list of ` +
-      `registered CSI drivers${refusal === undefined ? '. Start the driver on this node' : `: ${refusal}`}`,
+      `registered CSI drivers${registrationError === undefined ? '. Start the driver on this node' : `: ${registrationError}`}`,
   )
 }
 
-function checkServed(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
-  const failed = (because: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${because}`)
+function checkSupported(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, step: string): void {
+  const setUpError = (because: string) => failedMount(`${step}.SetUp failed for volume "${volume.volume}" : ${because}`)
   if ((csiDriver?.spec.tokenRequests?.length ?? 0) > 0) {
-    throw failed(`driver ${volume.driver} asks for service account tokens, which this agent does not provide`)
+    throw setUpError(`driver ${volume.driver} requires service account tokens, which this agent does not support`)
   }
   if (volume.isInline && !csiDriver?.spec.volumeLifecycleModes?.includes('Ephemeral')) {
-    throw failed(`driver ${volume.driver} does not support CSI ephemeral inline volumes. Use a claim`)
+    throw setUpError(`driver ${volume.driver} does not support CSI ephemeral inline volumes; use a claim`)
   }
 }
 
-/** ReadWriteOncePod, by the mount records. */
-function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { records }: MountDeps): void {
+/** Throws if the volume has the access mode ReadWriteOncePod and the mount records contain another pod. */
+function checkExclusiveUse({ metadata }: Readonly<Pod>, volume: CsiVolume, { records }: MountDeps): void {
   if (!volume.pv?.spec?.accessModes?.includes('ReadWriteOncePod')) return
   const other = records.ofVolume(volume).find(({ uid }) => uid !== metadata.uid)
   if (!other) return
@@ -170,13 +179,13 @@ function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { records
   )
 }
 
-/** Undefined if the driver requires no attachment. A driver without a CSIDriver object requires one. */
+/** Returns undefined if the driver requires no attachment. A driver without a CSIDriver object requires one. */
 function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
   const { driver, handle } = volume
   const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })
   const attachment = deps.attachments.get({ name })
-  if (attachment && isUsable(attachment)) return attachment
+  if (attachment && isAttached(attachment)) return attachment
   const because = attachment?.status?.attachError?.message
   if (because) {
     throw new VolumeProblem(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {
@@ -195,33 +204,33 @@ function publicationOf({ metadata }: Readonly<Pod>, volume: CsiVolume, attachmen
   return { uid, volume: volume.volume, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
 }
 
-/** Writes the record before the driver is called. A target that is occupied without a record is not touched. */
-async function record({ volume, publication, deps }: MountOperation): Promise<void> {
-  const { records, disk, done } = deps
+/** Writes the record. Throws if the target path exists without a record. */
+async function recordPublication({ volume, publication, deps }: MountOperation): Promise<void> {
+  const { records, disk, completedSteps } = deps
   const { target } = publication
-  const isKnown = records.publication(publication.uid, publication.volume) !== undefined
-  const failed = (because: string) =>
+  const isRecorded = records.publication(publication.uid, publication.volume) !== undefined
+  const setUpError = (because: string) =>
     failedMount(`MountVolume.SetUp failed for volume "${volume.volume}" : target path ${target} ${because}`)
 
   const kind = await disk.kindOf(target)
   const isMounted = kind !== undefined && (await disk.isMountPoint(target))
   if (kind === 'directory' && !isMounted && (await disk.list(target)).length > 0) {
-    throw failed('is occupied by files that are not a volume. Nothing was removed; check its contents')
+    throw setUpError('is occupied by files that are not a volume. Nothing was removed; check its contents')
   }
-  if (!isKnown && (isMounted || (kind !== undefined && kind !== 'directory'))) {
-    throw failed(`is occupied by a ${isMounted ? 'mount' : kind} without a mount record. Nothing was removed`)
+  if (!isRecorded && (isMounted || (kind !== undefined && kind !== 'directory'))) {
+    throw setUpError(`is occupied by a ${isMounted ? 'mount' : kind} without a mount record. Nothing was removed`)
   }
-  if (isKnown) return
-  done.neverPublished.add(publicationKey(publication))
+  if (isRecorded) return
+  completedSteps.neverPublished.add(publicationKey(publication))
   await records.recordPublication(publication)
 }
 
 async function stage(operation: MountOperation): Promise<void> {
   const { pod, volume, driver, attachment, deps, signal } = operation
-  const { records, done, paths } = deps
-  if (volume.isInline || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return
+  const { records, completedSteps, paths } = deps
+  if (volume.isInline || !driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return
   const key = volumeKey(volume)
-  if (done.staged.has(key)) return
+  if (completedSteps.staged.has(key)) return
   const path = volume.mode === 'Block' ? paths.blockStaging(volume.volume) : paths.staging(volume.driver, volume.handle)
   const staging: Staging = { driver: volume.driver, handle: volume.handle, mode: volume.mode, path }
   const isNew = records.stagingOf(volume) === undefined
@@ -231,50 +240,50 @@ async function stage(operation: MountOperation): Promise<void> {
       {
         volumeId: volume.handle,
         stagingTargetPath: path,
-        volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
-        secrets: await secrets(volume.stageSecret, deps, signal),
+        volumeCapability: capabilityOf(volume, { capabilities: driver.capabilities, group: groupOfPod(pod) }),
+        secrets: await readSecrets(volume.stageSecret, deps, signal),
         volumeContext: { ...volume.attributes },
         publishContext: { ...attachment?.status?.attachmentMetadata },
       },
       { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
-    // An earlier staging may have left a mount behind: keep its record.
+    // Keep the record of an earlier staging, which may have left a mount behind.
     if (isNew && !isUncertain(error)) await records.eraseStaging(staging)
     const step = volume.mode === 'Block' ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice'
-    throw problemOf(error, step, volume)
+    throw toVolumeProblem(error, step, volume)
   }
-  done.staged.add(key)
+  completedSteps.staged.add(key)
 }
 
 async function publish(operation: MountOperation): Promise<void> {
   const { pod, volume, publication, driver, csiDriver, attachment, deps, signal } = operation
-  const { records, done } = deps
+  const { records, completedSteps } = deps
   const key = publicationKey(publication)
-  const isFirst = done.neverPublished.delete(key)
+  const wasNeverPublished = completedSteps.neverPublished.delete(key)
   try {
     await driver.csi.node.nodePublishVolume(
       {
         volumeId: volume.handle,
         targetPath: publication.target,
         stagingTargetPath: records.stagingOf(volume)?.path ?? '',
-        volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
+        volumeCapability: capabilityOf(volume, { capabilities: driver.capabilities, group: groupOfPod(pod) }),
         readonly: volume.readOnly,
-        secrets: await secrets(volume.publishSecret, deps, signal),
-        volumeContext: { ...volume.attributes, ...podInfo(pod, volume, csiDriver) },
+        secrets: await readSecrets(volume.publishSecret, deps, signal),
+        volumeContext: { ...volume.attributes, ...podInfoContext(pod, volume, csiDriver) },
         publishContext: { ...attachment?.status?.attachmentMetadata },
       },
       { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
-    if (isFirst && !isUncertain(error)) done.neverPublished.add(key)
-    throw problemOf(error, volume.mode === 'Block' ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume)
+    if (wasNeverPublished && !isUncertain(error)) completedSteps.neverPublished.add(key)
+    throw toVolumeProblem(error, volume.mode === 'Block' ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume)
   }
-  done.published.add(key)
+  completedSteps.published.add(key)
 }
 
-/** podInfoOnMount. The local driver uses it to limit IO by the pod's cgroup. */
-function podInfo(
+/** Returns the volume context of podInfoOnMount. The local driver needs it to limit the IO of the pod's cgroup. */
+function podInfoContext(
   { metadata, spec }: Readonly<Pod>,
   volume: CsiVolume,
   csiDriver: Readonly<CSIDriver> | undefined,
@@ -291,11 +300,14 @@ function podInfo(
 }
 
 async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps }: MountOperation): Promise<void> {
-  const change = ownershipChange(pod, volume, { can: driver.can, ...(csiDriver ? { csiDriver } : {}) })
+  const change = ownershipChange(pod, volume, {
+    capabilities: driver.capabilities,
+    ...(csiDriver ? { csiDriver } : {}),
+  })
   if (!change) return
   try {
     await deps.metrics.during(volume.driver, 'volume_apply_access_control', () =>
-      deps.disk.giveToGroup(publication.target, change),
+      deps.disk.applyFsGroup(publication.target, change),
     )
   } catch (error) {
     throw failedMount(
@@ -305,10 +317,10 @@ async function applyFsGroup({ pod, volume, publication, driver, csiDriver, deps 
   }
 }
 
-const secrets = async (ref: SecretRef | undefined, { client }: MountDeps, signal: AbortSignal) =>
+const readSecrets = async (ref: SecretRef | undefined, { client }: MountDeps, signal: AbortSignal) =>
   ref ? { ...(await readCredentials(client, ref, signal)) } : {}
 
-function problemOf(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeProblem {
+function toVolumeProblem(error: unknown, step: string, { volume, mode }: CsiVolume): VolumeProblem {
   const because = error instanceof CsiError ? error.rpcText : (error as Error).message
   return new VolumeProblem(`${step} failed for volume "${volume}" : ${because}`, {
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',

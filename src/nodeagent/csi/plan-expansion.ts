@@ -1,11 +1,11 @@
-// Plans NodeExpandVolume of a mounted volume. Pure.
+// Plans NodeExpandVolume for a mounted volume. Pure.
 //
-//   claim                                              on this node
-//   NodeResizePending, NodeResizeInProgress            expand, and update the claim's state
-//   FileSystemResizePending alone (an older resizer)   expand, and update the claim's size
-//   NodeResizeInfeasible                               nothing: the controller decides about a retry
-//   no state, mounted on several nodes, and another    expand, and write nothing: a file system is expanded on every
-//   node has reported a larger size                    node; unless node-expansion-not-required is set
+//   claim                                              plan
+//   NodeResizePending, NodeResizeInProgress            expand, and update the state of the claim
+//   FileSystemResizePending alone (an older resizer)   expand, and update the size of the claim
+//   NodeResizeInfeasible                               do nothing: the controller decides about a retry
+//   no state, ReadWriteMany, and another node has      expand without an update of the claim, unless
+//   already updated the size of the claim              node-expansion-not-required is set
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -18,42 +18,45 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 export type NodeExpansionPlan =
   | { readonly do: 'nothing' }
-  /** Mounted read-only: cannot be expanded. */
+  /** The volume is mounted read-only and cannot be expanded. */
   | { readonly do: 'reportReadOnly'; readonly claim: Claim }
   | {
       readonly do: 'expand'
       readonly claim: Claim
       readonly size: string
-      readonly reports: 'state' | 'size' | 'nothing'
+      readonly updates: 'state' | 'size' | 'nothing'
     }
 
 const NOTHING: NodeExpansionPlan = { do: 'nothing' }
 
-/** `seenSize`: the claim's capacity when the volume was mounted here. */
-export function planNodeExpansion({ pv, claim, readOnly }: CsiVolume, seenSize: string | undefined): NodeExpansionPlan {
-  const pvcap = pv?.spec?.capacity?.storage
-  const cap = claim?.status?.capacity?.storage
-  if (!claim || !pvcap || !cap) return NOTHING
-  if (isLess(cap, pvcap)) {
-    const reports = reportOf(claim)
-    if (!reports) return NOTHING
+/** `seenSize` is the capacity of the claim when the volume was mounted on this node. */
+export function planNodeExpansion(
+  { pv, claim, readOnly }: CsiVolume,
+  mountedSize: string | undefined,
+): NodeExpansionPlan {
+  const pvSize = pv?.spec?.capacity?.storage
+  const claimSize = claim?.status?.capacity?.storage
+  if (!claim || !pvSize || !claimSize) return NOTHING
+  if (isLess(claimSize, pvSize)) {
+    const updates = updatesOf(claim)
+    if (!updates) return NOTHING
     if (readOnly) return { do: 'reportReadOnly', claim }
-    return { do: 'expand', claim, size: larger(claim.status?.allocatedResources?.storage, pvcap), reports }
+    return { do: 'expand', claim, size: maxSize(claim.status?.allocatedResources?.storage, pvSize), updates }
   }
   const isShared = pv?.spec?.accessModes?.includes('ReadWriteMany')
-  const isBehind = seenSize !== undefined && isLess(seenSize, pvcap)
-  if (!isShared || !isBehind || readOnly || resizeStateOf(claim) !== undefined) return NOTHING
+  const isOutdated = mountedSize !== undefined && isLess(mountedSize, pvSize)
+  if (!isShared || !isOutdated || readOnly || resizeStateOf(claim) !== undefined) return NOTHING
   if (annotationOf(claim, NODE_EXPANSION_NOT_REQUIRED) !== undefined) return NOTHING
-  return { do: 'expand', claim, size: pvcap, reports: 'nothing' }
+  return { do: 'expand', claim, size: pvSize, updates: 'nothing' }
 }
 
-function reportOf(claim: Claim): 'state' | 'size' | undefined {
+function updatesOf(claim: Claim): 'state' | 'size' | undefined {
   const state = resizeStateOf(claim)
   if (state === 'NodeResizePending' || state === 'NodeResizeInProgress') return 'state'
   const isOldResizer = state === undefined && claim.status?.allocatedResources?.storage === undefined
   return isOldResizer && resizeCondition(claim, 'FileSystemResizePending') ? 'size' : undefined
 }
 
-/** The device may be larger than requested; the file system follows the device. */
-const larger = (alloc: string | undefined, pvcap: string): string =>
-  alloc !== undefined && isLess(pvcap, alloc) ? alloc : pvcap
+/** Returns the larger size, because the device may be larger than requested. */
+const maxSize = (allocatedSize: string | undefined, pvSize: string): string =>
+  allocatedSize !== undefined && isLess(pvSize, allocatedSize) ? allocatedSize : pvSize

@@ -1,10 +1,13 @@
-// Unmounts one CSI volume of one pod: unpublishes it, unstages it with its last pod, then removes the records. In this
-// order, so that the records cover every mount a crash leaves behind. The agent removes only empty directories.
+// Unmounts a CSI volume of a pod: unpublishes it, unstages it with its last pod, then removes the records. The records are
+// removed last, so that they include every mount that a crash leaves behind. The agent removes only empty directories.
 import { CsiError } from '../../csi/index.ts'
 import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
 import { type Publication, type Staging, volumeKey } from './mount-records.ts'
 
-export type UnmountDeps = Pick<MountDeps, 'drivers' | 'records' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'done'>
+export type UnmountDeps = Pick<
+  MountDeps,
+  'drivers' | 'records' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'completedSteps'
+>
 
 /** Throws an error that names the volume. */
 export async function unmountCsiVolume(
@@ -13,15 +16,15 @@ export async function unmountCsiVolume(
   signal: AbortSignal,
 ): Promise<void> {
   await deps.lock(volumeKey(publication), async () => {
-    const { records, done } = deps
+    const { records, completedSteps } = deps
     await unpublish(publication, deps, signal)
-    done.published.delete(publicationKey(publication))
+    completedSteps.published.delete(publicationKey(publication))
     const isLast = records.ofVolume(publication).every((other) => other === publication)
     const staging = records.stagingOf(publication)
     if (isLast && staging) await unstage(staging, deps, signal)
     if (isLast) await deps.inUse.remove(publication)
     await records.erasePublication(publication)
-    done.neverPublished.delete(publicationKey(publication))
+    completedSteps.neverPublished.delete(publicationKey(publication))
   })
 }
 
@@ -35,13 +38,14 @@ export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal:
 }
 
 async function unpublish(publication: Publication, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
-  const { drivers, disk, metrics, done } = deps
-  if (done.neverPublished.has(publicationKey(publication))) return // never called, or rejected with a final error
+  const { drivers, disk, metrics, completedSteps } = deps
+  if (completedSteps.neverPublished.has(publicationKey(publication))) return // never called, or rejected with a final error
   const { handle, target, volume, driver: name } = publication
   const driver = drivers.get(name)
-  const failed = (because: string) => new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${because}`)
+  const unmountError = (because: string) =>
+    new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${because}`)
   if (!driver)
-    throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+    throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
   try {
     await metrics.during(name, operation, () =>
@@ -51,21 +55,21 @@ async function unpublish(publication: Publication, deps: UnmountDeps, signal: Ab
       ),
     )
   } catch (error) {
-    if (isGone(error) && !(await disk.isMountPoint(target))) return
-    throw failed(textOf(error))
+    if (isVolumeNotFound(error) && !(await disk.isMountPoint(target))) return
+    throw unmountError(messageOf(error))
   }
 }
 
 async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
-  const { drivers, records, disk, metrics, done } = deps
+  const { drivers, records, disk, metrics, completedSteps } = deps
   const { driver: name, handle, path, mode } = staging
   const driver = drivers.get(name)
-  const failed = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
+  const unmountError = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
   if (!driver)
-    throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
-  done.staged.delete(volumeKey(staging)) // no longer usable from here on
-  // A block volume has one record for both steps, even if its driver has no staging.
-  if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return records.eraseStaging(staging)
+    throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+  completedSteps.staged.delete(volumeKey(staging))
+  // A block volume has one record for staging and publication, even if its driver does not support staging.
+  if (!driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return records.eraseStaging(staging)
   try {
     await metrics.during(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
       driver.csi.node.nodeUnstageVolume(
@@ -74,12 +78,12 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
       ),
     )
   } catch (error) {
-    if (!isGone(error) || (await disk.isMountPoint(path))) throw failed(textOf(error))
+    if (!isVolumeNotFound(error) || (await disk.isMountPoint(path))) throw unmountError(messageOf(error))
   }
   await records.eraseStaging(staging)
 }
 
-/** The volume was deleted in the driver: if nothing is mounted, there is nothing to undo. */
-const isGone = (error: unknown) => error instanceof CsiError && error.codeName === 'NOT_FOUND'
+/** Whether the volume was deleted in the driver. If it is not mounted either, there is nothing to undo. */
+const isVolumeNotFound = (error: unknown) => error instanceof CsiError && error.codeName === 'NOT_FOUND'
 
-const textOf = (error: unknown) => (error instanceof CsiError ? error.rpcText : (error as Error).message)
+const messageOf = (error: unknown) => (error instanceof CsiError ? error.rpcText : (error as Error).message)

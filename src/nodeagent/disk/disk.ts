@@ -1,54 +1,54 @@
-// NodeDisk: the agent's operations on files and mounts. host-disk.ts is the machine, memory-disk.ts a model for tests.
-// All operations are idempotent. None removes a volume's contents: only empty directories are removed, and `removeScratch`
-// does not cross mounts.
+// NodeDisk: the operations of the agent on files and mounts. host-disk.ts implements it on the machine, memory-disk.ts in
+// memory. All operations are idempotent. None removes the contents of a volume: `removeScratch` does not cross mounts, and
+// the others remove only empty directories.
 
 export type PathKind = 'directory' | 'file' | 'link' | 'socket' | 'block device' | 'character device' | 'other'
 
 export interface NodeDisk {
-  /** Creates missing parents too, with the same mode. */
+  /** Creates the directory and missing parents with this mode. */
   makeDirectory(path: string, mode: number): Promise<void>
-  /** Does not follow links. Undefined: no such path. */
+  /** Returns undefined if the path does not exist. Does not follow links. */
   kindOf(path: string): Promise<PathKind | undefined>
-  /** Follows links. */
+  /** Like `kindOf`, but follows links. */
   kindBehind(path: string): Promise<PathKind | undefined>
-  /** Names in a directory, sorted; empty if it does not exist. */
+  /** Returns the sorted names in a directory, or an empty array if it does not exist. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
-  /** Atomic if the agent crashes. After a power loss the file may be missing or empty. */
+  /** Replaces the file atomically. After a power loss, however, it may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** Removes a file or link, if it exists. */
   removeFile(path: string): Promise<void>
-  /** True if the directory no longer exists; false if it is not empty or a mount point. */
+  /** Returns true if the directory no longer exists, false if it is not empty or is a mount point. */
   removeEmptyDirectory(path: string): Promise<boolean>
-  /** Removes a tree of the agent or of an emptyDir. Throws while anything is mounted in it. */
+  /** Removes a directory of the agent or an emptyDir with its contents. Throws if it contains a mount point. */
   removeScratch(path: string): Promise<void>
   setMode(path: string, mode: number): Promise<void>
-  /** Creates a link, replacing one with another target. */
+  /** Creates a link, or replaces a link that has another target. */
   link(target: string, path: string): Promise<void>
 
   isMountPoint(path: string): Promise<boolean>
   mountsUnder(path: string): Promise<string[]>
-  bind(from: string, to: string, options?: { readonly readOnly?: boolean }): Promise<void>
+  bind(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>
   mountMemory(path: string, sizeBytes?: number): Promise<void>
   unmount(path: string): Promise<void>
 
   /** Applies fsGroup to a volume. */
-  giveToGroup(root: string, options: GroupOptions): Promise<void>
-  /** Returns the path under `root`, creating missing directories. Throws SubPathError for a link or `..`. */
+  applyFsGroup(root: string, options: GroupOptions): Promise<void>
+  /** Creates missing directories and returns the path under `root`. Throws SubPathError for a link or `..`. */
   makeSubPath(root: string, subPath: string): Promise<string>
-  /** Bind-mounts the open descriptor of the subPath, not its name, which could be replaced by a link in between. */
-  bindSubPath(root: string, subPath: string, to: string): Promise<void>
+  /** Bind-mounts the subPath by its open file descriptor, because its name could meanwhile be replaced by a link. */
+  bindSubPath(root: string, subPath: string, target: string): Promise<void>
 }
 
 export interface GroupOptions {
   readonly group: number
   readonly readOnly: boolean
-  /** Skip if the root already has group and mode. */
+  /** Whether to skip the volume if its root already has the group and mode. */
   readonly onlyOnRootMismatch: boolean
 }
 
-/** An invalid subPath; the message names the wrong part. */
+/** Thrown for an invalid subPath. The message names the invalid part. */
 export class SubPathError extends Error {
   override readonly name = 'SubPathError'
 }

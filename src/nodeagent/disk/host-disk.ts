@@ -1,5 +1,5 @@
-// NodeDisk on the machine's files and mounts. Without root only operations that mount fail, with a clear message. Writes
-// are not flushed: the records describe mounts, which do not survive a power loss either.
+// NodeDisk on the files and mounts of the machine. Without root privileges, only operations that mount fail. Writes are not
+// synced to disk: the records describe mounts, which do not survive a power loss either.
 
 import type { Stats } from 'node:fs'
 import {
@@ -23,7 +23,7 @@ import { readTextIfPresent } from '../../base/files.ts'
 import type { Mounts } from '../../host/index.ts'
 import type { Run } from '../../host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
-import { giveToGroup } from './group.ts'
+import { applyFsGroup } from './fs-group.ts'
 import { makeSubPath, withSubPath } from './sub-path.ts'
 
 const RECORD_MODE = 0o600
@@ -44,9 +44,9 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
     async makeDirectory(path, mode) {
       await mkdir(path, { recursive: true, mode })
     },
-    kindOf: async (path) => kindOf(await lstat(path).catch(ifAbsent)),
-    kindBehind: async (path) => kindOf(await stat(path).catch(ifAbsent)),
-    list: async (path) => ((await readdir(path).catch(ifAbsent)) ?? []).sort(),
+    kindOf: async (path) => kindOf(await lstat(path).catch(ignoreNotFound)),
+    kindBehind: async (path) => kindOf(await stat(path).catch(ignoreNotFound)),
+    list: async (path) => ((await readdir(path).catch(ignoreNotFound)) ?? []).sort(),
     readText: readTextIfPresent,
     async writeText(path, text) {
       const temporary = `${path}.tmp`
@@ -58,7 +58,7 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await file.close()
     },
     async removeFile(path) {
-      await unlink(path).catch(ifAbsent)
+      await unlink(path).catch(ignoreNotFound)
     },
     async removeEmptyDirectory(path) {
       try {
@@ -72,14 +72,15 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       }
     },
     async removeScratch(path) {
-      if ((await lstat(path).catch(ifAbsent)) === undefined) return
-      const [mounted] = await mountsUnder(path)
-      if (mounted !== undefined) throw new Error(`Cannot remove ${path}: something is still mounted at ${mounted}.`)
+      if ((await lstat(path).catch(ignoreNotFound)) === undefined) return
+      const [mountPoint] = await mountsUnder(path)
+      if (mountPoint !== undefined)
+        throw new Error(`Cannot remove ${path}: a volume is still mounted at ${mountPoint}.`)
       await rm(path, { recursive: true, force: true })
     },
     setMode: chmod,
     async link(target, path) {
-      if ((await readlink(path).catch(ifNoLink)) === target) return
+      if ((await readlink(path).catch(ignoreNoLink)) === target) return
       const temporary = `${path}.new`
       await rm(temporary, { force: true })
       await symlink(target, temporary)
@@ -88,9 +89,9 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
 
     isMountPoint: mounts.isMountPoint,
     mountsUnder,
-    async bind(from, to, options) {
-      await makeBindTarget(from, to)
-      await mounts.bind(from, to, options)
+    async bind(source, target, options) {
+      await makeBindTarget(source, target)
+      await mounts.bind(source, target, options)
     },
     async mountMemory(path, sizeBytes) {
       if (await mounts.isMountPoint(path)) return
@@ -98,46 +99,46 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await run('mount', ['-t', 'tmpfs', ...size, 'tmpfs', path])
     },
     unmount: mounts.unmount,
-    giveToGroup,
+    applyFsGroup,
     makeSubPath,
-    async bindSubPath(root, subPath, to) {
-      if (await mounts.isMountPoint(to)) return
-      await withSubPath(root, subPath, async (opened) => {
-        const from = `/proc/${process.pid}/fd/${opened.fd}`
-        await makeBindTarget(from, to)
-        // mount must not resolve the path again.
-        await run('mount', ['--no-canonicalize', '--bind', from, to])
+    async bindSubPath(root, subPath, target) {
+      if (await mounts.isMountPoint(target)) return
+      await withSubPath(root, subPath, async (file) => {
+        const source = `/proc/${process.pid}/fd/${file.fd}`
+        await makeBindTarget(source, target)
+        // Without this option, mount would resolve the path again.
+        await run('mount', ['--no-canonicalize', '--bind', source, target])
       })
     },
   }
 }
 
-/** Bind mounts need a directory for a directory and a file for anything else. */
-async function makeBindTarget(from: string, to: string): Promise<void> {
-  if (await lstat(to).catch(ifAbsent)) return
-  if ((await stat(from)).isDirectory()) await mkdir(to, { recursive: true, mode: 0o750 })
+/** Creates the target of a bind mount: a directory for a directory, a file for anything else. */
+async function makeBindTarget(source: string, target: string): Promise<void> {
+  if (await lstat(target).catch(ignoreNotFound)) return
+  if ((await stat(source)).isDirectory()) await mkdir(target, { recursive: true, mode: 0o750 })
   else {
-    await mkdir(dirname(to), { recursive: true, mode: 0o750 })
-    await writeFile(to, '', { flag: 'a' })
+    await mkdir(dirname(target), { recursive: true, mode: 0o750 })
+    await writeFile(target, '', { flag: 'a' })
   }
 }
 
-function kindOf(found: Stats | undefined): PathKind | undefined {
-  if (!found) return undefined
-  if (found.isDirectory()) return 'directory'
-  if (found.isFile()) return 'file'
-  if (found.isSymbolicLink()) return 'link'
-  if (found.isSocket()) return 'socket'
-  if (found.isBlockDevice()) return 'block device'
-  return found.isCharacterDevice() ? 'character device' : 'other'
+function kindOf(stats: Stats | undefined): PathKind | undefined {
+  if (!stats) return undefined
+  if (stats.isDirectory()) return 'directory'
+  if (stats.isFile()) return 'file'
+  if (stats.isSymbolicLink()) return 'link'
+  if (stats.isSocket()) return 'socket'
+  if (stats.isBlockDevice()) return 'block device'
+  return stats.isCharacterDevice() ? 'character device' : 'other'
 }
 
-function ifAbsent(error: NodeJS.ErrnoException): undefined {
+function ignoreNotFound(error: NodeJS.ErrnoException): undefined {
   if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
   throw error
 }
 
-function ifNoLink(error: NodeJS.ErrnoException): undefined {
+function ignoreNoLink(error: NodeJS.ErrnoException): undefined {
   if (error.code === 'ENOENT' || error.code === 'EINVAL') return undefined
   throw error
 }

@@ -1,22 +1,22 @@
-// A model of a node's files and mounts, for tests and the simulator. Files survive `reboot`, mounts do not. Drivers act on
-// it through `mountAt` and `put`.
+// An in-memory implementation of NodeDisk for tests. Files survive `reboot`, mounts do not. Fake drivers mount with
+// `mountAt` and `unmountAt`.
 import { dirname, join } from 'node:path'
 import type { GroupOptions, NodeDisk, PathKind } from './disk.ts'
 import { SubPathError } from './disk.ts'
 import { partsOf } from './sub-path.ts'
 
 export interface MemoryDisk extends NodeDisk {
-  /** Every path with its content, sorted: `directory`, a file's text, or `-> target` for a link. */
+  /** Returns all paths with their contents: the text of a file, `-> target` for a link, otherwise the kind. */
   show(): Record<string, string>
   readonly mounted: ReadonlySet<string>
   readonly groups: ReadonlyMap<string, GroupOptions>
-  put(path: string, what: PathKind, text?: string): void
+  put(path: string, kind: PathKind, text?: string): void
   take(path: string): void
   mountAt(path: string): void
   unmountAt(path: string): void
   reboot(): void
-  /** Called before every write, with operation and path; an error it throws fails the write. */
-  beforeWrite?: (write: string, path: string) => void
+  /** Called before every write with the operation and the path. An error that it throws fails the write. */
+  beforeWrite?: (operation: string, path: string) => void
 }
 
 interface Entry {
@@ -42,13 +42,13 @@ export function createMemoryDisk(): MemoryDisk {
     makeParents(path)
     entries.set(path, { kind, text })
   }
-  const needParent = (path: string) => {
+  const requireParent = (path: string) => {
     if (!entries.has(dirname(path))) throw systemError('ENOENT', path)
   }
-  const write = (name: string, path: string) => disk.beforeWrite?.(name, path)
-  const behind = (path: string): string => {
+  const beforeWrite = (operation: string, path: string) => disk.beforeWrite?.(operation, path)
+  const resolveLink = (path: string): string => {
     const entry = entries.get(path)
-    return entry?.kind === 'link' ? behind(entry.text) : path
+    return entry?.kind === 'link' ? resolveLink(entry.text) : path
   }
 
   const disk: MemoryDisk = {
@@ -66,19 +66,22 @@ export function createMemoryDisk(): MemoryDisk {
     unmountAt: (path) => void mounted.delete(path),
     reboot: () => mounted.clear(),
     show() {
-      const shown = [...entries].filter(([path]) => path !== '/').sort(([a], [b]) => (a < b ? -1 : 1))
+      const visibleEntries = [...entries].filter(([path]) => path !== '/').sort(([a], [b]) => (a < b ? -1 : 1))
       return Object.fromEntries(
-        shown.map(([path, { kind, text }]) => [path, kind === 'file' ? text : kind === 'link' ? `-> ${text}` : kind]),
+        visibleEntries.map(([path, { kind, text }]) => [
+          path,
+          kind === 'file' ? text : kind === 'link' ? `-> ${text}` : kind,
+        ]),
       )
     },
 
     async makeDirectory(path) {
-      write('makeDirectory', path)
+      beforeWrite('makeDirectory', path)
       if (!entries.has(path)) put(path, 'directory')
-      else if (entries.get(behind(path))?.kind !== 'directory') throw systemError('EEXIST', path)
+      else if (entries.get(resolveLink(path))?.kind !== 'directory') throw systemError('EEXIST', path)
     },
     kindOf: async (path) => entries.get(path)?.kind,
-    kindBehind: async (path) => entries.get(behind(path))?.kind,
+    kindBehind: async (path) => entries.get(resolveLink(path))?.kind,
     async list(path) {
       const prefix = path === '/' ? '/' : `${path}/`
       const names = childrenOf(path).map((child) => child.slice(prefix.length))
@@ -86,22 +89,22 @@ export function createMemoryDisk(): MemoryDisk {
     },
     readText: async (path) => (entries.get(path)?.kind === 'file' ? entries.get(path)!.text : undefined),
     async writeText(path, text) {
-      write('writeText', path)
-      needParent(path)
+      beforeWrite('writeText', path)
+      requireParent(path)
       entries.set(path, { kind: 'file', text })
     },
     async makeEmptyFile(path) {
-      write('makeEmptyFile', path)
-      needParent(path)
+      beforeWrite('makeEmptyFile', path)
+      requireParent(path)
       if (!entries.has(path)) entries.set(path, { kind: 'file', text: '' })
     },
     async removeFile(path) {
-      write('removeFile', path)
+      beforeWrite('removeFile', path)
       if (entries.get(path)?.kind === 'directory') throw systemError('EISDIR', path)
       entries.delete(path)
     },
     async removeEmptyDirectory(path) {
-      write('removeEmptyDirectory', path)
+      beforeWrite('removeEmptyDirectory', path)
       const entry = entries.get(path)
       if (!entry) return true
       if (entry.kind !== 'directory' || mounted.has(path) || childrenOf(path).length > 0) return false
@@ -109,58 +112,59 @@ export function createMemoryDisk(): MemoryDisk {
       return true
     },
     async removeScratch(path) {
-      write('removeScratch', path)
-      const [still] = await disk.mountsUnder(path)
-      if (still !== undefined) throw new Error(`Cannot remove ${path}: something is still mounted at ${still}.`)
+      beforeWrite('removeScratch', path)
+      const [mountPoint] = await disk.mountsUnder(path)
+      if (mountPoint !== undefined)
+        throw new Error(`Cannot remove ${path}: a volume is still mounted at ${mountPoint}.`)
       disk.take(path)
     },
     async setMode() {},
     async link(target, path) {
-      write('link', path)
-      needParent(path)
+      beforeWrite('link', path)
+      requireParent(path)
       entries.set(path, { kind: 'link', text: target })
     },
 
-    isMountPoint: async (path) => mounted.has(behind(path)),
-    mountsUnder: async (path) => [...mounted].filter((one) => one === path || one.startsWith(`${path}/`)),
-    async bind(from, to) {
-      write('bind', to)
-      if (!entries.has(behind(from))) throw systemError('ENOENT', from)
-      if (!entries.has(to)) put(to, entries.get(behind(from))!.kind)
-      mounted.add(to)
+    isMountPoint: async (path) => mounted.has(resolveLink(path)),
+    mountsUnder: async (path) => [...mounted].filter((target) => target === path || target.startsWith(`${path}/`)),
+    async bind(source, target) {
+      beforeWrite('bind', target)
+      if (!entries.has(resolveLink(source))) throw systemError('ENOENT', source)
+      if (!entries.has(target)) put(target, entries.get(resolveLink(source))!.kind)
+      mounted.add(target)
     },
     async mountMemory(path) {
-      write('mountMemory', path)
+      beforeWrite('mountMemory', path)
       mounted.add(path)
     },
     async unmount(path) {
-      write('unmount', path)
+      beforeWrite('unmount', path)
       mounted.delete(path)
     },
-    async giveToGroup(root, options) {
-      write('giveToGroup', root)
+    async applyFsGroup(root, options) {
+      beforeWrite('applyFsGroup', root)
       groups.set(root, options)
     },
     async makeSubPath(root, subPath) {
-      let at = behind(root)
+      let path = resolveLink(root)
       for (const part of partsOf(subPath)) {
-        at = join(at, part)
-        if (entries.get(at)?.kind === 'link') {
-          throw new SubPathError(`subPath ${JSON.stringify(subPath)} leads through a link, which is not followed`)
+        path = join(path, part)
+        if (entries.get(path)?.kind === 'link') {
+          throw new SubPathError(`subPath ${JSON.stringify(subPath)} contains a link, which is not followed`)
         }
-        if (!entries.has(at)) put(at, 'directory')
+        if (!entries.has(path)) put(path, 'directory')
       }
-      return at
+      return path
     },
-    async bindSubPath(root, subPath, to) {
-      await disk.bind(await disk.makeSubPath(root, subPath), to)
+    async bindSubPath(root, subPath, target) {
+      await disk.bind(await disk.makeSubPath(root, subPath), target)
     },
   }
   return disk
 }
 
-/** The effect of a successful node service call on the disk. */
-export function mountAsAsked(
+/** Applies the effect of a successful node service call to the disk. */
+export function applyNodeCall(
   disk: MemoryDisk,
   method: string,
   request: { readonly stagingTargetPath: string; readonly targetPath: string },

@@ -1,5 +1,5 @@
-// Writes the drivers of this node to the cluster: CSINode, the node's topology labels, and the node ID annotation.
-// A driver whose topology contradicts an existing label is rejected, because an administrator may have set the label.
+// Writes the drivers of this node to the API server: the CSINode object, and the topology labels and node ID annotation of
+// the Node. A driver whose topology contradicts a label is rejected, because an administrator may have set the label.
 import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import type { CSINode, CSINodeDriver } from '../../api/kinds/csi-node/csi-node-schema.ts'
@@ -10,18 +10,18 @@ import type { Clock } from '../../base/clock.ts'
 import { keyedLock } from '../../base/keyed-lock.ts'
 import { type Client, find } from '../../client/index.ts'
 
-/** NodeGetInfo of a driver. */
-export interface DriverOnNode {
+/** The response of a driver to NodeGetInfo. */
+export interface DriverNodeInfo {
   readonly name: string
   readonly nodeId: string
   readonly topology: Readonly<Record<string, string>>
-  /** 0: no limit. */
+  /** The maximum number of volumes, or 0 for no limit. */
   readonly maxVolumes: number
 }
 
 export interface CsiNodeWriter {
-  addDriver(driver: DriverOnNode): Promise<void>
-  /** Keeps labels: other drivers and volumes may rely on them. */
+  addDriver(driver: DriverNodeInfo): Promise<void>
+  /** Removes the driver, but keeps the labels, because other drivers and volumes may rely on them. */
   removeDriver(driverName: string): Promise<void>
   /** Creates the CSINode if it does not exist, owned by the Node. */
   ensureCsiNode(): Promise<void>
@@ -29,9 +29,9 @@ export interface CsiNodeWriter {
 
 export const NODE_IDS = 'csi.volume.kubernetes.io/nodeid'
 const VOLUMES_MAX = 2 ** 31 - 1 // the field is an int32
-const WRITES_MAX = 5
-const FIRST_PAUSE_MS = 10
-const PAUSE_GROWTH = 5
+const ATTEMPTS_MAX = 5
+const RETRY_MS_MIN = 10
+const RETRY_FACTOR = 5
 
 export interface CsiNodeWriterDeps {
   readonly client: Client
@@ -41,53 +41,52 @@ export interface CsiNodeWriterDeps {
 
 export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDeps): CsiNodeWriter {
   const ref = { name: nodeName }
-  const lock = keyedLock() // drivers register concurrently and change the same two objects
+  const lock = keyedLock() // drivers register concurrently and update the same objects
 
-  /** Retries on conflict. */
-  async function untilWritten(write: () => Promise<void>): Promise<void> {
-    for (let tries = 1, pauseMs = FIRST_PAUSE_MS; ; tries++, pauseMs *= PAUSE_GROWTH) {
+  async function retryOnConflict(write: () => Promise<void>): Promise<void> {
+    for (let attempt = 1, delayMs = RETRY_MS_MIN; ; attempt++, delayMs *= RETRY_FACTOR) {
       try {
         return await write()
       } catch (error) {
-        if (!(isConflict(error) || isAlreadyExists(error)) || tries === WRITES_MAX) throw error
-        await clock.sleep(pauseMs)
+        if (!(isConflict(error) || isAlreadyExists(error)) || attempt === ATTEMPTS_MAX) throw error
+        await clock.sleep(delayMs)
       }
     }
   }
 
   const readCsiNode = () => find(client, csiNodeKind, ref)
 
-  /** The CSINode owned by this Node; one of an earlier Node of the same name is replaced. */
-  async function ownCsiNode(): Promise<Readonly<Stored<CSINode>>> {
+  /** Returns the CSINode owned by this Node. Replaces the CSINode of an earlier Node with the same name. */
+  async function getOrCreateCsiNode(): Promise<Readonly<Stored<CSINode>>> {
     const { metadata } = await client.get(nodeKind, ref)
-    const found = await readCsiNode()
-    const isOurs = found?.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid)
-    if (found && isOurs) return found
-    if (found) await client.delete(csiNodeKind, ref, { uid: found.metadata.uid })
+    const csiNode = await readCsiNode()
+    const isOwned = csiNode?.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid)
+    if (csiNode && isOwned) return csiNode
+    if (csiNode) await client.delete(csiNodeKind, ref, { uid: csiNode.metadata.uid })
     const owner = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid }
     return client.create(csiNodeKind, { metadata: { name: nodeName, ownerReferences: [owner] }, spec: { drivers: [] } })
   }
 
-  async function writeDriver(driver: DriverOnNode): Promise<void> {
+  async function writeDriver(driver: DriverNodeInfo): Promise<void> {
     const entry = entryOf(driver)
-    let found = await ownCsiNode()
-    const before = found.spec.drivers.find(({ name }) => name === driver.name)
-    if (before && JSON.stringify(normal(before)) === JSON.stringify(normal(entry))) return
-    const others = found.spec.drivers.filter(({ name }) => name !== driver.name)
-    const isAnother = before && JSON.stringify(fixedPart(before)) !== JSON.stringify(fixedPart(entry))
+    let csiNode = await getOrCreateCsiNode()
+    const previous = csiNode.spec.drivers.find(({ name }) => name === driver.name)
+    if (previous && JSON.stringify(comparedFields(previous)) === JSON.stringify(comparedFields(entry))) return
+    const otherDrivers = csiNode.spec.drivers.filter(({ name }) => name !== driver.name)
+    const isReplaced = previous && JSON.stringify(immutableFields(previous)) !== JSON.stringify(immutableFields(entry))
     // nodeID and topologyKeys are immutable: remove the entry and add it again.
-    if (isAnother) found = await client.update(csiNodeKind, { ...found, spec: { drivers: others } })
-    await client.update(csiNodeKind, { ...found, spec: { drivers: [...others, entry] } })
+    if (isReplaced) csiNode = await client.update(csiNodeKind, { ...csiNode, spec: { drivers: otherDrivers } })
+    await client.update(csiNodeKind, { ...csiNode, spec: { drivers: [...otherDrivers, entry] } })
   }
 
-  async function writeLabels({ name, nodeId, topology }: DriverOnNode): Promise<void> {
+  async function writeLabels({ name, nodeId, topology }: DriverNodeInfo): Promise<void> {
     const node = await client.get(nodeKind, ref)
-    const conflict = labelConflict(node, name, topology)
+    const conflict = findLabelConflict(node, name, topology)
     if (conflict) throw new Error(conflict)
     const ids = nodeIdsOf(node)
     const labels = node.metadata.labels ?? {}
-    const isKnown = Object.entries(topology).every(([key, value]) => labels[key] === value)
-    if (isKnown && ids[name] === nodeId) return
+    const hasLabels = Object.entries(topology).every(([key, value]) => labels[key] === value)
+    if (hasLabels && ids[name] === nodeId) return
     await patchNode(node, { labels: topology, annotations: { [NODE_IDS]: JSON.stringify({ ...ids, [name]: nodeId }) } })
   }
 
@@ -98,34 +97,34 @@ export function createCsiNodeWriter({ client, nodeName, clock }: CsiNodeWriterDe
     })
 
   return {
-    ensureCsiNode: () => lock('node', () => untilWritten(async () => void (await ownCsiNode()))),
+    ensureCsiNode: () => lock('node', () => retryOnConflict(async () => void (await getOrCreateCsiNode()))),
     addDriver: (driver) =>
       lock('node', async () => {
-        await untilWritten(() => writeLabels(driver))
-        await untilWritten(() => writeDriver(driver))
+        await retryOnConflict(() => writeLabels(driver))
+        await retryOnConflict(() => writeDriver(driver))
       }),
     removeDriver: (driverName) =>
       lock('node', async () => {
-        await untilWritten(async () => {
-          const found = await readCsiNode()
-          const drivers = found?.spec.drivers.filter(({ name }) => name !== driverName)
-          if (!found || drivers?.length === found.spec.drivers.length) return
-          await client.update(csiNodeKind, { ...found, spec: { drivers: drivers! } })
+        await retryOnConflict(async () => {
+          const csiNode = await readCsiNode()
+          const drivers = csiNode?.spec.drivers.filter(({ name }) => name !== driverName)
+          if (!csiNode || drivers?.length === csiNode.spec.drivers.length) return
+          await client.update(csiNodeKind, { ...csiNode, spec: { drivers: drivers! } })
         })
-        await untilWritten(async () => {
+        await retryOnConflict(async () => {
           const node = await find(client, nodeKind, ref)
           if (!node) return
-          const { [driverName]: gone, ...others } = nodeIdsOf(node)
-          if (gone === undefined) return
-          const text = Object.keys(others).length > 0 ? JSON.stringify(others) : null
-          await patchNode(node, { annotations: { [NODE_IDS]: text } })
+          const { [driverName]: removedId, ...otherIds } = nodeIdsOf(node)
+          if (removedId === undefined) return
+          const annotation = Object.keys(otherIds).length > 0 ? JSON.stringify(otherIds) : null
+          await patchNode(node, { annotations: { [NODE_IDS]: annotation } })
         })
       }),
   }
 }
 
-/** The CSINode entry of a driver. */
-export function entryOf({ name, nodeId, topology, maxVolumes }: DriverOnNode): CSINodeDriver {
+/** Returns the CSINode entry of a driver. */
+export function entryOf({ name, nodeId, topology, maxVolumes }: DriverNodeInfo): CSINodeDriver {
   const count = Math.min(maxVolumes, VOLUMES_MAX)
   return {
     name,
@@ -135,11 +134,11 @@ export function entryOf({ name, nodeId, topology, maxVolumes }: DriverOnNode): C
   }
 }
 
-/** Why a driver's topology contradicts the node's labels; undefined if it does not. */
-export function labelConflict(
+/** Returns a message if the topology of the driver contradicts the labels of the node, otherwise undefined. */
+export function findLabelConflict(
   { metadata }: Readonly<Node>,
   driverName: string,
-  topology: DriverOnNode['topology'],
+  topology: DriverNodeInfo['topology'],
 ): string | undefined {
   const labels = metadata.labels ?? {}
   for (const [key, value] of Object.entries(topology)) {
@@ -158,9 +157,9 @@ function nodeIdsOf({ metadata }: Readonly<Node>): Record<string, string> {
     const ids = JSON.parse(metadata.annotations?.[NODE_IDS] ?? '{}')
     return typeof ids === 'object' && ids !== null && !Array.isArray(ids) ? ids : {}
   } catch {
-    return {} // invalid: replaced by the next write
+    return {} // an invalid annotation is replaced by the next write
   }
 }
 
-const fixedPart = ({ name, nodeID, topologyKeys }: CSINodeDriver) => [name, nodeID, topologyKeys ?? []]
-const normal = (entry: CSINodeDriver) => [...fixedPart(entry), entry.allocatable?.count ?? 0]
+const immutableFields = ({ name, nodeID, topologyKeys }: CSINodeDriver) => [name, nodeID, topologyKeys ?? []]
+const comparedFields = (entry: CSINodeDriver) => [...immutableFields(entry), entry.allocatable?.count ?? 0]

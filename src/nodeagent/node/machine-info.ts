@@ -1,4 +1,4 @@
-// Reads what the Node object reports about this machine: size, system and addresses.
+// Reads the data about this machine that the Node object contains: resources, system and address.
 import { arch, cpus, hostname, networkInterfaces, platform, release, totalmem, version } from 'node:os'
 import { readTextIfPresent } from '../../base/files.ts'
 
@@ -6,7 +6,7 @@ export interface MachineInfo {
   readonly hostname: string
   readonly address: string
   readonly os: string
-  /** In Go's spelling: amd64. */
+  /** The architecture as Go names it, e.g. amd64. */
   readonly arch: string
   readonly cpus: number
   readonly memoryBytes: number
@@ -19,7 +19,7 @@ export interface MachineInfo {
 export async function readMachineInfo(): Promise<MachineInfo> {
   return {
     hostname: hostname(),
-    address: firstAddress(),
+    address: findAddress(),
     os: platform(),
     arch: GO_ARCHITECTURES[arch()] ?? arch(),
     cpus: Math.max(1, cpus().length),
@@ -33,7 +33,7 @@ export async function readMachineInfo(): Promise<MachineInfo> {
 
 const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', arm64: 'arm64', arm: 'arm' }
 
-function firstAddress(): string {
-  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
-  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
+function findAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  return addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
 }

@@ -1,6 +1,6 @@
-// Registers the node and keeps it alive: the Node object with labels, size and conditions, and its lease. The lease is
-// renewed every 10 s, the status on changes, when another writer has changed the Ready condition, and every 5 min.
-// A node name whose lease another agent renews is rejected: two agents would unmount each other's volumes.
+// Registers the node and maintains the Node object and its lease. The lease is renewed every 10 s. The status is written on
+// changes, after another writer has changed the Ready condition, and every 5 min. If another agent holds the lease, the
+// agent stops, because two agents with the same node name would unmount each other's volumes.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -13,30 +13,30 @@ import type { MachineInfo } from './machine-info.ts'
 
 export interface NodeHeartbeat {
   /**
-   * Acquires the lease and creates the Node, with retries while the server is unavailable; throws NodeNameTakenError.
-   * The first status already lists volumes in use of an earlier run, so that they are not detached.
+   * Acquires the lease and creates the Node. Retries while the server is unavailable. Throws NodeNameTakenError.
+   * The first status lists the volumes in use since an earlier run, so that they are not detached.
    */
   register(volumesInUse: readonly string[], signal: AbortSignal): Promise<void>
-  /** Renews until the signal fires; throws NodeNameTakenError if another agent took the name. */
+  /** Renews the lease until the signal is aborted. Throws NodeNameTakenError if another agent has acquired the lease. */
   run(signal: AbortSignal): Promise<void>
   /** Runs `prepare`, then sets the Ready condition. */
   markReady(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
-  /** Writes status.volumesInUse; awaited before a volume is mounted, to prevent its detach. */
+  /** Writes status.volumesInUse. Must be awaited before a volume is mounted, to prevent its detach. */
   setVolumesInUse(names: readonly string[]): Promise<void>
 }
 
 export interface NodeHeartbeatDeps {
   readonly client: Client
   readonly nodeName: string
-  /** Stable across restarts of this agent, unique among agents. */
+  /** Identifies this agent: stable across restarts, and unique among agents. */
   readonly identity: string
   readonly machine: MachineInfo
   readonly labels: Readonly<Record<string, string>>
   readonly podsMax: number
   readonly version: string
-  /** The Node in a cache, if there is one; saves reads while it has the expected status. */
+  /** Returns the cached Node, which saves a read if it has the expected status. */
   cached?(): Readonly<Node> | undefined
-  /** How often the lease is renewed. Default 10 s. */
+  /** The interval at which the lease is renewed. Default 10 s. */
   readonly renewMs?: number | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -49,7 +49,7 @@ export class NodeNameTakenError extends Error {
 export const NODE_LEASES = 'kube-node-lease'
 const LEASE_SECONDS = 40
 const RENEW_MS = 10_000
-const STATUS_MS = 300_000
+const STATUS_INTERVAL_MS = 300_000
 const STATUS_WRITES_MAX = 5
 
 export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
@@ -61,42 +61,45 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   let statusWrittenMs = Number.NEGATIVE_INFINITY
   let writing: Promise<void> = Promise.resolve()
 
-  /** The lease as last written; saves a read before each renewal. */
+  /** The lease after the last write, which saves a read before each renewal. */
   let lease: Readonly<Lease> | undefined
 
   async function renew(): Promise<void> {
-    const known = lease
+    const cached = lease
     lease = undefined // unknown if the renewal fails
-    lease = (known && (await renewKnown(known))) ?? (await renewRead())
+    lease = (cached && (await renewCached(cached))) ?? (await readAndRenew())
   }
 
-  /** Undefined on conflict: another writer, or an earlier renewal whose response was lost. */
-  async function renewKnown(known: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
+  /** Returns undefined on conflict, e.g. because the response to an earlier renewal was lost. */
+  async function renewCached(cached: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
     try {
-      return await client.update(leaseKind, { ...known, spec: { ...known.spec, ...mine() } })
+      return await client.update(leaseKind, { ...cached, spec: { ...cached.spec, ...renewedSpec() } })
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return undefined
       throw error
     }
   }
 
-  async function renewRead(): Promise<Readonly<Lease>> {
+  async function readAndRenew(): Promise<Readonly<Lease>> {
     const current = await find(client, leaseKind, leaseRef)
-    const own = mine()
+    const renewed = renewedSpec()
     if (!current) {
-      return client.create(leaseKind, { metadata: { ...leaseRef }, spec: { ...own, acquireTime: own.renewTime } })
+      return client.create(leaseKind, {
+        metadata: { ...leaseRef },
+        spec: { ...renewed, acquireTime: renewed.renewTime },
+      })
     }
-    const otherUntilMs = heldByOtherUntilMs(current, identity)
-    if (otherUntilMs > clock.nowMs()) throw nameTaken(nodeName, current, clock.nowMs())
-    const isTaking = current.spec?.holderIdentity !== identity
-    const taking = isTaking
-      ? { acquireTime: own.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
+    const otherUntilMs = otherHolderUntilMs(current, identity)
+    if (otherUntilMs > clock.nowMs()) throw createNameTakenError(nodeName, current, clock.nowMs())
+    const isNewHolder = current.spec?.holderIdentity !== identity
+    const transition = isNewHolder
+      ? { acquireTime: renewed.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
       : {}
-    // Conditional on resourceVersion: of two agents that start at once, one gets the name.
-    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...taking, ...own } })
+    // Conditional on resourceVersion, so that only one of two agents that start concurrently acquires the lease.
+    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...transition, ...renewed } })
   }
 
-  const mine = () => ({
+  const renewedSpec = () => ({
     holderIdentity: identity,
     leaseDurationSeconds: LEASE_SECONDS,
     renewTime: microTime(clock.nowMs()),
@@ -109,58 +112,58 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
       'kubernetes.io/arch': machine.arch,
       ...deps.labels,
     }
-    const found = await find(client, nodeKind, ref)
-    if (!found) return client.create(nodeKind, { metadata: { name: nodeName, labels }, status: status(undefined) })
-    const existing = found.metadata.labels ?? {}
-    if (Object.entries(labels).every(([key, value]) => existing[key] === value)) return found
+    const node = await find(client, nodeKind, ref)
+    if (!node) return client.create(nodeKind, { metadata: { name: nodeName, labels }, status: buildStatus(undefined) })
+    const existing = node.metadata.labels ?? {}
+    if (Object.entries(labels).every(([key, value]) => existing[key] === value)) return node
     return client.patch(nodeKind, ref, { type: 'merge', body: { metadata: { labels } } })
   }
 
-  /** Serialized, or an older list of volumes in use could be written last. */
+  /** Serializes writes, so that an older list of volumes in use is never written last. */
   async function writeStatus(): Promise<void> {
-    const mine = writing.catch(() => {}).then(untilStatusWritten)
-    writing = mine
-    await mine
+    const written = writing.catch(() => {}).then(writeStatusWithRetries)
+    writing = written
+    await written
   }
 
-  /** Conditional on resourceVersion, so that a delayed request of an earlier run has no effect. */
-  async function untilStatusWritten(): Promise<void> {
-    for (let tries = 1; ; tries++) {
-      const found = await client.get(nodeKind, ref)
-      const body = { metadata: { resourceVersion: found.metadata.resourceVersion }, status: status(found) }
+  /** Writes are conditional on resourceVersion, so that a delayed request of an earlier run has no effect. */
+  async function writeStatusWithRetries(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const node = await client.get(nodeKind, ref)
+      const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: buildStatus(node) }
       try {
         await client.patch(nodeKind, ref, { type: 'strategic', body }, { subresource: 'status' })
         statusWrittenMs = clock.monotonicMs()
         return
       } catch (error) {
-        if (!isConflict(error) || tries === STATUS_WRITES_MAX) throw error
+        if (!isConflict(error) || attempt === STATUS_WRITES_MAX) throw error
       }
     }
   }
 
-  /** Node lifecycle sets Ready to Unknown after a while without reports; the agent must write it again. */
+  /** Whether another writer has changed the Ready condition. The node lifecycle controller may set it to Unknown. */
   async function isOverwritten(): Promise<boolean> {
     const isExpected = (node: Readonly<Node> | undefined): boolean =>
       node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === (isReady ? 'True' : 'False')
     return !isExpected(deps.cached?.()) && !isExpected(await client.get(nodeKind, ref))
   }
 
-  function status(before: Readonly<Node> | undefined): NodeStatus {
-    const size = {
+  function buildStatus(previous: Readonly<Node> | undefined): NodeStatus {
+    const resources = {
       cpu: String(machine.cpus),
       memory: `${Math.floor(machine.memoryBytes / 1024)}Ki`,
       pods: String(deps.podsMax),
     }
     const now = timestamp(clock.nowMs())
-    const condition = (type: string, holds: boolean, reason: string, message: string) => {
-      const old = before?.status?.conditions?.find((one) => one.type === type)
-      const is = holds ? 'True' : 'False'
-      const lastTransitionTime = old?.status === is ? (old.lastTransitionTime ?? now) : now
-      return { type, status: is, reason, message, lastHeartbeatTime: now, lastTransitionTime }
+    const condition = (type: string, isTrue: boolean, reason: string, message: string) => {
+      const old = previous?.status?.conditions?.find((candidate) => candidate.type === type)
+      const status = isTrue ? 'True' : 'False'
+      const lastTransitionTime = old?.status === status ? (old.lastTransitionTime ?? now) : now
+      return { type, status, reason, message, lastHeartbeatTime: now, lastTransitionTime }
     }
     return {
-      capacity: size,
-      allocatable: size,
+      capacity: resources,
+      allocatable: resources,
       addresses: [
         { type: 'InternalIP', address: machine.address },
         { type: 'Hostname', address: machine.hostname },
@@ -185,22 +188,22 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         operatingSystem: machine.os,
         architecture: machine.arch,
       },
-      // Null removes the list; an empty one would be omitted and leave the old list.
+      // Null removes the list. An empty list would be omitted from the patch.
       volumesInUse: (volumesInUse.length > 0 ? [...volumesInUse] : null) as string[],
     }
   }
 
-  async function untilDone(
+  async function retryUntilDone(
     attempt: () => Promise<void>,
     signal: AbortSignal,
-    isPassing: (error: unknown) => boolean = isTransient,
+    isRetryable: (error: unknown) => boolean = isTransient,
   ): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
       try {
         return await attempt()
       } catch (error) {
-        if (error instanceof NodeNameTakenError || !isPassing(error)) throw error
+        if (error instanceof NodeNameTakenError || !isRetryable(error)) throw error
         log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node; retrying')
         await clock.sleep(RETRY_MS, signal)
       }
@@ -210,15 +213,15 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   return {
     register(inUse, signal) {
       volumesInUse = inUse
-      return untilDone(async () => {
+      return retryUntilDone(async () => {
         await renew()
         await writeNode()
       }, signal)
     },
     markReady: (prepare, signal) =>
-      untilDone(
+      retryUntilDone(
         async () => {
-          await writeNode() // it may have been deleted since registration
+          await writeNode() // the Node may have been deleted since registration
           await prepare()
           isReady = true
           await writeStatus()
@@ -236,7 +239,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         if (signal.aborted) return
         try {
           await renew()
-          const isDue = clock.monotonicMs() - statusWrittenMs >= STATUS_MS
+          const isDue = clock.monotonicMs() - statusWrittenMs >= STATUS_INTERVAL_MS
           if (isDue || (await isOverwritten())) await writeStatus()
         } catch (error) {
           if (error instanceof NodeNameTakenError) throw error
@@ -256,21 +259,21 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
 
 const RETRY_MS = 1_000
 
-/** Until when another agent holds the lease; -Infinity if none does. */
-export function heldByOtherUntilMs({ spec }: Readonly<Lease>, identity: string): number {
+/** Returns the time until which another agent holds the lease, or -Infinity if none does. */
+export function otherHolderUntilMs({ spec }: Readonly<Lease>, identity: string): number {
   if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return Number.NEGATIVE_INFINITY
   return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1_000
 }
 
-function nameTaken(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): NodeNameTakenError {
-  const agoSeconds = Math.max(0, Math.round((nowMs - Date.parse(spec?.renewTime ?? '')) / 1_000))
+function createNameTakenError(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): NodeNameTakenError {
+  const secondsSinceRenewal = Math.max(0, Math.round((nowMs - Date.parse(spec?.renewTime ?? '')) / 1_000))
   return new NodeNameTakenError(
-    `The node name "${nodeName}" is used by another agent (${spec?.holderIdentity}), which renewed its lease ${agoSeconds} s ago. ` +
+    `The node name "${nodeName}" is used by another agent (${spec?.holderIdentity}), which renewed its lease ${secondsSinceRenewal} s ago. ` +
       `Choose another --node-name, or stop that agent and wait ${spec?.leaseDurationSeconds ?? LEASE_SECONDS} s.`,
   )
 }
 
-/** Worth a retry: the server is unavailable or overloaded, or a conflict. */
+/** Whether the error is worth a retry: the server is unavailable or overloaded, or there was a conflict. */
 const isTransient = (error: unknown): boolean =>
   error instanceof ApiError && (error.code >= 500 || error.code === 429 || isConflict(error) || isAlreadyExists(error))
 

@@ -1,5 +1,5 @@
-// The controller of the pods on this node, woken by the pod, its claims, their volumes and attachments, the node's
-// volumesAttached, and CSIDrivers. Keyed by uid, so that mounts and files of a deleted pod are still removed.
+// The controller of the pods on this node. It reconciles a pod after changes of the pod, its claims, their volumes and
+// attachments, the node's volumesAttached, and CSIDrivers. Keys are UIDs, so that the volumes of a deleted pod are unmounted.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -18,7 +18,7 @@ import {
   source,
 } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { FIRST_RETRY_MS, LAST_RETRY_MS } from './attempts.ts'
+import { FIRST_RETRY_MS, LAST_RETRY_MS } from './mount-backoff.ts'
 
 export const BY_UID = 'node/uid'
 export const BY_CLAIM = 'node/claim'
@@ -40,7 +40,7 @@ export interface PodControllerDeps {
 }
 
 const NAME = 'node-pods'
-const WORKERS = 32 // pods started or stopped at once; each waits for its driver most of the time
+const WORKERS = 32 // pods that are started or stopped concurrently; most of the time is spent in driver calls
 
 const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
 
@@ -49,10 +49,10 @@ export function createPodController(deps: PodControllerDeps): Controller {
   const { clock, random, log, metrics } = deps
   pods.addIndex(BY_UID, uidOf)
   pods.addIndex(BY_CLAIM, claimsOfPod)
-  const usersOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidOf)
-  const usersOfVolume = (volume: Readonly<PersistentVolume> | undefined) => {
+  const podsOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidOf)
+  const podsOfVolume = (volume: Readonly<PersistentVolume> | undefined) => {
     const { namespace, name } = volume?.spec?.claimRef ?? {}
-    return name ? usersOfClaim(keyOfRef({ namespace: namespace ?? '', name })) : []
+    return name ? podsOfClaim(keyOfRef({ namespace: namespace ?? '', name })) : []
   }
   const controller: Controller = createController({
     name: NAME,
@@ -64,17 +64,17 @@ export function createPodController(deps: PodControllerDeps): Controller {
     metrics,
     sources: [
       source({ cache: pods, keysOf: uidOf }),
-      source({ cache: claims, keysOf: (claim) => usersOfClaim(keyOfObject(claim)) }),
-      source({ cache: volumes, keysOf: (volume) => usersOfVolume(volume) }),
+      source({ cache: claims, keysOf: (claim) => podsOfClaim(keyOfObject(claim)) }),
+      source({ cache: volumes, keysOf: (volume) => podsOfVolume(volume) }),
       source({
         cache: attachments,
         keysOf: ({ spec }) => {
           const name = spec.source.persistentVolumeName
-          return spec.nodeName === nodeName && name ? usersOfVolume(volumes.get({ name })) : []
+          return spec.nodeName === nodeName && name ? podsOfVolume(volumes.get({ name })) : []
         },
       }),
-      source({ cache: csiDrivers, keysOf: () => unfinished(controller) }),
-      source({ cache: nodes, keysOf: () => unfinished(controller), matters: isListChanged }),
+      source({ cache: csiDrivers, keysOf: () => unfinishedPods(controller) }),
+      source({ cache: nodes, keysOf: () => unfinishedPods(controller), matters: hasAttachedVolumesChanged }),
     ],
     reconcile,
   })
@@ -82,10 +82,11 @@ export function createPodController(deps: PodControllerDeps): Controller {
   return controller
 }
 
-const isListChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
-  namesAttachedTo(next) !== namesAttachedTo(old)
-const namesAttachedTo = ({ status }: Readonly<Node>): string =>
+const hasAttachedVolumesChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+  attachedVolumeNames(next) !== attachedVolumeNames(old)
+const attachedVolumeNames = ({ status }: Readonly<Node>): string =>
   (status?.volumesAttached ?? []).map(({ name }) => name).join()
 
-/** Pods that are not done and may be able to continue now. */
-export const unfinished = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.standings().map(({ key }) => key)
+/** Returns the UIDs of the pods whose reconcile is not complete. */
+export const unfinishedPods = ({ queue }: Pick<Controller, 'queue'>): string[] =>
+  queue.standings().map(({ key }) => key)

@@ -1,62 +1,62 @@
 import { describe, expect, it } from 'vitest'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { type ContainerView, everyContainer, phaseOf, statusOf, statusPatch } from './pod-status.ts'
+import { type ContainerView, phaseOf, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
-const aPod = (restartPolicy: string, more: object = {}): Pod => ({
+const aPod = (restartPolicy: string, spec: object = {}): Pod => ({
   metadata: { name: 'p', namespace: 'default', uid: 'u' },
-  spec: { restartPolicy, containers: [{ name: 'a' }, { name: 'b' }], ...more } as never,
+  spec: { restartPolicy, containers: [{ name: 'a' }, { name: 'b' }], ...spec } as never,
 })
-const ended = (code: number): ContainerView => ({ is: 'ended', code, reason: code ? 'Error' : 'Completed' })
-const running: ContainerView = { is: 'running' }
-const creating: ContainerView = { is: 'waiting', reason: 'ContainerCreating' }
-const crashed: ContainerView = { is: 'waiting', reason: 'CrashLoopBackOff', restarts: 2 }
+const anEndedContainer = (code: number): ContainerView => ({ is: 'ended', code, reason: code ? 'Error' : 'Completed' })
+const RUNNING: ContainerView = { is: 'running' }
+const CREATING: ContainerView = { is: 'waiting', reason: 'ContainerCreating' }
+const CRASHED: ContainerView = { is: 'waiting', reason: 'CrashLoopBackOff', restarts: 2 }
 
-describe('phase', () => {
+describe('phaseOf', () => {
   const table: [string, ContainerView[], string][] = [
-    ['Always', [creating, creating], 'Pending'],
-    ['Always', [running, creating], 'Running'],
-    ['Always', [ended(0), ended(0)], 'Running'],
-    ['Always', [crashed, crashed], 'Running'],
-    ['OnFailure', [ended(0), ended(0)], 'Succeeded'],
-    ['OnFailure', [ended(0), ended(1)], 'Running'],
-    ['Never', [ended(0), ended(0)], 'Succeeded'],
-    ['Never', [ended(0), ended(1)], 'Failed'],
-    ['Never', [ended(1), running], 'Running'],
+    ['Always', [CREATING, CREATING], 'Pending'],
+    ['Always', [RUNNING, CREATING], 'Running'],
+    ['Always', [anEndedContainer(0), anEndedContainer(0)], 'Running'],
+    ['Always', [CRASHED, CRASHED], 'Running'],
+    ['OnFailure', [anEndedContainer(0), anEndedContainer(0)], 'Succeeded'],
+    ['OnFailure', [anEndedContainer(0), anEndedContainer(1)], 'Running'],
+    ['Never', [anEndedContainer(0), anEndedContainer(0)], 'Succeeded'],
+    ['Never', [anEndedContainer(0), anEndedContainer(1)], 'Failed'],
+    ['Never', [anEndedContainer(1), RUNNING], 'Running'],
   ]
   for (const [policy, main, phase] of table) {
-    const shown = main.map((view) => (view.is === 'ended' ? `ended ${view.code}` : view.is)).join(', ')
-    it(`SYS-7 ${policy}: ${shown} is ${phase}`, () => {
+    const description = main.map((view) => (view.is === 'ended' ? `ended ${view.code}` : view.is)).join(', ')
+    it(`SYS-7 returns ${phase} for ${description} with the restart policy ${policy}`, () => {
       expect(phaseOf(aPod(policy), { init: [], main })).toBe(phase)
     })
   }
 
-  it('SYS-7 a failed init container fails the pod', () => {
-    const view = { init: [ended(1)], main: [creating, creating] }
+  it('SYS-7 returns Failed for a failed init container with the restart policy Never', () => {
+    const view = { init: [anEndedContainer(1)], main: [CREATING, CREATING] }
     expect(phaseOf(aPod('Never'), view)).toBe('Failed')
     expect(phaseOf(aPod('Always'), view)).toBe('Pending')
   })
 })
 
-describe('status', () => {
-  it('SYS-7 creates no patch for an unchanged state', () => {
+describe('the status of a pod', () => {
+  it('SYS-7 is not patched if the containers have not changed', () => {
     const pod = aPod('Always')
-    const first = statusOf(pod, everyContainer(pod, running), NOW)
-    const later = statusOf({ ...pod, status: first }, everyContainer(pod, running), NOW + 60_000)
-    expect(statusPatch(first, later)).toBeUndefined()
-    expect(later.startTime).toBe('2026-01-01T00:00:00Z')
-    expect(later.containerStatuses?.[0]?.state?.running?.startedAt).toBe('2026-01-01T00:00:00Z')
+    const firstStatus = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
+    const laterStatus = statusOf({ ...pod, status: firstStatus }, viewOfAll(pod, RUNNING), NOW + 60_000)
+    expect(statusPatch(firstStatus, laterStatus)).toBeUndefined()
+    expect(laterStatus.startTime).toBe('2026-01-01T00:00:00Z')
+    expect(laterStatus.containerStatuses?.[0]?.state?.running?.startedAt).toBe('2026-01-01T00:00:00Z')
   })
 
-  it('SYS-7 removes the reason of a condition that becomes true, and sets its transition time', () => {
+  it('SYS-7 has no reason in a condition that has become true, and has a new transition time', () => {
     const pod = aPod('Always')
-    const before = statusOf(pod, everyContainer(pod, creating), NOW)
+    const before = statusOf(pod, viewOfAll(pod, CREATING), NOW)
     expect(before.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
       status: 'False',
       reason: 'ContainersNotReady',
       message: 'containers with unready status: [a b]',
     })
-    const next = statusOf({ ...pod, status: before }, everyContainer(pod, running), NOW + 5_000)
+    const next = statusOf({ ...pod, status: before }, viewOfAll(pod, RUNNING), NOW + 5_000)
     const patch = statusPatch(before, next) as { conditions: object[] }
     expect(patch.conditions).toContainEqual({
       type: 'Ready',
@@ -68,10 +68,10 @@ describe('status', () => {
     expect(patch.conditions).not.toContainEqual(expect.objectContaining({ type: 'PodScheduled' }))
   })
 
-  it('SYS-7 keeps the last termination while a container waits to restart', () => {
+  it('SYS-7 contains the last termination while a container waits for its restart', () => {
     const pod = aPod('Always')
-    const failed = statusOf(pod, everyContainer(pod, ended(3)), NOW)
-    const waiting = statusOf({ ...pod, status: failed }, everyContainer(pod, crashed), NOW + 1_000)
+    const failed = statusOf(pod, viewOfAll(pod, anEndedContainer(3)), NOW)
+    const waiting = statusOf({ ...pod, status: failed }, viewOfAll(pod, CRASHED), NOW + 1_000)
     expect(waiting.containerStatuses?.[0]).toMatchObject({
       restartCount: 2,
       state: { waiting: { reason: 'CrashLoopBackOff' } },
@@ -79,7 +79,7 @@ describe('status', () => {
     })
   })
 
-  it('SYS-7 reports an unobserved termination with a stable time', () => {
+  it('SYS-7 keeps the finish time of a termination that was not observed', () => {
     const pod = aPod('Always')
     const last = { code: 127, reason: 'Error', startedMs: NOW }
     const lastState = {
@@ -90,16 +90,16 @@ describe('status', () => {
         finishedAt: '2026-01-01T00:00:01Z',
       },
     }
-    const begun = statusOf(pod, everyContainer(pod, running), NOW)
-    const waiting = statusOf({ ...pod, status: begun }, everyContainer(pod, { ...crashed, last } as never), NOW + 1_000)
+    const running = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
+    const waiting = statusOf({ ...pod, status: running }, viewOfAll(pod, { ...CRASHED, last } as never), NOW + 1_000)
     expect(waiting.containerStatuses?.[0]).toMatchObject({ lastState })
-    const again = statusOf({ ...pod, status: waiting }, everyContainer(pod, { is: 'running', last }), NOW + 9_000)
-    expect(again.containerStatuses?.[0]).toMatchObject({ lastState })
+    const restarted = statusOf({ ...pod, status: waiting }, viewOfAll(pod, { is: 'running', last }), NOW + 9_000)
+    expect(restarted.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 
-  it('SYS-7 a stopped pod has terminated, regardless of its restart policy', () => {
+  it('SYS-7 is Succeeded for a stopped pod, regardless of its restart policy', () => {
     const pod = aPod('Always')
-    const status = statusOf(pod, everyContainer(pod, ended(0)), NOW, { isOver: true })
+    const status = statusOf(pod, viewOfAll(pod, anEndedContainer(0)), NOW, { isOver: true })
     expect(status.phase).toBe('Succeeded')
     expect(status.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason: 'PodCompleted' })
   })

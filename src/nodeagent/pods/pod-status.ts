@@ -1,4 +1,4 @@
-// Computes a pod's status from the state of its containers. Pure: pod, containers and time in; status and patch out.
+// Computes the status of a pod from the state of its containers, and the patch that writes it. Pure.
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 
@@ -28,7 +28,7 @@ export type ContainerView =
       readonly id?: string
     }
 
-/** How the previous run ended. */
+/** The previous run of a container. */
 export interface EndedRun {
   readonly code: number
   readonly reason: string
@@ -36,13 +36,14 @@ export interface EndedRun {
 }
 
 export interface PodView {
-  /** In the order of the spec. */
+  /** The init containers in the order of the spec. */
   readonly init: readonly ContainerView[]
   readonly main: readonly ContainerView[]
   readonly hostIP?: string
 }
 
-export const everyContainer = (pod: Readonly<Pod>, view: ContainerView, init: ContainerView = view): PodView => ({
+/** Returns a view in which all containers have the same state. */
+export const viewOfAll = (pod: Readonly<Pod>, view: ContainerView, init: ContainerView = view): PodView => ({
   init: (pod.spec?.initContainers ?? []).map(() => init),
   main: (pod.spec?.containers ?? []).map(() => view),
 })
@@ -58,25 +59,27 @@ export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase
     if (restartPolicy === 'OnFailure' && !main.some(hasFailed)) return 'Succeeded'
     return 'Running'
   }
-  const hasBegun = main.some((view) => view.is !== 'waiting' || (view.restarts ?? 0) > 0)
-  return hasBegun ? 'Running' : 'Pending'
+  const hasStarted = main.some((view) => view.is !== 'waiting' || (view.restarts ?? 0) > 0)
+  return hasStarted ? 'Running' : 'Pending'
 }
 
-/** `isOver`: no container runs again, as for a pod that is being deleted. */
+/** `isStopped` means that no container is started again, because the pod is being deleted. */
 export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isOver = false } = {}): PodStatus {
   const { spec, status: old } = pod
-  const phase = isOver ? overPhase(view) : phaseOf(pod, view)
+  const phase = isOver ? stoppedPhaseOf(view) : phaseOf(pod, view)
   const isFinished = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
   const containers = spec?.containers ?? []
   const unready = containers.filter((_, index) => view.main[index]?.is !== 'running').map(({ name }) => name)
-  const unstarted = (spec?.initContainers ?? []).filter((_, index) => !isDone(view.init[index])).map(({ name }) => name)
+  const unstarted = (spec?.initContainers ?? [])
+    .filter((_, index) => !hasSucceeded(view.init[index]))
+    .map(({ name }) => name)
 
-  const condition = (type: string, holds: boolean, why: { reason?: string; message?: string } = {}) => {
-    const before = old?.conditions?.find((one) => one.type === type)
-    const status = holds ? 'True' : 'False'
-    const lastTransitionTime = before?.status === status ? (before.lastTransitionTime ?? now) : now
-    return { type, status, lastTransitionTime, ...(holds ? {} : why) }
+  const condition = (type: string, isTrue: boolean, details: { reason?: string; message?: string } = {}) => {
+    const previous = old?.conditions?.find((candidate) => candidate.type === type)
+    const status = isTrue ? 'True' : 'False'
+    const lastTransitionTime = previous?.status === status ? (previous.lastTransitionTime ?? now) : now
+    return { type, status, lastTransitionTime, ...(isTrue ? {} : details) }
   }
   const notReady = isFinished
     ? { reason: phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed' }
@@ -87,13 +90,16 @@ export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isO
   }
   const isReady = !isFinished && unready.length === 0
 
-  const oldOf = (list: 'initContainerStatuses' | 'containerStatuses', name: string) =>
-    old?.[list]?.find((one) => one.name === name)
+  const previousStatusOf = (list: 'initContainerStatuses' | 'containerStatuses', name: string) =>
+    old?.[list]?.find((status) => status.name === name)
   const statuses = (
     list: 'initContainerStatuses' | 'containerStatuses',
     specs: readonly { readonly name: string; readonly image?: string }[],
     views: readonly ContainerView[],
-  ) => specs.map((one, index) => containerStatusOf(one, views[index]!, oldOf(list, one.name), now))
+  ) =>
+    specs.map((container, index) =>
+      containerStatusOf(container, views[index]!, previousStatusOf(list, container.name), now),
+    )
 
   return {
     phase,
@@ -113,10 +119,10 @@ export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isO
   }
 }
 
-const overPhase = ({ main }: PodView): Phase =>
+const stoppedPhaseOf = ({ main }: PodView): Phase =>
   main.some((view) => view.is === 'ended' && view.code !== 0) ? 'Failed' : 'Succeeded'
 
-const isDone = (view: ContainerView | undefined) => view?.is === 'ended' && view.code === 0
+const hasSucceeded = (view: ContainerView | undefined) => view?.is === 'ended' && view.code === 0
 
 type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number]
 
@@ -128,13 +134,13 @@ function containerStatusOf(
 ): ContainerStatus {
   const restartCount = view.restarts ?? old?.restartCount ?? 0
   const lastState = lastStateOf(view, old, now)
-  const common = { name, image, imageID: '', restartCount, ...(lastState ? { lastState } : {}) }
+  const sharedFields = { name, image, imageID: '', restartCount, ...(lastState ? { lastState } : {}) }
   const startedBefore = old?.state?.running?.startedAt ?? old?.state?.terminated?.startedAt
   switch (view.is) {
     case 'waiting': {
       const { reason, message } = view
       return {
-        ...common,
+        ...sharedFields,
         ready: false,
         started: false,
         state: { waiting: { reason, ...(message === undefined ? {} : { message }) } },
@@ -142,7 +148,7 @@ function containerStatusOf(
     }
     case 'running': {
       const startedAt = view.startedMs === undefined ? (startedBefore ?? now) : timestamp(view.startedMs)
-      return { ...common, ready: true, started: true, state: { running: { startedAt } }, ...idOf(view) }
+      return { ...sharedFields, ready: true, started: true, state: { running: { startedAt } }, ...containerIdOf(view) }
     }
     case 'ended': {
       const { code: exitCode, reason, message } = view
@@ -150,41 +156,41 @@ function containerStatusOf(
       const finishedAt =
         view.endedMs === undefined ? (old?.state?.terminated?.finishedAt ?? now) : timestamp(view.endedMs)
       const terminated = { exitCode, reason, startedAt, finishedAt, ...(message === undefined ? {} : { message }) }
-      return { ...common, ready: false, started: false, state: { terminated }, ...idOf(view) }
+      return { ...sharedFields, ready: false, started: false, state: { terminated }, ...containerIdOf(view) }
     }
   }
 }
 
-/** The last termination as the containers report it, else from the previous status. */
+/** Returns the last termination as the containers report it, or otherwise that of the previous status. */
 function lastStateOf(
   view: ContainerView,
   old: ContainerStatus | undefined,
   now: string,
 ): ContainerStatus['lastState'] | undefined {
-  const known = old?.lastState
+  const lastState = old?.lastState
   const ended = old?.state?.terminated
-  if (view.is === 'ended' || !view.last) return view.is === 'waiting' && ended ? { terminated: ended } : known
+  if (view.is === 'ended' || !view.last) return view.is === 'waiting' && ended ? { terminated: ended } : lastState
   const { code: exitCode, reason, startedMs } = view.last
   const startedAt = timestamp(startedMs)
-  const before = [ended, known?.terminated].find((one) => one?.startedAt === startedAt)
-  return { terminated: { exitCode, reason, startedAt, finishedAt: before?.finishedAt ?? now } }
+  const previous = [ended, lastState?.terminated].find((termination) => termination?.startedAt === startedAt)
+  return { terminated: { exitCode, reason, startedAt, finishedAt: previous?.finishedAt ?? now } }
 }
 
-const idOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })
+const containerIdOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })
 
-/** A strategic patch from the old status to the new one, or nothing if they are the same. */
+/** Returns a strategic merge patch from the old status to the new one, or undefined if they are equal. */
 export function statusPatch(old: Readonly<PodStatus> | undefined, next: PodStatus): object | undefined {
   const conditions = (next.conditions ?? []).filter((condition) => {
-    const before = old?.conditions?.find(({ type }) => type === condition.type)
-    return !before || CONDITION_FIELDS.some((field) => before[field] !== condition[field])
+    const previous = old?.conditions?.find(({ type }) => type === condition.type)
+    return !previous || CONDITION_FIELDS.some((field) => previous[field] !== condition[field])
   })
-  const others = Object.entries(next).filter(
+  const otherFields = Object.entries(next).filter(
     ([key, value]) => key !== 'conditions' && !isDeepStrictEqual(old?.[key as keyof PodStatus], value),
   )
-  if (conditions.length + others.length === 0) return undefined
-  // Null removes reason and message of the condition's earlier state.
+  if (conditions.length + otherFields.length === 0) return undefined
+  // Null removes the previous reason and message.
   const patches = conditions.map((condition) => ({ reason: null, message: null, ...condition }))
-  return { ...Object.fromEntries(others), ...(patches.length > 0 ? { conditions: patches } : {}) }
+  return { ...Object.fromEntries(otherFields), ...(patches.length > 0 ? { conditions: patches } : {}) }
 }
 
 const CONDITION_FIELDS = ['status', 'reason', 'message'] as const

@@ -1,8 +1,8 @@
-// Reconciles one pod of this node, by its uid.
-//   assigned              mount every volume, then start the containers
-//   Succeeded or Failed   unmount; the pod object stays
-//   being deleted         stop the containers, unmount, then delete the pod object
-//   deleted               the same for what the mount records list
+// Reconciles one pod of this node, identified by its UID.
+//   assigned              mount all volumes, then start the containers
+//   Succeeded or Failed   unmount the volumes, and keep the pod object
+//   being deleted         stop the containers, unmount the volumes, then delete the pod object
+//   deleted               stop the containers, unmount the volumes in the mount records, then remove the directories
 import { dirname } from 'node:path'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
@@ -16,13 +16,13 @@ import type { ExpandVolume, PublishedVolume } from '../csi/expand-volume.ts'
 import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
 import type { Publication } from '../csi/mount-records.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
-import { VolumeProblem } from '../volume-problem.ts'
-import type { Attempts } from './attempts.ts'
-import { hostPathOf, makeEmptyDir, removeEmptyDirs } from './plain-volumes.ts'
-import { everyContainer, type PodView, statusOf, statusPatch } from './pod-status.ts'
+import { VolumeProblem } from '../volume-error.ts'
+import { makeEmptyDir, prepareHostPath, removeEmptyDirs } from './in-tree-volumes.ts'
+import type { Attempts } from './mount-backoff.ts'
+import { type PodView, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
+import { prepareSubPaths } from './prepare-sub-paths.ts'
 import { type ResolveDeps, resolveVolume } from './resolve-volume.ts'
-import { subPathProblem } from './sub-paths.ts'
-import { type WantedVolume, wantedVolumes } from './wanted-volumes.ts'
+import { type WantedVolume, wantedVolumes } from './used-volumes.ts'
 
 export interface PodDeps extends MountDeps, ResolveDeps {
   readonly client: Client
@@ -32,7 +32,7 @@ export interface PodDeps extends MountDeps, ResolveDeps {
   readonly expand: ExpandVolume
   readonly attempts: Attempts
   readonly hostIP: string
-  /** Mounted volumes of each pod by name; for stats and expansion. */
+  /** The mounted volumes by pod UID and volume name. */
   readonly mounted: Map<string, Map<string, MountedVolume>>
   pod(uid: string): Readonly<Pod> | undefined
 }
@@ -40,14 +40,14 @@ export interface PodDeps extends MountDeps, ResolveDeps {
 export interface MountedVolume extends VolumePath {
   readonly publication?: Publication
   readonly csi?: CsiVolume
-  /** On the monotonic clock. */
+  /** Monotonic time of the last NodePublishVolume. */
   readonly publishedMs: number
   /** Delay until the expansion is retried. */
   readonly expandInMs?: number
 }
 
 const DIRECTORY_MODE = 0o750
-/** After this time an event names the missing volumes; mounting continues. */
+/** After this time an event lists the volumes that are not mounted. Mounting continues. */
 const MOUNT_TIMEOUT_MS = 123_000
 /** Interval of NodePublishVolume for drivers with requiresRepublish. */
 const REPUBLISH_MS = 60_000
@@ -56,8 +56,8 @@ const EXPAND_RETRY_MS = 5_000
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
-  if (!pod) return forgetPod(uid, deps, signal)
-  if (pod.metadata.deletionTimestamp) return endPod(pod, uid, deps, signal)
+  if (!pod) return removePod(uid, deps, signal)
+  if (pod.metadata.deletionTimestamp) return terminatePod(pod, uid, deps, signal)
   if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
   return startPod(pod, uid, deps, signal)
 }
@@ -69,81 +69,86 @@ async function startPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: 
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
   const volumes = deps.mounted.get(uid) ?? new Map<string, MountedVolume>()
   deps.mounted.set(uid, volumes)
-  const wanted = wantedVolumes(pod)
-  const problems = await Promise.all(wanted.map((one) => tryMount(pod, uid, one, { volumes, deps, signal })))
-  const missing = wanted.flatMap(({ name }, index) => (problems[index] ? [{ name, problem: problems[index] }] : []))
+  const usedVolumes = wantedVolumes(pod)
+  const problems = await Promise.all(
+    usedVolumes.map((usedVolume) => tryMount(pod, uid, usedVolume, { volumes, deps, signal })),
+  )
+  const missing = usedVolumes.flatMap(({ name }, index) =>
+    problems[index] ? [{ name, problem: problems[index] }] : [],
+  )
   if (missing.length > 0) return waitForVolumes(pod, uid, missing, deps)
   deps.attempts.forgetPod(uid)
 
-  const bad = await subPathProblem(pod, volumes, deps.disk)
-  if (bad !== undefined) {
-    deps.events.record(podKind, pod, { type: 'Warning', reason: 'Failed', message: `Error: ${bad}` })
-    const view = everyContainer(pod, { is: 'waiting', reason: 'CreateContainerConfigError', message: bad })
+  const subPathError = await prepareSubPaths(pod, volumes, deps.disk)
+  if (subPathError !== undefined) {
+    deps.events.record(podKind, pod, { type: 'Warning', reason: 'Failed', message: `Error: ${subPathError}` })
+    const view = viewOfAll(pod, { is: 'waiting', reason: 'CreateContainerConfigError', message: subPathError })
     await writeStatus(pod, view, deps)
-    return backOff(bad)
+    return backOff(subPathError)
   }
   await writeStatus(pod, await deps.containers.advance(pod, volumes), deps)
   return outcomeOf(volumes, deps)
 }
 
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
-  const expandInMs = Math.min(...[...volumes.values()].map((one) => one.expandInMs ?? Number.POSITIVE_INFINITY))
-  const republishMs = republishes(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
-  if (expandInMs < republishMs) return retryAfter(expandInMs, 'the expansion of a volume is retried')
-  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'its driver requires republishing') : done
+  const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
+  const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
+  if (expandInMs < republishMs) return retryAfter(expandInMs, 'a volume expansion is retried')
+  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'a driver requires republishing') : done
 }
 
-/** Undefined: mounted. */
+/** Returns undefined if the volume is mounted. */
 async function tryMount(
   pod: Readonly<Pod>,
   uid: string,
-  wanted: WantedVolume,
+  usedVolume: WantedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
 ): Promise<VolumeProblem | undefined> {
-  const before = deps.attempts.pending(uid, wanted.name)
-  if (before) return before // its backoff has not passed
+  const pending = deps.attempts.pending(uid, usedVolume.name)
+  if (pending) return pending
   try {
-    volumes.set(wanted.name, await mount(pod, uid, wanted, { volumes, deps, signal }))
-    deps.attempts.succeeded(uid, wanted.name)
+    volumes.set(usedVolume.name, await mount(pod, uid, usedVolume, { volumes, deps, signal }))
+    deps.attempts.succeeded(uid, usedVolume.name)
     return undefined
   } catch (error) {
-    const problem = error instanceof VolumeProblem ? error : unexpected(error, wanted)
+    const problem = error instanceof VolumeProblem ? error : toVolumeProblem(error, usedVolume)
     const isReported = !problem.isWaiting || problem.reason === 'FailedAttachVolume'
     if (isReported && !signal.aborted) {
       deps.events.record(podKind, pod, { type: 'Warning', reason: problem.reason, message: problem.message })
     }
-    deps.attempts.failed(uid, wanted.name, problem)
+    deps.attempts.failed(uid, usedVolume.name, problem)
     return problem
   }
 }
 
-/** A full disk, a missing permission, an unavailable server. */
-const unexpected = (error: unknown, { name }: WantedVolume) =>
+/** Converts an unexpected error, such as a full disk, a missing permission or an unavailable server. */
+const toVolumeProblem = (error: unknown, { name }: WantedVolume) =>
   new VolumeProblem(`MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`)
 
 async function mount(
   pod: Readonly<Pod>,
   uid: string,
-  wanted: WantedVolume,
+  usedVolume: WantedVolume,
   { volumes, deps, signal }: { volumes: Map<string, MountedVolume>; deps: PodDeps; signal: AbortSignal },
 ): Promise<MountedVolume> {
-  const resolved = resolveVolume(pod, wanted, deps)
+  const resolved = resolveVolume(pod, usedVolume, deps)
   const publishedMs = deps.clock.monotonicMs()
   switch (resolved.is) {
     case 'hostPath': {
-      const path = await hostPathOf(resolved.source, wanted.name, deps.disk)
-      return { path, isDevice: wanted.isDevice, readOnly: resolved.readOnly, publishedMs }
+      const path = await prepareHostPath(resolved.source, usedVolume.name, deps.disk)
+      return { path, isDevice: usedVolume.isDevice, readOnly: resolved.readOnly, publishedMs }
     }
     case 'emptyDir': {
-      const path = await makeEmptyDir(uid, wanted.name, resolved, deps)
+      const path = await makeEmptyDir(uid, usedVolume.name, resolved, deps)
       return { path, isDevice: false, readOnly: false, publishedMs }
     }
     case 'csi': {
       const { volume } = resolved
-      const known = volumes.get(wanted.name)
-      const isDue = known && wantsRepublish(volume, deps) && publishedMs - known.publishedMs >= REPUBLISH_MS
-      const isPublished = known?.publication && deps.done.published.has(publicationKey(known.publication)) && !isDue
-      const publication = isPublished ? known.publication! : await mountCsiVolume(pod, volume, deps, signal)
+      const previous = volumes.get(usedVolume.name)
+      const isDue = previous && requiresRepublish(volume, deps) && publishedMs - previous.publishedMs >= REPUBLISH_MS
+      const isPublished =
+        previous?.publication && deps.completedSteps.published.has(publicationKey(previous.publication)) && !isDue
+      const publication = isPublished ? previous.publication! : await mountCsiVolume(pod, volume, deps, signal)
       const expandInMs = await tryExpand({ pod, volume, publication }, deps, signal)
       const path = volume.mode === 'Block' ? deps.paths.blockLink(uid, volume.volume) : publication.target
       return {
@@ -152,32 +157,32 @@ async function mount(
         readOnly: volume.readOnly,
         publication,
         csi: volume,
-        publishedMs: isPublished ? known.publishedMs : publishedMs,
+        publishedMs: isPublished ? previous.publishedMs : publishedMs,
         expandInMs,
       }
     }
   }
 }
 
-/** A failed expansion leaves the volume usable. */
-async function tryExpand(grown: PublishedVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
+/** Expands the volume if necessary. Records an event on failure, because the volume stays usable. */
+async function tryExpand(published: PublishedVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
   try {
-    return await deps.expand(grown, signal)
+    return await deps.expand(published, signal)
   } catch (error) {
     if (signal.aborted) throw error
-    const because = `NodeExpandVolume failed for volume "${grown.volume.volume}" : ${(error as Error).message}`
-    deps.events.record(podKind, grown.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message: because })
+    const because = `NodeExpandVolume failed for volume "${published.volume.volume}" : ${(error as Error).message}`
+    deps.events.record(podKind, published.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message: because })
     return EXPAND_RETRY_MS
   }
 }
 
-const wantsRepublish = ({ driver }: CsiVolume, deps: PodDeps): boolean =>
+const requiresRepublish = ({ driver }: CsiVolume, deps: PodDeps): boolean =>
   deps.csiDrivers.get({ name: driver })?.spec.requiresRepublish ?? false
 
-const republishes = (volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): boolean =>
-  [...volumes.values()].some(({ csi }) => csi !== undefined && wantsRepublish(csi, deps))
+const anyRequiresRepublish = (volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): boolean =>
+  [...volumes.values()].some(({ csi }) => csi !== undefined && requiresRepublish(csi, deps))
 
-interface Missing {
+interface MissingVolume {
   readonly name: string
   readonly problem: VolumeProblem
 }
@@ -185,7 +190,7 @@ interface Missing {
 async function waitForVolumes(
   pod: Readonly<Pod>,
   uid: string,
-  missing: readonly Missing[],
+  missing: readonly MissingVolume[],
   deps: PodDeps,
 ): Promise<Outcome> {
   const because = missing.map(({ problem }) => problem.message).join('; ')
@@ -197,32 +202,32 @@ async function waitForVolumes(
   }
   // A pod that was running before the agent restarted stays Running.
   if (pod.status?.phase !== 'Running') {
-    await writeStatus(pod, everyContainer(pod, { is: 'waiting', reason: 'ContainerCreating', message: because }), deps)
+    await writeStatus(pod, viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating', message: because }), deps)
   }
-  const untilPatienceEndsMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.attempts.waitedMs(uid))
-  return retryAfter(Math.min(deps.attempts.dueInMs(uid), untilPatienceEndsMs), because)
+  const untilTimeoutMs = Math.max(0, MOUNT_TIMEOUT_MS - deps.attempts.waitedMs(uid))
+  return retryAfter(Math.min(deps.attempts.dueInMs(uid), untilTimeoutMs), because)
 }
 
-async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function terminatePod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
   const wait = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (wait) return wait
-  const isRemovable = pod.metadata.deletionGracePeriodSeconds === 0
+  const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
   if (!isFinished(pod)) await writeStatus(pod, await deps.containers.ended(pod), deps, { isOver: true })
-  if (isRemovable) return done // other finalizers keep it
+  if (isMarkedForRemoval) return done // finalizers delay the removal
   const { name = '', namespace = '' } = pod.metadata
-  await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ifChanged)
+  await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ignoreIfChanged)
   return done
 }
 
-/** Undefined once the containers have stopped and all volumes are unmounted. */
+/** Returns undefined if the containers have stopped and all volumes are unmounted. */
 async function stopPod(
   uid: string,
   deps: PodDeps,
   signal: AbortSignal,
   { pod, graceSeconds = 0 }: { readonly pod?: Readonly<Pod>; readonly graceSeconds?: number } = {},
 ): Promise<Outcome | undefined> {
-  if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for its processes to exit')
+  if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for the processes of the pod to exit')
   const problems: string[] = []
   for (const path of await deps.disk.mountsUnder(deps.paths.subPaths(uid))) await deps.disk.unmount(path)
   await Promise.all(
@@ -243,7 +248,7 @@ async function stopPod(
   return backOff(message)
 }
 
-async function forgetPod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+async function removePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const wait = await stopPod(uid, deps, signal)
   if (wait) return wait
   const { disk, paths } = deps
@@ -254,7 +259,7 @@ async function forgetPod(uid: string, deps: PodDeps, signal: AbortSignal): Promi
     await disk.removeEmptyDirectory(dirname(path))
   }
   if (await disk.removeEmptyDirectory(paths.pod(uid))) return done
-  return stuck(`${paths.pod(uid)} is not empty: its contents were not created by this agent and are left alone`)
+  return stuck(`${paths.pod(uid)} is not empty; its contents were not created by this agent and are not removed`)
 }
 
 async function writeStatus(
@@ -268,11 +273,11 @@ async function writeStatus(
   if (!status) return
   const { name = '', namespace = '', uid } = pod.metadata
   const patch = { type: 'strategic', body: { metadata: { uid }, status } } as const
-  await client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ifChanged)
+  await client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ignoreIfChanged)
 }
 
-/** The pod was deleted or replaced: the next event wakes the reconcile. */
-function ifChanged(error: unknown): undefined {
+/** Ignores the error if the pod was deleted or changed: the change triggers another reconcile. */
+function ignoreIfChanged(error: unknown): undefined {
   if (isNotFound(error) || isConflict(error)) return undefined
   throw error
 }

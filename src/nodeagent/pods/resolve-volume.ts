@@ -1,5 +1,5 @@
 // Resolves a volume of a pod to a CSI volume, a hostPath or an emptyDir. A claim and its PV must be bound to each other.
-// Throws VolumeProblem: waiting for another component, or failed for what cannot work.
+// Throws a VolumeProblem if the volume must wait for another component or cannot be mounted.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -7,8 +7,8 @@ import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources
 import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom, type NodeIdentity } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
-import { failedMount, waitingFor } from '../volume-problem.ts'
-import { sourceOf, type WantedVolume } from './wanted-volumes.ts'
+import { failedMount, waitingFor } from '../volume-error.ts'
+import { sourceOf, type WantedVolume } from './used-volumes.ts'
 
 export type ResolvedVolume =
   | { readonly is: 'csi'; readonly volume: CsiVolume }
@@ -20,25 +20,25 @@ export interface ResolveDeps {
   readonly volumes: Cache<PersistentVolume>
   node(): NodeIdentity
   /** Whether a mount record of the volume exists for the pod. */
-  isOnRecord(uid: string, volume: string): boolean
+  hasRecord(uid: string, volume: string): boolean
 }
 
-export function resolveVolume(pod: Readonly<Pod>, wanted: WantedVolume, deps: ResolveDeps): ResolvedVolume {
-  const { volume, name } = wanted
+export function resolveVolume(pod: Readonly<Pod>, usedVolume: WantedVolume, deps: ResolveDeps): ResolvedVolume {
+  const { volume, name } = usedVolume
   if (volume.persistentVolumeClaim) {
     const { claimName, readOnly = false } = volume.persistentVolumeClaim
-    return behindClaim(pod, wanted, { claimName, readOnly }, deps)
+    return resolveClaim(pod, usedVolume, { claimName, readOnly }, deps)
   }
   if (volume.ephemeral) {
-    return behindClaim(pod, wanted, { claimName: `${pod.metadata.name}-${name}`, readOnly: false }, deps)
+    return resolveClaim(pod, usedVolume, { claimName: `${pod.metadata.name}-${name}`, readOnly: false }, deps)
   }
   if (volume.csi) return { is: 'csi', volume: inlineVolumeOf(pod, volume)! }
   if (volume.hostPath) return { is: 'hostPath', source: volume.hostPath, readOnly: false }
   const source = sourceOf(volume)
   if (source !== 'emptyDir') {
     throw failedMount(
-      `MountVolume.SetUp failed for volume "${name}" : this node agent does not provide ${source} volumes. ` +
-        'Use a claim, an emptyDir or a hostPath',
+      `MountVolume.SetUp failed for volume "${name}" : this node agent does not support ${source} volumes; ` +
+        'use a claim, an emptyDir or a hostPath',
     )
   }
   const { medium, sizeLimit, mode } = volume.emptyDir ?? {}
@@ -50,19 +50,19 @@ export function resolveVolume(pod: Readonly<Pod>, wanted: WantedVolume, deps: Re
   }
 }
 
-function behindClaim(
+function resolveClaim(
   pod: Readonly<Pod>,
-  wanted: WantedVolume,
+  usedVolume: WantedVolume,
   { claimName, readOnly }: { readonly claimName: string; readonly readOnly: boolean },
   deps: ResolveDeps,
 ): ResolvedVolume {
   const claim = deps.claims.get({ namespace: pod.metadata.namespace ?? '', name: claimName })
   if (!claim) throw waitingFor(`persistentvolumeclaim "${claimName}" not found`)
-  if (wanted.volume.ephemeral && !claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
+  if (usedVolume.volume.ephemeral && !claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
     throw failedMount(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
   }
   const volumeName = claim.spec?.volumeName
-  const isInUse = volumeName !== undefined && deps.isOnRecord(pod.metadata.uid ?? '', volumeName)
+  const isInUse = volumeName !== undefined && deps.hasRecord(pod.metadata.uid ?? '', volumeName)
   if (claim.metadata.deletionTimestamp && !isInUse) {
     throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`)
   }
@@ -73,7 +73,7 @@ function behindClaim(
   if (!pv?.spec || pv.spec.claimRef?.uid !== claim.metadata.uid) {
     throw waitingFor(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`)
   }
-  checkMode(pv, wanted)
+  checkMode(pv, usedVolume)
 
   const csi = csiVolumeOf(pv, claim, { isReadOnly: readOnly })
   if (csi) return { is: 'csi', volume: csi }
@@ -81,7 +81,7 @@ function behindClaim(
   const path = hostPath ?? (local ? { path: local.path, type: '' as const } : undefined)
   if (!path) {
     throw failedMount(
-      `MountVolume.SetUp failed for volume "${volumeName}" : this node agent provides CSI, hostPath and local volumes only`,
+      `MountVolume.SetUp failed for volume "${volumeName}" : this node agent supports only CSI, hostPath and local volumes`,
     )
   }
   if (!isReachableFrom(pv, deps.node())) {

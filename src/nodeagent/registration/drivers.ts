@@ -1,5 +1,5 @@
 // The registered drivers of this node, with their connections and capabilities. Registration calls NodeGetInfo and writes
-// CSINode and labels (../node/csi-node-writer.ts) before volumes of the driver can be used.
+// CSINode and labels (../node/csi-node-writer.ts).
 
 import type { Logger } from '../../base/log.ts'
 import {
@@ -9,7 +9,7 @@ import {
   readDriverFacts,
   serializeCalls,
 } from '../../csi/index.ts'
-import type { DriverOnNode } from '../node/csi-node-writer.ts'
+import type { DriverNodeInfo } from '../node/csi-node-writer.ts'
 import { compareVersions, type Version } from './versions.ts'
 
 export interface RegisteredDriver {
@@ -17,24 +17,24 @@ export interface RegisteredDriver {
   readonly endpoint: string
   readonly version: Version
   readonly csi: CsiDriver
-  /** Capabilities of its node service. */
-  readonly can: ReadonlySet<NodeCapability>
+  /** The capabilities of the node service. */
+  readonly capabilities: ReadonlySet<NodeCapability>
 }
 
 export interface Drivers {
   get(name: string): RegisteredDriver | undefined
-  /** Why the last registration of this name failed. */
-  refusalOf(name: string): string | undefined
+  /** Returns the error of the last registration attempt, if it failed. */
+  registrationErrorOf(name: string): string | undefined
   list(): RegisteredDriver[]
   register(
     driver: { readonly name: string; readonly endpoint: string; readonly version: Version },
     signal?: AbortSignal,
   ): Promise<void>
-  /** No effect if another endpoint is registered under the name. */
+  /** Has no effect if another endpoint is registered under this name. */
   unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
-  /** Called after a driver was registered or unregistered, and once after the first scan. */
+  /** Registers a function that is called after a driver was registered or unregistered, and after the first scan. */
   onChange(run: () => void): void
-  /** The first scan is complete: a missing driver is not just late. */
+  /** Whether the first scan is complete, so that a driver that is not registered is missing. */
   readonly isSettled: boolean
   settle(): void
   close(): void
@@ -42,59 +42,59 @@ export interface Drivers {
 
 export interface DriversDeps {
   connect(endpoint: string): CsiConnection
-  announce(driver: DriverOnNode): Promise<void>
-  withdraw(name: string): Promise<void>
+  addToCsiNode(driver: DriverNodeInfo): Promise<void>
+  removeFromCsiNode(name: string): Promise<void>
   readonly log: Logger
 }
 
-const NODE_GET_INFO_MS = 120_000
-/** The API server's rule for driver names in CSINode. */
+const NODE_GET_INFO_TIMEOUT_MS = 120_000
+/** The validation rule of the API server for driver names in CSINode. */
 const DRIVER_NAME = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 
-interface Known extends RegisteredDriver {
+interface ConnectedDriver extends RegisteredDriver {
   readonly connection: CsiConnection
 }
 
-export function createDrivers({ connect, announce, withdraw, log }: DriversDeps): Drivers {
-  const known = new Map<string, Known>()
-  const refusals = new Map<string, string>() // at most one per driver
+export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, log }: DriversDeps): Drivers {
+  const connected = new Map<string, ConnectedDriver>()
+  const registrationErrors = new Map<string, string>() // by driver
   const listeners: (() => void)[] = []
   let isSettled = false
 
   return {
-    get: (name) => known.get(name),
-    refusalOf: (name) => refusals.get(name),
-    list: () => [...known.values()],
+    get: (name) => connected.get(name),
+    registrationErrorOf: (name) => registrationErrors.get(name),
+    list: () => [...connected.values()],
 
     async register({ name, endpoint, version }, signal) {
-      if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a CSI driver`)
-      const other = known.get(name)
-      if (other && compareVersions(version, other.version) <= 0) {
+      if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} is not a valid CSI driver name`)
+      const existing = connected.get(name)
+      if (existing && compareVersions(version, existing.version) <= 0) {
         throw new Error(
-          `a driver "${name}" is registered on this node already, at ${other.endpoint} with version ` +
-            `${other.version.join('.')}: only a higher version may take its place. Stop that one first`,
+          `a driver "${name}" is already registered on this node at ${existing.endpoint} with version ` +
+            `${existing.version.join('.')}; only a higher version can replace it. Stop the other driver first`,
         )
       }
       const connection = connect(endpoint)
       try {
-        const { node: can } = await readDriverFacts(connection, signal)
+        const { node: capabilities } = await readDriverFacts(connection, signal)
         const info = await connection.node.nodeGetInfo(
           {},
-          { timeoutMs: NODE_GET_INFO_MS, ...(signal ? { signal } : {}) },
+          { timeoutMs: NODE_GET_INFO_TIMEOUT_MS, ...(signal ? { signal } : {}) },
         )
-        if (info.nodeId === '') throw new Error(`the driver "${name}" does not say which node this is (empty node_id)`)
-        await announce({
+        if (info.nodeId === '') throw new Error(`the driver "${name}" returned an empty node_id`)
+        await addToCsiNode({
           name,
           nodeId: info.nodeId,
           topology: info.accessibleTopology?.segments ?? {},
           maxVolumes: Number(info.maxVolumesPerNode),
         })
-        other?.connection.close()
-        known.set(name, { name, endpoint, version, can, connection, csi: serializeCalls(connection) })
-        refusals.delete(name)
+        existing?.connection.close()
+        connected.set(name, { name, endpoint, version, capabilities, connection, csi: serializeCalls(connection) })
+        registrationErrors.delete(name)
       } catch (error) {
         connection.close()
-        if (!other) refusals.set(name, (error as Error).message)
+        if (!existing) registrationErrors.set(name, (error as Error).message)
         throw error
       }
       log.info({ driver: name, endpoint }, 'registered a CSI driver')
@@ -102,11 +102,11 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
     },
 
     async unregister({ name, endpoint }) {
-      const driver = known.get(name)
+      const driver = connected.get(name)
       if (driver?.endpoint !== endpoint) return
-      await withdraw(name)
-      known.delete(name)
-      refusals.delete(name)
+      await removeFromCsiNode(name)
+      connected.delete(name)
+      registrationErrors.delete(name)
       driver.connection.close()
       log.info({ driver: name }, 'unregistered a CSI driver')
       for (const run of listeners) run()
@@ -122,8 +122,8 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
     },
     onChange: (run) => void listeners.push(run),
     close() {
-      for (const { connection } of known.values()) connection.close()
-      known.clear()
+      for (const { connection } of connected.values()) connection.close()
+      connected.clear()
     },
   }
 }

@@ -1,5 +1,4 @@
-// The two calls of the kubelet's plugin registration protocol. Each uses its own connection, because a plugin is called
-// only when it appears.
+// The two calls of the kubelet's plugin registration protocol. Each call uses its own connection, because calls are rare.
 import { create, type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../../base/clock.ts'
@@ -7,33 +6,32 @@ import { type PluginInfo, Registration } from '../../csi/gen/registration_pb.js'
 import { socketPathOf } from '../../csi/socket-path.ts'
 
 export interface PluginCalls {
-  /** GetInfo. */
   getInfo(socket: string): Promise<Pick<PluginInfo, 'type' | 'name' | 'endpoint' | 'supportedVersions'>>
-  /** NotifyRegistrationStatus; without an error: registered. */
+  /** Calls NotifyRegistrationStatus. Without an error, the plugin is registered. */
   notify(socket: string, error?: string): Promise<void>
 }
 
-const GET_INFO_MS = 1_000
-const NOTIFY_MS = 5_000
+const GET_INFO_TIMEOUT_MS = 1_000
+const NOTIFY_TIMEOUT_MS = 5_000
 
 export function createPluginCalls({ clock }: { readonly clock: Clock }): PluginCalls {
-  function call(socket: string, method: DescMethod, request: Message, timeoutMs: number): Promise<Message> {
+  function callPlugin(socket: string, method: DescMethod, request: Message, timeoutMs: number): Promise<Message> {
     return new Promise((resolve, reject) => {
       const client = new Client(`unix:${socketPathOf(socket)}`, credentials.createInsecure(), {
         'grpc.default_authority': 'localhost',
         'grpc.use_local_subchannel_pool': 1,
         'grpc.enable_retries': 0,
       })
-      const end = (settle: () => void) => {
+      const finish = (settle: () => void) => {
         cancelTimeout()
         settle()
         client.close()
       }
       const cancelTimeout = clock.after(timeoutMs, () => {
-        end(() => reject(new Error(`${method.name} at ${socket} took longer than ${timeoutMs / 1_000} s`)))
-        sent.cancel()
+        finish(() => reject(new Error(`${method.name} at ${socket} took longer than ${timeoutMs / 1_000} s`)))
+        call.cancel()
       })
-      const sent = client.makeUnaryRequest<Message, Message>(
+      const call = client.makeUnaryRequest<Message, Message>(
         `/${method.parent.typeName}/${method.name}`,
         (message) => Buffer.from(toBinary(method.input, message)),
         (bytes) => fromBinary(method.output, bytes),
@@ -41,7 +39,7 @@ export function createPluginCalls({ clock }: { readonly clock: Clock }): PluginC
         new Metadata(),
         {},
         (error, reply) =>
-          end(() => (error ? reject(new Error(`${method.name} at ${socket}: ${error.details}`)) : resolve(reply!))),
+          finish(() => (error ? reject(new Error(`${method.name} at ${socket}: ${error.details}`)) : resolve(reply!))),
       )
     })
   }
@@ -49,12 +47,12 @@ export function createPluginCalls({ clock }: { readonly clock: Clock }): PluginC
   return {
     async getInfo(socket) {
       const method = Registration.method.getInfo
-      return (await call(socket, method, create(method.input), GET_INFO_MS)) as PluginInfo
+      return (await callPlugin(socket, method, create(method.input), GET_INFO_TIMEOUT_MS)) as PluginInfo
     },
     async notify(socket, error) {
       const method = Registration.method.notifyRegistrationStatus
       const status = create(method.input, { pluginRegistered: error === undefined, error: error ?? '' })
-      await call(socket, method, status, NOTIFY_MS)
+      await callPlugin(socket, method, status, NOTIFY_TIMEOUT_MS)
     },
   }
 }

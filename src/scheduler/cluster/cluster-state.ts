@@ -1,6 +1,7 @@
-// The nodes and the pods on them, updated with every event and never rebuilt. A pod is assumed on the node chosen for it
-// until the API shows it there or its binding has failed.
+// The nodes and the pods on them, updated with every event and never rebuilt. A pod is assumed on its selected node until
+// the API server reports it there or its binding fails.
 
+import type { Stored } from '../../api/kind.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
@@ -9,97 +10,97 @@ import { NodeInfo } from './node-info.ts'
 import { isFinished, type PodInfo, podInfo } from './pod-info.ts'
 
 export class ClusterState {
-  /** In a stable order: each search continues where the last one ended. */
-  readonly #list: NodeInfo[] = []
-  readonly #views = new Map<string, NodeInfo>()
-  readonly #nodeOfPod = new Map<ObjectKey, { view: NodeInfo; uid: string; isAssumed: boolean }>()
+  /** The order is stable, because each search continues where the previous one ended. */
+  readonly #nodes: NodeInfo[] = []
+  readonly #nodeInfos = new Map<string, NodeInfo>()
+  readonly #nodeOfPod = new Map<ObjectKey, { nodeInfo: NodeInfo; uid: string; isAssumed: boolean }>()
   readonly #podsByClaim = new Map<ObjectKey, Set<ObjectKey>>()
 
   get nodes(): readonly NodeInfo[] {
-    return this.#list
+    return this.#nodes
   }
 
-  /** Undefined if the node does not exist. */
+  /** Returns undefined if the node does not exist. */
   node(name: string): NodeInfo | undefined {
-    const view = this.#views.get(name)
-    return view?.node ? view : undefined
+    const nodeInfo = this.#nodeInfos.get(name)
+    return nodeInfo?.node ? nodeInfo : undefined
   }
 
-  /** Pods on a node, assumed ones included, that use the claim. */
+  /** Returns the pods that use the claim and are on a node, assumed pods included. */
   podsUsing(claimKey: ObjectKey): ReadonlySet<ObjectKey> {
     return this.#podsByClaim.get(claimKey) ?? NO_PODS
   }
 
   nodeOf(podKey: ObjectKey): NodeInfo | undefined {
-    return this.#nodeOfPod.get(podKey)?.view
+    return this.#nodeOfPod.get(podKey)?.nodeInfo
   }
 
-  setNode(node: Readonly<Node>): NodeInfo {
-    const view = this.#viewOf(node.metadata.name ?? '')
-    if (!view.node) this.#list.push(view)
-    view.setNode(node)
-    return view
+  setNode(node: Readonly<Stored<Node>>): NodeInfo {
+    const nodeInfo = this.#nodeInfoOf(node.metadata.name)
+    if (!nodeInfo.node) this.#nodes.push(nodeInfo)
+    nodeInfo.setNode(node)
+    return nodeInfo
   }
 
   removeNode(name: string): void {
-    const view = this.#views.get(name)
-    if (!view?.node) return
-    view.setNode(undefined)
-    this.#list.splice(this.#list.indexOf(view), 1)
-    this.#dropIfEmpty(view)
+    const nodeInfo = this.#nodeInfos.get(name)
+    if (!nodeInfo?.node) return
+    nodeInfo.setNode(undefined)
+    this.#nodes.splice(this.#nodes.indexOf(nodeInfo), 1)
+    this.#dropIfEmpty(nodeInfo)
   }
 
-  /** Applies a pod from the API. True if it has left its node, which may make other pods schedulable. */
+  /** Applies a pod from the API. Returns true if the pod left its node, which may make other pods schedulable. */
   setPod(pod: Readonly<Pod>): boolean {
     const key = keyOfObject(pod)
     const nodeName = pod.spec?.nodeName
-    const known = this.#nodeOfPod.get(key)
-    if (known?.isAssumed && !nodeName && known.uid === pod.metadata.uid) return false // still being bound
+    const placement = this.#nodeOfPod.get(key)
+    if (placement?.isAssumed && !nodeName && placement.uid === pod.metadata.uid) return false // still being bound
     if (!nodeName || isFinished(pod)) return this.removePod(key)
-    if (known && known.view.name !== nodeName) this.removePod(key)
-    this.#place(podInfo(pod), nodeName, false)
+    if (placement && placement.nodeInfo.name !== nodeName) this.removePod(key)
+    this.#addPod(podInfo(pod), nodeName, false)
     return false
   }
 
-  /** True if it was on a node. */
+  /** Returns true if the pod was on a node. */
   removePod(key: ObjectKey): boolean {
-    const known = this.#nodeOfPod.get(key)
-    if (!known) return false
+    const placement = this.#nodeOfPod.get(key)
+    if (!placement) return false
     this.#nodeOfPod.delete(key)
-    for (const claim of known.view.pods.get(key)?.claims ?? []) {
+    for (const claim of placement.nodeInfo.pods.get(key)?.claims ?? []) {
       const users = this.#podsByClaim.get(claim.key)
       users?.delete(key)
       if (users?.size === 0) this.#podsByClaim.delete(claim.key)
     }
-    known.view.removePod(key)
-    this.#dropIfEmpty(known.view)
+    placement.nodeInfo.removePod(key)
+    this.#dropIfEmpty(placement.nodeInfo)
     return true
   }
 
-  assume(facts: PodInfo, nodeName: string): void {
-    this.#place(facts, nodeName, true)
+  assume(pod: PodInfo, nodeName: string): void {
+    this.#addPod(pod, nodeName, true)
   }
 
-  /** Binding failed. True if the pod was removed; one that the API shows on a node stays there. */
+  /** Removes an assumed pod after its binding failed. Returns false for a pod that the API server reports on a node. */
   forget(key: ObjectKey): boolean {
     return this.#nodeOfPod.get(key)?.isAssumed ? this.removePod(key) : false
   }
 
-  #place(facts: PodInfo, nodeName: string, isAssumed: boolean): void {
-    const view = this.#viewOf(nodeName)
-    view.addPod(facts)
-    this.#nodeOfPod.set(facts.key, { view, uid: facts.uid, isAssumed })
-    for (const { key } of facts.claims) {
-      getOrCreate(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(facts.key)
+  #addPod(pod: PodInfo, nodeName: string, isAssumed: boolean): void {
+    const nodeInfo = this.#nodeInfoOf(nodeName)
+    nodeInfo.addPod(pod)
+    this.#nodeOfPod.set(pod.key, { nodeInfo, uid: pod.uid, isAssumed })
+    for (const { key } of pod.claims) {
+      getOrCreate(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(pod.key)
     }
   }
 
-  #viewOf(name: string): NodeInfo {
-    return getOrCreate(this.#views, name, () => new NodeInfo(name))
+  #nodeInfoOf(name: string): NodeInfo {
+    return getOrCreate(this.#nodeInfos, name, () => new NodeInfo(name))
   }
 
-  #dropIfEmpty(view: NodeInfo): void {
-    if (!view.node && view.pods.size === 0) this.#views.delete(view.name)
+  #dropIfEmpty(nodeInfo: NodeInfo): void {
+    if (!nodeInfo.node && nodeInfo.pods.size === 0) this.#nodeInfos.delete(nodeInfo.name)
   }
 }
 

@@ -1,17 +1,17 @@
-// One node with the pods on it, assumed ones included, and the sums of their requests. cluster-state.ts updates it;
+// A node with the pods on it, assumed pods included, and the sums of their requests. cluster-state.ts updates it;
 // plugins read it.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { type Amounts, addAmounts, allocatableOf } from './amounts.ts'
 import type { PodInfo } from './pod-info.ts'
 
-/** Scoring counts this much for a pod without requests; otherwise all of them would go to the same node. */
+/** The requests that scoring assumes for a pod without requests, so that such pods spread over the nodes. */
 const CPU_DEFAULT_MILLIS = 100
 const MEMORY_DEFAULT_BYTES = 200 * 1024 * 1024
 
 export class NodeInfo {
   readonly name: string
-  /** Undefined if the node does not exist, but a pod is bound to it. */
+  /** Undefined if a pod is bound to a node that does not exist. */
   node: Readonly<Node> | undefined
   labels: Readonly<Record<string, string>> = {}
   taints: readonly Taint[] = []
@@ -21,7 +21,7 @@ export class NodeInfo {
   /** Sums of requests with the defaults above, for scoring only. */
   nonZeroCpu = 0
   nonZeroMemory = 0
-  /** Incremented with every change of the pods, to invalidate what plugins derive from them. */
+  /** Incremented with every change of the pods. Plugins use it to invalidate data that they derive from the pods. */
   podsVersion = 0
 
   constructor(name: string) {
@@ -35,20 +35,20 @@ export class NodeInfo {
     this.allocatable = node && allocatableOf(node)
   }
 
-  addPod(facts: PodInfo): void {
-    if (this.pods.has(facts.key)) this.removePod(facts.key)
-    this.pods.set(facts.key, facts)
-    this.#count(facts)
+  addPod(pod: PodInfo): void {
+    if (this.pods.has(pod.key)) this.removePod(pod.key)
+    this.pods.set(pod.key, pod)
+    this.#count(pod)
     this.podsVersion++
   }
 
   removePod(key: ObjectKey): void {
     if (!this.pods.delete(key)) return
-    // Summed again: subtracting would leave rounding errors of amounts beyond exact arithmetic.
+    // Sum again instead of subtracting, because amounts above 2^53 are not exact.
     this.requested = new Map()
     this.nonZeroCpu = 0
     this.nonZeroMemory = 0
-    for (const facts of this.pods.values()) this.#count(facts)
+    for (const pod of this.pods.values()) this.#count(pod)
     this.podsVersion++
   }
 

@@ -1,4 +1,4 @@
-// A pod with what the scheduler derives from it, computed once per version.
+// A pod with the data that the scheduler derives from it. It is computed once per version of the pod.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { type Amounts, requestsOf } from './amounts.ts'
@@ -15,7 +15,7 @@ export interface PodInfo {
 export interface PodClaim {
   readonly key: ObjectKey
   readonly name: string
-  /** Created from a volumeClaimTemplate of the pod. */
+  /** Whether the claim is created from a volumeClaimTemplate of the pod. */
   readonly isEphemeral: boolean
 }
 

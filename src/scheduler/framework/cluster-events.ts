@@ -1,5 +1,5 @@
-// Cluster events, and the queueing hints by which a plugin declares which of them can make its rejected pods schedulable.
-// A pod is evaluated again when a hint requeues it, and never on a timer alone. ../queueing-hints.ts runs them.
+// Cluster events, and the queueing hints with which a plugin declares which events can make its rejected pods schedulable.
+// Only a hint requeues an unschedulable pod; there is no periodic flush. ../queueing-hints.ts runs the hints.
 
 import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -15,7 +15,7 @@ import type { PodInfo } from '../cluster/pod-info.ts'
 import type { Rejection } from '../queue/unschedulable-pods.ts'
 import type { Status } from './status.ts'
 
-/** Added: only `next`. Deleted: only `old`. */
+/** A change of an object: only `next` if it was added, only `old` if it was deleted, both if it was updated. */
 interface Change<T extends KubeObject> {
   readonly next?: Readonly<Stored<T>>
   readonly old?: Readonly<Stored<T>>
@@ -33,7 +33,7 @@ interface Events {
   /** A pod left its node: it finished, was deleted, or could not be bound. */
   podRemoved: { readonly nodeName: string; readonly claims: readonly ObjectKey[] }
   podDeleted: { readonly key: ObjectKey }
-  /** State inside a plugin changed. Concerns the pods that the plugin's hints index under these keys. */
+  /** Internal state of a plugin changed. The event concerns the pods that the plugin's hints index under these keys. */
   pluginState: { readonly keys: readonly string[] }
 }
 
@@ -42,23 +42,23 @@ export type ClusterEvent<E extends EventName = EventName> = { [N in E]: { readon
 
 export interface QueueingHint<E extends EventName = EventName> {
   readonly on: E
-  /** `class`: pods of one equivalence class have the same keys, and the first of them is tried. `pod`: keys differ per pod. */
+  /** `class`: the pods of an equivalence class share their keys, and only the first is tried. `pod`: keys differ per pod. */
   readonly scope: 'class' | 'pod'
   /** The keys under which an unschedulable pod is indexed. */
   keysOfPod(pod: PodInfo): readonly string[]
-  /** The keys an event concerns. */
+  /** The keys of the pods that an event concerns. */
   keysOfEvent(event: ClusterEvent<E>): readonly string[]
-  /** Default: queue. */
+  /** Decides for one pod. Without this function, the pod is queued. */
   hint?(pod: PodInfo, event: ClusterEvent<E>, context: HintContext): Hint
 }
 
-/** A rejection: the pod is not tried, but waits from now on for what resolves this rejection, too. */
+/** A rejection is added to the recorded one: the pod stays unschedulable and also waits for the hints of that plugin. */
 export type Hint = 'queue' | 'skip' | PluginRejection
 
 export interface HintContext {
   /** Why the pod is unschedulable. */
   readonly rejection: Rejection
-  /** Runs all filters for one node; undefined if the pod fits. */
+  /** Runs all filters for one node. Returns undefined if the pod fits. */
   checkNode(pod: PodInfo, nodeName: string): PluginRejection | 'no such node' | undefined
 }
 

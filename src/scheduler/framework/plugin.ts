@@ -1,11 +1,11 @@
-// The plugin interface, with the steps of the Kubernetes scheduling framework. Each plugin is a folder of
+// The plugin interface, with the extension points of the Kubernetes scheduling framework. Each plugin is a folder of
 // ../plugins and is listed in ../plugins/registry.ts; the core refers to no plugin by name.
 //
 //   preFilter → filter (per node) → score → reserve → preBind → bind → postBind
 //                  └─ every node rejected: explain, postFilter      └─ failed: unreserve
 //
-// preFilter reads the pod once and returns the state that the later steps get: filter runs thousands of times per pod
-// and must be cheap.
+// preFilter reads the pod once and returns the state that is passed to the later steps. filter runs thousands of times per
+// pod and must be cheap.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -19,22 +19,22 @@ import type { PreFilterResult, Status } from './status.ts'
 
 export interface Plugin<S = unknown> {
   readonly name: string
-  /** Factor of this plugin's scores. Default 1. */
+  /** Factor by which this plugin's scores are multiplied. Default 1. */
   readonly weight?: number
-  /** The cluster events that can make a pod schedulable that this plugin rejected. */
+  /** The cluster events that can make a pod that this plugin rejected schedulable. */
   readonly events: readonly QueueingHint[]
-  /** filter depends on the node alone. It runs again before binding if preBind took time, e.g. to notice a cordon. */
+  /** Whether filter, which must depend on the node alone, runs again after preBind, e.g. to detect a cordon. */
   readonly isRecheckedBeforeBind?: true
-  /** The text of the pod's condition and event while preBind is slow. */
+  /** Reason and message of the pod's condition and event while preBind is slow. */
   readonly slowPreBind?: { readonly reason: string; message(nodeName: string): string }
 
   preFilter(pod: PodInfo): PreFilterResult<S>
   filter?(state: S, node: NodeInfo): Status | undefined
-  /** Nodes to use only if no other passes the filters. Not part of the Kubernetes framework. */
+  /** Whether to use the node only if no other node passes the filters. Not part of the Kubernetes framework. */
   avoid?(state: S, node: NodeInfo): boolean
-  /** 0 to SCORE_MAX per node, higher is better; undefined if all nodes are equal. */
+  /** Returns 0 to SCORE_MAX per node, higher is better, or undefined if all nodes are equal. */
   score?(state: S, nodes: readonly NodeInfo[]): readonly number[] | undefined
-  /** Reserves what the pod gets on this node, so that the next pod is not given the same. Synchronous. */
+  /** Reserves resources for the pod on this node. Synchronous, so that no other pod can be given the same resources. */
   reserve?(state: S, node: NodeInfo): void
   /** Undoes reserve after the attempt has failed. */
   unreserve?(state: S, node: NodeInfo): void
@@ -42,40 +42,40 @@ export interface Plugin<S = unknown> {
   preBindPreFlight?(state: S): boolean
   /** Writes the reservations and resolves when the node is ready for the pod. A rejection fails the attempt. */
   preBind?(state: S, node: NodeInfo): Promise<void>
-  /** The pod is bound: the API now shows the reservations. */
+  /** Called after the pod is bound and API objects represent its reservations. */
   postBind?(state: S, node: NodeInfo): void
 
-  /** A sentence to add to the message when every node was rejected. */
+  /** Returns a sentence to add to the message after every node was rejected. */
   explain?(state: S, statuses: NodeStatuses): string | undefined
-  /** What the plugin can change, after every node was rejected, so that the pod fits; the first that helps is applied. */
+  /** Returns changes that may make the pod fit after every node was rejected. The first effective one is applied. */
   postFilter?(pod: PodInfo): readonly Remedy<S>[]
 
   /**
-   * What this plugin's results depend on, as JSON data. Pods with equal signatures of all plugins form an equivalence
-   * class: while one is unschedulable, the others are not evaluated. UNSIGNABLE: the pod is in no class.
+   * Returns the data that this plugin's results depend on, as JSON. Pods with equal signatures of all plugins form an
+   * equivalence class: while one is unschedulable, the others are not evaluated. UNSIGNABLE excludes the pod from any class.
    */
   signPod?(pod: PodInfo): unknown
   /** Called for every event, after the cluster state has been updated and before pods are requeued. */
   observe?(event: ClusterEvent): void
-  /** Reservations that no object shows yet. */
+  /** The number of reservations that no API object represents yet. */
   readonly reservations?: number
   /** Fails operations in progress and cancels timers. */
   stop?(): void
 }
 
-/** The reason why a node was rejected, by node. */
+/** The status with which each node was rejected. */
 export type NodeStatuses = ReadonlyMap<NodeInfo, Status>
 
-/** Like preemption in Kubernetes: releases resources so that the pod fits. */
+/** Releases resources so that the pod fits, like preemption in Kubernetes. */
 export interface Remedy<S = unknown> {
-  /** The state with which the pod is evaluated as if the remedy had been applied. */
+  /** Evaluates the pod as if the remedy had been applied. */
   preFilter(): PreFilterResult<S>
-  /** The next operation, for the pod's owner. */
+  /** Describes the remedy in the pod's event and condition. */
   readonly message: string
   apply(): Promise<void>
 }
 
-/** What a plugin is constructed from. */
+/** The dependencies that are passed to a plugin's constructor. */
 export interface PluginHandle {
   readonly client: Client
   readonly clock: Clock
@@ -85,7 +85,7 @@ export interface PluginHandle {
   readonly metrics: SchedulerMetrics | undefined
   /** Runs a write as soon as the limit of concurrent writes allows. */
   readonly write: <T>(run: () => Promise<T>) => Promise<T>
-  /** Requeues pods after a change inside the plugin that no API object shows. */
+  /** Emits an event for a change inside the plugin that no API object represents. */
   readonly emit: (event: ClusterEvent) => void
   /** How long preBind may take. */
   readonly bindTimeoutMs: number

@@ -1,4 +1,4 @@
-// The watched objects that the scheduler and its plugins read.
+// The caches that the scheduler and its plugins read.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -22,6 +22,6 @@ export const schedulerCaches = (set: CacheSet, gates: FeatureGates) => ({
   claims: set.of(persistentVolumeClaimKind),
   volumes: set.of(persistentVolumeKind),
   classes: set.of(storageClassKind),
-  /** Undefined while the feature gate is off. */
+  /** Undefined if the feature gate is disabled. */
   capacities: gates.enabled('CSIStorageCapacity') ? set.of(csiStorageCapacityKind) : undefined,
 })

@@ -1,8 +1,9 @@
-// The signature of a pod: equal for pods whose evaluation depends on the same data, such as the pods of one deployment.
+// Computes the signature of a pod. Pods whose evaluation depends on the same data, such as the pods of one Deployment,
+// have equal signatures.
 import type { PodInfo } from '../cluster/pod-info.ts'
 import { type Plugin, UNSIGNABLE } from './plugin.ts'
 
-/** Undefined for a pod in no equivalence class. */
+/** Returns undefined if the pod belongs to no equivalence class. */
 export function signPod(pod: PodInfo, plugins: readonly Plugin[]): string | undefined {
   const fragments: unknown[] = [pod.priority]
   for (const plugin of plugins) {

@@ -1,5 +1,5 @@
-// What a plugin answers about a pod or a node. A rejection carries its reasons as data; the message is what users read in
-// events and conditions, and no code compares it.
+// The result of a plugin for a pod or a node. A rejection carries its reasons as data; the messages are for users only,
+// and no code compares them.
 
 export interface Reason {
   /** Identifies the cause, together with `subject`. */
@@ -16,16 +16,16 @@ export interface Status {
 }
 
 export type PreFilterResult<S> =
-  /** The plugin has nothing to check for this pod: its other steps are not called. */
+  /** The plugin does not apply to this pod: its other steps are not called. */
   | { readonly code: 'Skip' }
   /** `state` is passed to the later steps of this scheduling attempt. */
   | { readonly code: 'Success'; readonly state: S }
-  /** The pod fits on no node until another object changes. Reported once, not per node. */
+  /** No node fits until another object changes. The rejection is reported once, not per node. */
   | Status
 
 export const SKIP = Object.freeze({ code: 'Skip' })
 
 export const unschedulable = (...reasons: readonly Reason[]): Status => ({ code: 'Unschedulable', reasons })
 
-/** Equal for reasons with the same cause. */
+/** Returns a key that is equal for reasons with the same cause. */
 export const reasonKey = ({ type, subject }: Reason): string => (subject === undefined ? type : `${type} ${subject}`)

@@ -1,13 +1,13 @@
-// Builders and shortcuts for tests of plugins that need only a pod and a node.
+// Builders and helpers for tests of plugins that need only a pod and a node.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { NodeInfo } from '../cluster/node-info.ts'
 import { podInfo } from '../cluster/pod-info.ts'
 import type { Plugin } from '../framework/plugin.ts'
 
-export function aNode({ name = 'n1', ...parts }: Partial<Node> & { name?: string } = {}): NodeInfo {
+export function aNode({ name = 'n1', ...fields }: Partial<Node> & { name?: string } = {}): NodeInfo {
   const info = new NodeInfo(name)
-  info.setNode({ ...parts, metadata: { name, ...parts.metadata } })
+  info.setNode({ ...fields, metadata: { name, ...fields.metadata } })
   return info
 }
 
@@ -19,7 +19,7 @@ export const aPod = (spec: object = {}, name = 'p'): Pod => ({
 export const requesting = (requests: Record<string, string>, name = 'p'): Pod =>
   aPod({ containers: [{ name: 'c', resources: { requests } }] }, name)
 
-/** The messages with which the plugin rejects the node. */
+/** Returns the messages with which the plugin rejects the node. */
 export function rejections(plugin: Plugin, pod: Pod, node: NodeInfo): readonly string[] {
   const result = plugin.preFilter(podInfo(pod))
   if (result.code === 'Skip') return []

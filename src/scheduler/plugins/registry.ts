@@ -1,5 +1,5 @@
-// All plugins, in the order they run. Cheap filters that reject most come first: a node is rejected by the first that
-// objects. To add a plugin: create its folder, and add a line here.
+// All plugins, in the order in which they run. A node is rejected by the first filter that fails, so cheap filters come
+// first. To add a plugin, create its folder and add a line here.
 import type { Plugin, PluginHandle } from '../framework/plugin.ts'
 import { nodeAffinity } from './node-affinity/node-affinity.ts'
 import { nodePorts } from './node-ports/node-ports.ts'

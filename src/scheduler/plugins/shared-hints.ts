@@ -1,4 +1,4 @@
-// Queueing hints that several plugins declare. A shared hint runs once per event, whichever of them rejected the pod.
+// Queueing hints that several plugins declare. A shared hint runs once per event, even if several plugins rejected the pod.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -10,18 +10,18 @@ import { reasonKey } from '../framework/status.ts'
 
 /** The key of pods that wait for a change of any node. */
 export const ANY_NODE: readonly string[] = ['node']
-const NONE: readonly string[] = []
+const NO_KEYS: readonly string[] = []
 
-/** A node was added, or an object that plugins read has changed: queue the pod if it fits on that node. */
+/** A node was added, or a field that plugins read has changed: queue the pod if it fits on that node. */
 export const nodeChanged: QueueingHint<'node'> = {
   on: 'node',
   scope: 'class',
   keysOfPod: () => ANY_NODE,
-  keysOfEvent: ({ next, old }) => (!next || (old && isSameForScheduling(old, next)) ? NONE : ANY_NODE),
+  keysOfEvent: ({ next, old }) => (!next || (old && isEqualForScheduling(old, next)) ? NO_KEYS : ANY_NODE),
   hint: (pod, { next }, context) => hintForNode(pod, next?.metadata.name ?? '', context),
 }
 
-/** A pod left its node: queue the pod if it fits there now. */
+/** A pod left its node: queue the waiting pod if it now fits on that node. */
 export const podRemovedFromNode: QueueingHint<'podRemoved'> = {
   on: 'podRemoved',
   scope: 'class',
@@ -35,7 +35,7 @@ export const claimChanged: QueueingHint<'claim'> = {
   on: 'claim',
   scope: 'pod',
   keysOfPod: claimKeys,
-  keysOfEvent: ({ next }) => (next ? [claimKey(keyOfObject(next))] : NONE),
+  keysOfEvent: ({ next }) => (next ? [claimKey(keyOfObject(next))] : NO_KEYS),
   hint: (_, { next, old }) => (next && old && bindingOf(next) === bindingOf(old) ? 'skip' : 'queue'),
 }
 
@@ -46,21 +46,21 @@ export function claimKeys({ claims }: PodInfo): string[] {
 }
 
 /**
- * Queues the pod if it fits on this node now. A rejection for a reason that no node has given before is returned: nothing
- * that resolves it is among the events the pod waits for.
+ * Queues the pod if it now fits on this node. Returns a rejection for a new reason, because the pod does not yet wait for
+ * the events that can resolve it.
  */
 export function hintForNode(pod: PodInfo, nodeName: string, { checkNode, rejection }: HintContext): Hint {
   const result = checkNode(pod, nodeName)
   if (!result) return 'queue'
   if (result === 'no such node') return 'skip'
-  const isKnown =
+  const isRecorded =
     rejection.rejectedBy.has(result.plugin) &&
     result.status.reasons.every((reason) => rejection.reasons.has(reasonKey(reason)))
-  return isKnown ? 'skip' : result
+  return isRecorded ? 'skip' : result
 }
 
-/** Compares what plugins read of a node. Heartbeats change other fields. */
-const isSameForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
+/** Compares the fields that plugins read. Heartbeats change only other fields. */
+const isEqualForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
   JSON.stringify([a.metadata.labels, a.spec?.taints, a.spec?.unschedulable, a.status?.allocatable]) ===
   JSON.stringify([b.metadata.labels, b.spec?.taints, b.spec?.unschedulable, b.status?.allocatable])
 

@@ -8,13 +8,13 @@ import type { Rejection } from './unschedulable-pods.ts'
 const NEVER = new AbortController().signal
 const aPod = (name: string, priority = 0) =>
   podInfo({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [], priority } })
-const rejection = (signature?: string): Rejection => ({
-  message: 'no room',
+const aRejection = (signature?: string): Rejection => ({
+  message: 'no node fits',
   rejectedBy: new Set(['Plugin']),
   reasons: new Set(['full']),
   signature,
 })
-const noKeys = { ofClass: [], ofPod: [] }
+const NO_KEYS = { ofClass: [], ofPod: [] }
 function aQueue() {
   const clock = manualClock()
   const queue = new SchedulingQueue({ clock, random: () => 0.5 })
@@ -22,14 +22,14 @@ function aQueue() {
   const addUnschedulable = (name: string, signature?: string) => {
     queue.add(aPod(name))
     const pod = queue.pop()!
-    queue.addUnschedulable(pod, rejection(signature), noKeys)
+    queue.addUnschedulable(pod, aRejection(signature), NO_KEYS)
     return pod
   }
   return { clock, queue, pop, addUnschedulable }
 }
 
 describe('the scheduling queue', () => {
-  it('CAP-12 pops pods by priority, then in the order they were added', () => {
+  it('CAP-12 pops pods by priority, then in the order in which they were added', () => {
     const { queue, pop } = aQueue()
     queue.add(aPod('a'))
     queue.add(aPod('b', 5))
@@ -37,12 +37,13 @@ describe('the scheduling queue', () => {
     expect([pop(), pop(), pop(), pop()]).toEqual(['ns/b', 'ns/a', 'ns/c', undefined])
   })
 
-  it('CAP-12 retries an unschedulable pod when it is requeued, and never on a timer', async () => {
+  it('CAP-12 retries an unschedulable pod only when it is requeued', async () => {
     const { clock, queue, pop, addUnschedulable } = aQueue()
     const pod = addUnschedulable('a')
     await clock.advance(24 * 3_600_000)
     expect(pop()).toBe(undefined)
-    expect(queue.status('ns/a')).toMatchObject({ state: 'unschedulable', message: 'no room', rejectedBy: ['Plugin'] })
+    const expected = { state: 'unschedulable', message: 'no node fits', rejectedBy: ['Plugin'] }
+    expect(queue.status('ns/a')).toMatchObject(expected)
     queue.requeue(pod)
     expect(pop()).toBe('ns/a')
     expect(pod.attempts).toBe(2)
@@ -63,12 +64,12 @@ describe('the scheduling queue', () => {
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
   })
 
-  it('CAP-12 applies the backoff to a pod that hints requeue more than ten times without success', async () => {
+  it('CAP-12 backs off a pod that was requeued more than ten times without success', async () => {
     const { clock, queue, pop } = aQueue()
     queue.add(aPod('a'))
     for (let round = 0; round < 11; round++) {
       const pod = queue.pop()!
-      queue.addUnschedulable(pod, rejection(), noKeys)
+      queue.addUnschedulable(pod, aRejection(), NO_KEYS)
       queue.requeue(pod)
     }
     expect(pop()).toBe(undefined)
@@ -77,10 +78,10 @@ describe('the scheduling queue', () => {
     expect(pop()).toBe('ns/a')
   })
 
-  it('CAP-12 tries the pods of an equivalence class one after the other, while each gets a node', () => {
+  it('CAP-12 requeues the next pod of an equivalence class when a node is found for the previous one', () => {
     const { queue, pop, addUnschedulable } = aQueue()
     const [a] = ['a', 'b', 'c'].map((name) => addUnschedulable(name, 'same')) as [QueuedPod, QueuedPod, QueuedPod]
-    expect(queue.unschedulable.cachedRejection('same')).toMatchObject({ message: 'no room' })
+    expect(queue.unschedulable.cachedRejection('same')).toMatchObject({ message: 'no node fits' })
     queue.requeue(a)
     expect(queue.unschedulable.cachedRejection('same')).toBe(undefined)
     expect(pop()).toBe('ns/a')
@@ -89,18 +90,18 @@ describe('the scheduling queue', () => {
     expect(pop()).toBe(undefined)
   })
 
-  it.each(['removed', 'changed', 'in another class by then'])(
-    'CAP-12 tries the next pod of a class when the one to be tried is %s',
-    (what) => {
+  it.each(['removed', 'changed', 'moved to another class'])(
+    'CAP-12 requeues the next pod of an equivalence class when the requeued pod is %s',
+    (change) => {
       const { queue, pop, addUnschedulable } = aQueue()
       const a = addUnschedulable('a', 'same')
       addUnschedulable('b', 'same')
       queue.requeue(a)
-      if (what === 'removed') queue.remove('ns/a')
-      else if (what === 'changed') queue.add(aPod('a'))
-      else queue.addUnschedulable(queue.pop()!, rejection('different'), noKeys)
-      const taken = [pop(), pop()]
-      expect(taken).toContain('ns/b')
+      if (change === 'removed') queue.remove('ns/a')
+      else if (change === 'changed') queue.add(aPod('a'))
+      else queue.addUnschedulable(queue.pop()!, aRejection('different'), NO_KEYS)
+      const popped = [pop(), pop()]
+      expect(popped).toContain('ns/b')
     },
   )
 
@@ -110,7 +111,7 @@ describe('the scheduling queue', () => {
     const pod = queue.pop()!
     queue.add(aPod('a', 3))
     expect(pop()).toBe(undefined)
-    queue.addUnschedulable(pod, rejection(), noKeys)
+    queue.addUnschedulable(pod, aRejection(), NO_KEYS)
     expect(queue.pop()).toMatchObject({ key: 'ns/a', info: { priority: 3 } })
   })
 
@@ -126,42 +127,42 @@ describe('the scheduling queue', () => {
 
   it('CAP-12 keeps each pod in exactly one state under any sequence of calls', async () => {
     const step = fc.record({
-      do: fc.constantFrom('add', 'remove', 'pop', 'reject', 'retry', 'found', 'help', 'wait'),
+      do: fc.constantFrom('add', 'remove', 'pop', 'reject', 'retry', 'found', 'requeue', 'wait'),
       pod: fc.constantFrom('a', 'b', 'c', 'd'),
       signature: fc.constantFrom(undefined, 'x', 'y'),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
         const { clock, queue } = aQueue()
-        const wanted = new Set<string>()
+        const expectedKeys = new Set<string>()
         const inFlight = new Map<string, QueuedPod>()
         const rejected = new Map<string, QueuedPod>()
-        for (const { do: what, pod: name, signature } of steps) {
+        for (const { do: change, pod: name, signature } of steps) {
           const key = `ns/${name}`
-          const held = inFlight.get(key)
-          if (what === 'add') {
+          const inFlightPod = inFlight.get(key)
+          if (change === 'add') {
             queue.add(aPod(name))
-            wanted.add(key)
-          } else if (what === 'remove') {
+            expectedKeys.add(key)
+          } else if (change === 'remove') {
             queue.remove(key)
-            wanted.delete(key)
+            expectedKeys.delete(key)
             inFlight.delete(key)
-          } else if (what === 'pop') {
+          } else if (change === 'pop') {
             const pod = queue.pop()
             if (pod) inFlight.set(pod.key, pod)
-          } else if (what === 'reject' && held) {
-            queue.addUnschedulable(held, rejection(signature), noKeys)
+          } else if (change === 'reject' && inFlightPod) {
+            queue.addUnschedulable(inFlightPod, aRejection(signature), NO_KEYS)
             inFlight.delete(key)
-            rejected.set(key, held)
-          } else if (what === 'retry' && held) {
-            queue.retryAfterBackoff(held, 'failed')
+            rejected.set(key, inFlightPod)
+          } else if (change === 'retry' && inFlightPod) {
+            queue.retryAfterBackoff(inFlightPod, 'failed')
             inFlight.delete(key)
-          } else if (what === 'found' && held) queue.nodeFound(held)
-          else if (what === 'help' && rejected.has(key)) queue.requeue(rejected.get(key)!)
-          else if (what === 'wait') await clock.advance(20_000)
+          } else if (change === 'found' && inFlightPod) queue.nodeFound(inFlightPod)
+          else if (change === 'requeue' && rejected.has(key)) queue.requeue(rejected.get(key)!)
+          else if (change === 'wait') await clock.advance(20_000)
           const statuses = queue.statuses()
-          expect(statuses.map((one) => one.key).sort()).toEqual([...wanted].sort())
-          const count = (state: string) => statuses.filter((one) => one.state === state).length
+          expect(statuses.map((status) => status.key).sort()).toEqual([...expectedKeys].sort())
+          const count = (state: string) => statuses.filter((status) => status.state === state).length
           expect(queue.sizes()).toEqual({
             active: count('active'),
             backoff: count('backoff'),
@@ -169,12 +170,12 @@ describe('the scheduling queue', () => {
           })
           expect(count('in flight')).toBe(inFlight.size)
         }
-        // No pod is lost: once requeued, every unschedulable pod is popped.
+        // Every unschedulable pod is popped after it is requeued.
         for (const { key, state } of queue.statuses()) if (state === 'unschedulable') queue.requeue(rejected.get(key)!)
         await clock.advance(60_000)
-        const rest = new Set(inFlight.keys())
-        for (let pod = queue.pop(); pod; pod = queue.pop()) rest.add(pod.key)
-        expect([...rest].sort()).toEqual([...wanted].sort())
+        const remainingKeys = new Set(inFlight.keys())
+        for (let pod = queue.pop(); pod; pod = queue.pop()) remainingKeys.add(pod.key)
+        expect([...remainingKeys].sort()).toEqual([...expectedKeys].sort())
       }),
       { numRuns: 200 },
     )

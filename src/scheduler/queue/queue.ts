@@ -1,10 +1,10 @@
-// The scheduling queue: pods that need a node. Each is in one state:
+// The scheduling queue contains the pods that need a node. Each pod is in one state:
 //
 //   active ──pop──→ in flight ──bound──→ removed
-//     ↑                ├─ every node rejected it ──→ unschedulable ──queueing hint──→ active
-//     └── backoff over ── backoff ←── the attempt failed, or hints requeued it too often without success
+//     ↑                ├─ all nodes rejected ──→ unschedulable ──queueing hint──→ active
+//     └── backoff over ── backoff ←── the attempt failed, or hints requeued the pod too often without success
 //
-// An unschedulable pod is never retried on a timer alone.
+// An unschedulable pod is not retried periodically.
 
 import type { Clock, Random } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
@@ -19,14 +19,14 @@ export interface QueuedPod {
   state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
   /** Scheduling attempts so far. */
   attempts: number
-  /** Attempts in a row that did not end with a node. */
+  /** Consecutive attempts for which no node was found. */
   failures: number
-  /** Of the equivalence class the pod is tried for; the next of the class follows it. */
+  /** The signature of the equivalence class that the pod represents. The next pod of the class is requeued after it. */
   signature: string | undefined
   message: string | undefined
-  /** The pod changed while in flight: it is evaluated again. */
-  next: PodInfo | undefined
-  /** Monotonic time before which hints do not requeue it at once, because they did so too often without success. */
+  /** The pod after a change while it was in flight. It is evaluated again. */
+  updated: PodInfo | undefined
+  /** Monotonic time until which a requeued pod backs off, because it was requeued too often without success. */
   notBeforeMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined
@@ -36,7 +36,7 @@ export interface QueuedPod {
 export interface QueuedPodStatus {
   readonly key: ObjectKey
   readonly state: QueuedPod['state']
-  /** Why the last attempt did not end with a node. */
+  /** Message of the last failed attempt. */
   readonly message?: string
   readonly rejectedBy: readonly string[]
   readonly attempts: number
@@ -50,7 +50,7 @@ export interface QueueOptions {
 }
 
 const BACKOFF = { baseMs: 1_000, maxMs: 10_000 }
-/** After this many failures in a row, a requeued pod waits for its backoff first. */
+/** After more consecutive failures than this, a requeued pod backs off. */
 const IMMEDIATE_RETRIES_MAX = 10
 
 export class SchedulingQueue {
@@ -84,20 +84,20 @@ export class SchedulingQueue {
     return this.#pods.has(key)
   }
 
-  /** Adds a pod that needs a node, or replaces one whose spec has changed. */
+  /** Adds a pod that needs a node, or updates a pod whose spec has changed. */
   add(info: PodInfo): void {
-    const known = this.#pods.get(info.key)
-    if (known?.state === 'in flight') {
-      known.next = info
+    const existing = this.#pods.get(info.key)
+    if (existing?.state === 'in flight') {
+      existing.updated = info
       return
     }
-    if (known) {
-      this.#leave(known)
-      this.#requeueNextOfClass(known)
-      known.info = info
-      known.failures = 0
-      known.signature = undefined
-      this.#activate(known)
+    if (existing) {
+      this.#removeFromState(existing)
+      this.#requeueNextOfClass(existing)
+      existing.info = info
+      existing.failures = 0
+      existing.signature = undefined
+      this.#activate(existing)
       return
     }
     const pod: QueuedPod = {
@@ -108,7 +108,7 @@ export class SchedulingQueue {
       failures: 0,
       signature: undefined,
       message: undefined,
-      next: undefined,
+      updated: undefined,
       notBeforeMs: 0,
       dueMs: 0,
       cancelTimer: undefined,
@@ -117,27 +117,27 @@ export class SchedulingQueue {
     this.#activate(pod)
   }
 
-  /** Replaces the pod after a change of labels or status, which needs no evaluation. */
+  /** Updates the pod after a change of labels or status, which does not affect scheduling. */
   refresh(info: PodInfo): void {
-    const known = this.#pods.get(info.key)
-    if (known) known.info = info
+    const existing = this.#pods.get(info.key)
+    if (existing) existing.info = info
   }
 
-  /** The pod has a node or was deleted. */
+  /** Removes a pod that has a node or was deleted. */
   remove(key: ObjectKey): void {
     const pod = this.#pods.get(key)
     if (!pod) return
     this.#pods.delete(key)
-    this.#leave(pod)
+    this.#removeFromState(pod)
     if (pod.state === 'active' || pod.state === 'backoff') this.#requeueNextOfClass(pod)
   }
 
-  /** Takes the next pod to try. */
+  /** Returns the next pod to schedule, and marks it as in flight. */
   pop(): QueuedPod | undefined {
     for (const priority of this.#priorities) {
       const [pod] = this.#active.get(priority) ?? []
       if (!pod) continue
-      this.#leave(pod)
+      this.#removeFromState(pod)
       pod.state = 'in flight'
       pod.attempts++
       this.#attempts++
@@ -146,26 +146,26 @@ export class SchedulingQueue {
     return undefined
   }
 
-  /** The pod got a node: the next of its class may get one too. */
+  /** Records that a node was found for the pod, and requeues the next pod of its class. */
   nodeFound(pod: QueuedPod): void {
     pod.failures = 0
     this.#requeueNextOfClass(pod)
   }
 
-  /** Every node rejected the pod. */
+  /** Adds a pod that all nodes rejected to the unschedulable pods. */
   addUnschedulable(pod: QueuedPod, rejection: Rejection, keys: IndexKeys): void {
     pod.message = rejection.message
     if (this.#isSuperseded(pod)) return
     pod.failures++
     const delayMs = backoffMs(BACKOFF, pod.failures - IMMEDIATE_RETRIES_MAX, this.#random)
     pod.notBeforeMs = pod.failures > IMMEDIATE_RETRIES_MAX ? this.#clock.monotonicMs() + delayMs : 0
-    if (pod.signature !== rejection.signature) this.#requeueNextOfClass(pod) // it is no longer of the class it was tried for
+    if (pod.signature !== rejection.signature) this.#requeueNextOfClass(pod) // the pod no longer represents that class
     pod.state = 'unschedulable'
     pod.signature = rejection.signature
     this.unschedulable.add(pod, rejection, keys)
   }
 
-  /** The attempt failed for a reason other than nodes: retries after a backoff. */
+  /** Retries the pod after a backoff, because the attempt failed for another reason than rejected nodes. */
   retryAfterBackoff(pod: QueuedPod, message: string): void {
     pod.message = message
     if (this.#isSuperseded(pod)) return
@@ -174,7 +174,7 @@ export class SchedulingQueue {
     this.#backOff(pod, backoffMs(BACKOFF, pod.failures - 1, this.#random))
   }
 
-  /** A queueing hint says that the pod may be schedulable now. */
+  /** Requeues an unschedulable pod after a queueing hint. */
   requeue(pod: QueuedPod): void {
     if (pod.state !== 'unschedulable' || this.#pods.get(pod.key) !== pod) return
     const waitMs = pod.notBeforeMs - this.#clock.monotonicMs()
@@ -183,9 +183,9 @@ export class SchedulingQueue {
     else this.#activate(pod)
   }
 
-  /** Resolves when there is a pod to pop, or the signal fires. */
+  /** Resolves when there is a pod to pop, or when the signal is aborted. */
   whenReady(signal: AbortSignal): Promise<void> {
-    if (signal.aborted || this.#priorities.some((one) => (this.#active.get(one)?.size ?? 0) > 0))
+    if (signal.aborted || this.#priorities.some((priority) => (this.#active.get(priority)?.size ?? 0) > 0))
       return Promise.resolve()
     return new Promise((resolve) => {
       const wake = () => {
@@ -227,9 +227,9 @@ export class SchedulingQueue {
   /** Whether the pod was removed or changed while it was in flight. */
   #isSuperseded(pod: QueuedPod): boolean {
     if (this.#pods.get(pod.key) !== pod) return true
-    if (!pod.next) return false
-    pod.info = pod.next
-    pod.next = undefined
+    if (!pod.updated) return false
+    pod.info = pod.updated
+    pod.updated = undefined
     this.#activate(pod)
     return true
   }
@@ -248,12 +248,12 @@ export class SchedulingQueue {
     pod.dueMs = this.#clock.monotonicMs() + ms
     this.#inBackoff++
     pod.cancelTimer = this.#clock.after(ms, () => {
-      this.#leave(pod)
+      this.#removeFromState(pod)
       this.#activate(pod)
     })
   }
 
-  #leave(pod: QueuedPod): void {
+  #removeFromState(pod: QueuedPod): void {
     switch (pod.state) {
       case 'active': {
         const { priority } = pod.info
@@ -261,7 +261,7 @@ export class SchedulingQueue {
         pods?.delete(pod)
         if (pods?.size === 0) {
           this.#active.delete(priority)
-          this.#priorities = this.#priorities.filter((one) => one !== priority)
+          this.#priorities = this.#priorities.filter((other) => other !== priority)
         }
         return
       }
@@ -275,7 +275,7 @@ export class SchedulingQueue {
     }
   }
 
-  /** Tries the next pod of the class, after this one or in its place. */
+  /** Requeues the next pod of the class that this pod represents. */
   #requeueNextOfClass(pod: QueuedPod): void {
     if (pod.signature === undefined) return
     const next = this.unschedulable.firstOfClass(pod.signature)

@@ -1,6 +1,6 @@
-// Pods that every node rejected, kept until an event can make one of them schedulable. Pods with equal signatures form an
-// equivalence class: an event that can help one can help all, so the first is tried, and the next once that one is
-// placed. The cost of an event depends on the pods it affects, not on all unschedulable pods.
+// Stores the pods that all nodes rejected, until an event can make them schedulable. Pods with equal signatures form an
+// equivalence class: the first pod is tried after an event, and the next one after a node was found for it. The cost of an
+// event depends on the pods that it affects and not on the number of unschedulable pods.
 
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'
@@ -8,19 +8,19 @@ import { getOrCreate } from '../get-or-create.ts'
 
 /** Why a pod is unschedulable. */
 export interface Rejection {
-  /** What the pod's owner reads. */
+  /** The message for the user. */
   readonly message: string
   /** Names of the plugins that rejected the pod or a node. */
   readonly rejectedBy: ReadonlySet<string>
-  /** The reasonKey of every reason given for some node. */
+  /** The keys of all reasons for which nodes were rejected. */
   readonly reasons: ReadonlySet<string>
-  /** Equal for all pods of an equivalence class; undefined for a pod in none. */
+  /** The signature of the pod's equivalence class. Undefined if the pod belongs to none. */
   readonly signature: string | undefined
 }
 
 /** The keys by which queueing hints find a pod. */
 export interface IndexKeys {
-  /** The same for all pods of an equivalence class. */
+  /** The keys that all pods of an equivalence class share. */
   readonly ofClass: readonly string[]
   readonly ofPod: readonly string[]
 }
@@ -30,9 +30,9 @@ interface Unschedulable {
 }
 
 export interface EquivalenceClass<P extends Unschedulable> {
-  /** Of the member evaluated last. */
+  /** The rejection of the member that was evaluated last. */
   readonly rejection: Rejection
-  /** In the order they were added. */
+  /** The pods in the order in which they were added. */
   readonly members: ReadonlySet<P>
 }
 
@@ -41,7 +41,7 @@ interface ClassEntry<P extends Unschedulable> extends EquivalenceClass<P> {
   readonly members: Set<P>
   rejection: Rejection
   keys: readonly string[]
-  /** An event can have changed the result: the next member is evaluated. */
+  /** Whether an event may have changed the result, so that the next member must be evaluated. */
   isStale: boolean
 }
 
@@ -55,7 +55,7 @@ export class UnschedulablePods<P extends Unschedulable> {
     return this.#pods.size
   }
 
-  /** The rejection that holds for every pod with this signature; undefined if the pod has to be evaluated. */
+  /** Returns the rejection of all pods with this signature, or undefined if the pod must be evaluated. */
   cachedRejection(signature: string): Rejection | undefined {
     const group = this.#classes.get(classId(signature))
     return group?.isStale ? undefined : group?.rejection
@@ -77,30 +77,30 @@ export class UnschedulablePods<P extends Unschedulable> {
     group.isStale = false
     group.members.add(pod)
     this.#pods.set(key, { group, pod, keys: ofPod })
-    for (const one of ofPod) addTo(this.#podsByKey, one, pod)
+    for (const indexKey of ofPod) addToIndex(this.#podsByKey, indexKey, pod)
   }
 
-  /** Replaces the rejection of the pod's whole class, and with it the keys by which its pods are found. */
+  /** Replaces the rejection of the pod's equivalence class and the index keys of its members. */
   replaceRejection(key: ObjectKey, rejection: Rejection, keysOf: (pod: P) => IndexKeys): void {
     const group = this.#pods.get(key)?.group
     if (!group) return
     group.rejection = rejection
     for (const pod of group.members) {
-      const known = this.#pods.get(pod.info.key)!
+      const entry = this.#pods.get(pod.info.key)!
       const { ofClass, ofPod } = keysOf(pod)
-      for (const one of known.keys) removeFrom(this.#podsByKey, one, pod)
-      for (const one of ofPod) addTo(this.#podsByKey, one, pod)
-      this.#pods.set(pod.info.key, { ...known, keys: ofPod })
+      for (const indexKey of entry.keys) removeFromIndex(this.#podsByKey, indexKey, pod)
+      for (const indexKey of ofPod) addToIndex(this.#podsByKey, indexKey, pod)
+      this.#pods.set(pod.info.key, { ...entry, keys: ofPod })
       this.#indexClass(group, ofClass) // the same for every member
     }
   }
 
   remove(key: ObjectKey): boolean {
-    const known = this.#pods.get(key)
-    if (!known) return false
-    const { group, pod, keys } = known
+    const entry = this.#pods.get(key)
+    if (!entry) return false
+    const { group, pod, keys } = entry
     this.#pods.delete(key)
-    for (const one of keys) removeFrom(this.#podsByKey, one, pod)
+    for (const indexKey of keys) removeFromIndex(this.#podsByKey, indexKey, pod)
     group.members.delete(pod)
     if (group.members.size > 0) return true
     this.#classes.delete(group.id)
@@ -108,14 +108,14 @@ export class UnschedulablePods<P extends Unschedulable> {
     return true
   }
 
-  /** Removes the pod to evaluate it again, for itself and for its class. */
+  /** Removes a pod that is about to be evaluated again on behalf of its class. */
   takeForRetry(key: ObjectKey): void {
     const group = this.#pods.get(key)?.group
     if (group) group.isStale = true
     this.remove(key)
   }
 
-  /** The member of the class that has been here longest. */
+  /** Returns the member of the class that was added first. */
   firstOfClass(signature: string): P | undefined {
     const [first] = this.#classes.get(classId(signature))?.members ?? []
     return first
@@ -134,19 +134,19 @@ export class UnschedulablePods<P extends Unschedulable> {
   }
 
   #indexClass(group: ClassEntry<P>, keys: readonly string[]): void {
-    for (const key of group.keys) removeFrom(this.#classesByKey, key, group)
+    for (const key of group.keys) removeFromIndex(this.#classesByKey, key, group)
     group.keys = keys
-    for (const key of keys) addTo(this.#classesByKey, key, group)
+    for (const key of keys) addToIndex(this.#classesByKey, key, group)
   }
 }
 
 const classId = (signature: string): string => `class ${signature}`
 
-function addTo<T>(index: Map<string, Set<T>>, key: string, item: T): void {
+function addToIndex<T>(index: Map<string, Set<T>>, key: string, item: T): void {
   getOrCreate(index, key, () => new Set()).add(item)
 }
 
-function removeFrom<T>(index: Map<string, Set<T>>, key: string, item: T): void {
+function removeFromIndex<T>(index: Map<string, Set<T>>, key: string, item: T): void {
   const items = index.get(key)
   items?.delete(item)
   if (items?.size === 0) index.delete(key)

@@ -1,6 +1,6 @@
 // A node's machine: the disk with the agent's mount records, and its mounts, staged and published volumes, which a power cut
 // removes.
-import { createMemoryDisk, type MemoryDisk, mountAsAsked } from '../../nodeagent/disk/memory-disk.ts'
+import { applyNodeCall, createMemoryDisk, type MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { forgetNode, type SimDriver } from '../environment/driver.ts'
 import type { SimProcess } from '../environment/process.ts'
 import type { Simulation } from '../environment/simulation.ts'
@@ -35,7 +35,7 @@ export function createMachine(
     get isOn() {
       return isOn
     },
-    applyCall: (_driver, method, request) => mountAsAsked(disk, method, request as never),
+    applyCall: (_driver, method, request) => applyNodeCall(disk, method, request as never),
     mounts() {
       const volumes = new Map<string, string>()
       for (const [driver, { state }] of drivers) {

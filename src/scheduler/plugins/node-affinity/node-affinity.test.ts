@@ -3,7 +3,7 @@ import { aNode, aPod, rejections, scores } from '../plugins.fixture.ts'
 import { NODE_AFFINITY_MISMATCH, nodeAffinity } from './node-affinity.ts'
 
 describe('NodeAffinity', () => {
-  const here = aNode({ name: 'here', metadata: { labels: { zone: 'a', cores: '8' } } })
+  const nodeInZoneA = aNode({ name: 'n1', metadata: { labels: { zone: 'a', cores: '8' } } })
   const required = (...nodeSelectorTerms: object[]) => ({
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
   })
@@ -11,15 +11,15 @@ describe('NodeAffinity', () => {
     matchExpressions: [{ key, operator, ...(values ? { values } : {}) }],
   })
 
-  it('CAP-12 requires all labels of the node selector and one of the affinity terms', () => {
-    const matches = (spec: object) => rejections(nodeAffinity, aPod(spec), here).length === 0
+  it('CAP-12 accepts a node that matches all labels of the node selector and one of the affinity terms', () => {
+    const matches = (spec: object) => rejections(nodeAffinity, aPod(spec), nodeInZoneA).length === 0
     expect(matches({ nodeSelector: { zone: 'a' } })).toBe(true)
     expect(matches({ nodeSelector: { zone: 'a', disk: 'ssd' } })).toBe(false)
     expect(matches(required(expression('zone', 'In', ['b']), expression('cores', 'Gt', ['4'])))).toBe(true)
     expect(matches({ nodeSelector: { zone: 'b' }, ...required(expression('zone', 'In', ['a'])) })).toBe(false)
     expect(matches(required({}))).toBe(false)
-    expect(matches(required({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['here'] }] }))).toBe(true)
-    expect(rejections(nodeAffinity, aPod({ nodeSelector: { zone: 'b' } }), here)).toEqual([
+    expect(matches(required({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }))).toBe(true)
+    expect(rejections(nodeAffinity, aPod({ nodeSelector: { zone: 'b' } }), nodeInZoneA)).toEqual([
       NODE_AFFINITY_MISMATCH.message,
     ])
   })
@@ -30,7 +30,7 @@ describe('NodeAffinity', () => {
       { weight: 10, preference: expression('cores', 'Exists') },
     ]
     const pod = aPod({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
-    const there = aNode({ metadata: { labels: { cores: '1' } } })
-    expect(scores(nodeAffinity, pod, [here, there, aNode()])).toEqual([100, 25, 0])
+    const nodeWithCores = aNode({ metadata: { labels: { cores: '1' } } })
+    expect(scores(nodeAffinity, pod, [nodeInZoneA, nodeWithCores, aNode()])).toEqual([100, 25, 0])
   })
 })

@@ -1,5 +1,5 @@
-// Node selector and node affinity: rejects nodes whose labels and name do not match what the pod requires, and scores
-// them by the weights of its preferred terms.
+// Node selector and node affinity: rejects nodes that do not match the required terms of the pod, and scores the others
+// by the weights of its preferred terms.
 
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { NodeSelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
@@ -32,11 +32,11 @@ export const nodeAffinity: Plugin<State> = {
   },
   filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTED),
   score: ({ preferred }, nodes) =>
-    preferred.length > 0 ? normalize(nodes.map((node) => weightOf(node, preferred))) : undefined,
+    preferred.length > 0 ? normalize(nodes.map((node) => sumOfWeights(node, preferred))) : undefined,
   signPod: ({ pod }) => [pod.spec?.nodeSelector, pod.spec?.affinity?.nodeAffinity],
 }
 
-/** Undefined if the pod requires nothing. */
+/** Returns undefined if the pod has no required terms. */
 function requiredAffinity({ spec }: Readonly<Pod>): State['matches'] {
   const labels = Object.entries(spec?.nodeSelector ?? {})
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
@@ -52,21 +52,21 @@ type Preferred = NonNullable<
   >['preferredDuringSchedulingIgnoredDuringExecution']
 >
 
-function weightOf(node: NodeInfo, preferred: Preferred): number {
+function sumOfWeights(node: NodeInfo, preferred: Preferred): number {
   let sum = 0
   for (const { weight, preference } of preferred) {
-    // An empty preferred term matches every node, where an empty required term matches none.
+    // An empty preferred term matches every node, whereas an empty required term matches none.
     const isEmpty = !preference.matchExpressions?.length && !preference.matchFields?.length
     if (isEmpty || nodeMatches(node, preference)) sum += weight
   }
   return sum
 }
 
-/** Volumes have the same node selector terms, so the implementation is shared. */
+/** Uses the implementation for volumes, which have the same node selector terms. */
 const nodeMatches = (node: NodeInfo, term: NodeSelectorTerm): boolean =>
   isReachableFrom({ metadata: {}, spec: { nodeAffinity: { required: { nodeSelectorTerms: [term] } } } }, node)
 
 function normalize(weights: readonly number[]): number[] | undefined {
-  const most = Math.max(...weights)
-  return most <= 0 ? undefined : weights.map((weight) => Math.floor((SCORE_MAX * weight) / most))
+  const max = Math.max(...weights)
+  return max <= 0 ? undefined : weights.map((weight) => Math.floor((SCORE_MAX * weight) / max))
 }

@@ -4,18 +4,18 @@ import { aNode, aPod, rejections } from '../plugins.fixture.ts'
 import { nodePorts, PORT_CONFLICT } from './node-ports.ts'
 
 describe('NodePorts', () => {
-  const using = (hostPort: number, more: object = {}, name = 'p') =>
-    aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, ...more }] }] }, name)
-  const taken = aNode()
-  taken.addPod(podInfo(using(80, { hostIP: '10.0.0.1' }, 'there')))
+  const aPodWithHostPort = (hostPort: number, port: object = {}, name = 'p') =>
+    aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, ...port }] }] }, name)
+  const nodeUsingPort80 = aNode()
+  nodeUsingPort80.addPod(podInfo(aPodWithHostPort(80, { hostIP: '10.0.0.1' }, 'existing')))
 
   it.each([
-    [using(80), [PORT_CONFLICT.message]],
-    [using(80, { hostIP: '10.0.0.1' }), [PORT_CONFLICT.message]],
-    [using(80, { hostIP: '10.0.0.2' }), []],
-    [using(80, { protocol: 'UDP' }), []],
-    [using(81), []],
-  ])('CAP-12 rejects a node only if protocol, number and address conflict (%#)', (pod, expected) => {
-    expect(rejections(nodePorts, pod, taken)).toEqual(expected)
+    [aPodWithHostPort(80), [PORT_CONFLICT.message]],
+    [aPodWithHostPort(80, { hostIP: '10.0.0.1' }), [PORT_CONFLICT.message]],
+    [aPodWithHostPort(80, { hostIP: '10.0.0.2' }), []],
+    [aPodWithHostPort(80, { protocol: 'UDP' }), []],
+    [aPodWithHostPort(81), []],
+  ])('CAP-12 rejects a node only if protocol, port and address conflict (case %#)', (pod, expected) => {
+    expect(rejections(nodePorts, pod, nodeUsingPort80)).toEqual(expected)
   })
 })

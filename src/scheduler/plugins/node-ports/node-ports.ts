@@ -1,5 +1,5 @@
-// Rejects nodes on which another pod uses a host port of this pod: the same protocol and number, on the same address or on
-// all of them.
+// Rejects nodes on which another pod uses a host port of this pod. Ports conflict if protocol and number are equal and the
+// addresses are equal or one of them is the wildcard address.
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Plugin } from '../../framework/plugin.ts'

@@ -1,5 +1,5 @@
-// Rejects nodes that lack the resources the pod requests, and prefers the node with the most cpu and memory left, so that
-// pods spread.
+// Rejects nodes without the resources that the pod requests, and scores nodes by their free cpu and memory, so that pods
+// spread.
 import { type NodeInfo, nonZeroCpu, nonZeroMemory } from '../../cluster/node-info.ts'
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
@@ -26,12 +26,12 @@ export const nodeResources: Plugin<State> = {
     code: 'Success',
     state: { pod, requests: [...pod.requests].filter(([, amount]) => amount > 0) },
   }),
-  filter: ({ requests }, node) => shortages(requests, node),
-  score: ({ pod }, nodes) => nodes.map((node) => leastAllocated(pod, node)),
+  filter: ({ requests }, node) => checkResources(requests, node),
+  score: ({ pod }, nodes) => nodes.map((node) => leastAllocatedScore(pod, node)),
   signPod: ({ requests }) => [...requests],
 }
 
-function shortages(requests: State['requests'], node: NodeInfo): Status | undefined {
+function checkResources(requests: State['requests'], node: NodeInfo): Status | undefined {
   const { allocatable, requested } = node
   if (!allocatable) return undefined
   let reasons: Reason[] | undefined
@@ -45,14 +45,14 @@ function shortages(requests: State['requests'], node: NodeInfo): Status | undefi
   return reasons && unschedulable(...reasons)
 }
 
-/** The mean of the free shares of cpu and memory once the pod runs there. */
-function leastAllocated({ requests }: PodInfo, node: NodeInfo): number {
+/** Returns the mean of the shares of cpu and memory that would remain free with the pod on the node. */
+function leastAllocatedScore({ requests }: PodInfo, node: NodeInfo): number {
   const { allocatable } = node
   if (!allocatable) return 0
-  const cpu = freeShare(node.nonZeroCpu + nonZeroCpu(requests), allocatable.get('cpu') ?? 0)
-  const memory = freeShare(node.nonZeroMemory + nonZeroMemory(requests), allocatable.get('memory') ?? 0)
+  const cpu = freeShareScore(node.nonZeroCpu + nonZeroCpu(requests), allocatable.get('cpu') ?? 0)
+  const memory = freeShareScore(node.nonZeroMemory + nonZeroMemory(requests), allocatable.get('memory') ?? 0)
   return Math.floor((cpu + memory) / 2)
 }
 
-const freeShare = (used: number, total: number): number =>
+const freeShareScore = (used: number, total: number): number =>
   total <= 0 || used >= total ? 0 : Math.floor(((total - used) * SCORE_MAX) / total)

@@ -1,6 +1,6 @@
-// Rejects nodes on which the pod would exceed the volume limit that a driver states in CSINode, and nodes without a driver
-// whose CSIDriver sets preventPodSchedulingIfMissing. Counts each volume of pods on or assumed on the node once, and
-// volumes that are still attached though no pod uses them.
+// Rejects nodes on which the pod would exceed the volume limit of a driver in CSINode, and nodes that lack a driver whose
+// CSIDriver sets preventPodSchedulingIfMissing. Each volume counts once: those of pods on the node, assumed pods included,
+// and those that are still attached although no pod uses them.
 
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -15,7 +15,7 @@ import { type Reason, SKIP, unschedulable } from '../../framework/status.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 import { ANY_NODE, claimChanged, hintForNode, nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
 
-const REJECTED = unschedulable({ type: 'TooManyVolumes', message: 'node(s) exceed max volume count' })
+const TOO_MANY_VOLUMES = unschedulable({ type: 'TooManyVolumes', message: 'node(s) exceed max volume count' })
 const driverMissing = (driver: string): Reason => ({
   type: 'DriverMissing',
   subject: driver,
@@ -30,7 +30,7 @@ interface State {
 
 interface AttachedVolumes {
   readonly podsVersion: number
-  /** By driver. A volume is identified by its claim, or by its own name if it has none. */
+  /** The volumes by driver. A volume is identified by its claim, or by its own name if it has no claim. */
   readonly byDriver: ReadonlyMap<string, ReadonlySet<string>>
 }
 
@@ -40,7 +40,7 @@ const nodeNamesOf = ({ spec }: Readonly<VolumeAttachment>): string[] => [spec.no
 export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugin<State> {
   const { attachments, csiNodes, drivers } = caches
   attachments.addIndex(BY_NODE, nodeNamesOf)
-  const attached = new WeakMap<NodeInfo, AttachedVolumes>()
+  const cache = new WeakMap<NodeInfo, AttachedVolumes>()
 
   function driverOf(claimKey: ObjectKey): string | undefined {
     const claim = caches.claims.get(claimKey)
@@ -58,9 +58,9 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     return byDriver
   }
 
-  function volumesOn(node: NodeInfo): AttachedVolumes['byDriver'] {
-    const known = attached.get(node)
-    if (known?.podsVersion === node.podsVersion) return known.byDriver
+  function volumesOnNode(node: NodeInfo): AttachedVolumes['byDriver'] {
+    const cached = cache.get(node)
+    if (cached?.podsVersion === node.podsVersion) return cached.byDriver
     const byDriver = new Map<string, Set<string>>()
     const count = (driver: string | undefined, volume: string) => {
       if (driver !== undefined) getOrCreate(byDriver, driver, () => new Set()).add(volume)
@@ -71,13 +71,13 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
       const volume = name === undefined ? undefined : caches.volumes.get(name)
       if (volume) count(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
     }
-    attached.set(node, { podsVersion: node.podsVersion, byDriver })
+    cache.set(node, { podsVersion: node.podsVersion, byDriver })
     return byDriver
   }
 
-  /** Drops the cached count of a node after a change other than of its pods. */
-  function recount(node: NodeInfo | undefined): void {
-    if (node) attached.delete(node)
+  /** Drops the cached volumes of a node. Not needed for changes of its pods, which podsVersion detects. */
+  function invalidate(node: NodeInfo | undefined): void {
+    if (node) cache.delete(node)
   }
 
   return {
@@ -99,13 +99,13 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     filter(state, node) {
       const installed = csiNodes.get(node.name)?.spec.drivers
       for (const [driver, claims] of state.claimsByDriver) {
-        const onNode = installed?.find(({ name }) => name === driver)
-        if (!onNode && state.required.has(driver)) return unschedulable(driverMissing(driver))
-        const max = onNode?.allocatable?.count
+        const csiNodeDriver = installed?.find(({ name }) => name === driver)
+        if (!csiNodeDriver && state.required.has(driver)) return unschedulable(driverMissing(driver))
+        const max = csiNodeDriver?.allocatable?.count
         if (max === undefined) continue
-        const volumes = volumesOn(node).get(driver)
-        const added = claims.filter((key) => !volumes?.has(key)).length
-        if (added > 0 && (volumes?.size ?? 0) + added > max) return REJECTED
+        const volumes = volumesOnNode(node).get(driver)
+        const newCount = claims.filter((key) => !volumes?.has(key)).length
+        if (newCount > 0 && (volumes?.size ?? 0) + newCount > max) return TOO_MANY_VOLUMES
       }
       return undefined
     },
@@ -114,12 +114,12 @@ export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugi
     observe(event) {
       if (event.on === 'attachment') {
         const { next, old } = event
-        // An update changes neither the node nor the volume.
-        if (!next || !old) recount(cluster.node((next ?? old)?.spec.nodeName ?? ''))
+        // Node and volume of an attachment are immutable, so updates can be ignored.
+        if (!next || !old) invalidate(cluster.node((next ?? old)?.spec.nodeName ?? ''))
       } else if (event.on === 'claim') {
         const { next, old } = event
         if (!next || next.spec?.volumeName === old?.spec?.volumeName) return
-        for (const pod of cluster.podsUsing(keyOfObject(next))) recount(cluster.nodeOf(pod))
+        for (const pod of cluster.podsUsing(keyOfObject(next))) invalidate(cluster.nodeOf(pod))
       }
     },
   }

@@ -4,14 +4,15 @@ import { aNode, aPod, rejections, scores } from '../plugins.fixture.ts'
 import { taintToleration, UNTOLERATED_TAINT } from './taint-toleration.ts'
 
 describe('TaintToleration', () => {
-  const tainted = (effect: Taint['effect'], value = 'v') => aNode({ spec: { taints: [{ key: 'k', value, effect }] } })
+  const aTaintedNode = (effect: Taint['effect'], value = 'v') =>
+    aNode({ spec: { taints: [{ key: 'k', value, effect }] } })
   const isRejected = (toleration: object, effect: Taint['effect'] = 'NoSchedule', value = 'v') =>
-    rejections(taintToleration, aPod({ tolerations: [toleration] }), tainted(effect, value)).length > 0
+    rejections(taintToleration, aPod({ tolerations: [toleration] }), aTaintedNode(effect, value)).length > 0
 
   it('CAP-12 rejects a node with an untolerated taint, unless its effect is PreferNoSchedule', () => {
-    expect(rejections(taintToleration, aPod(), tainted('NoSchedule'))).toEqual([UNTOLERATED_TAINT.message])
-    expect(rejections(taintToleration, aPod(), tainted('NoExecute'))).toEqual([UNTOLERATED_TAINT.message])
-    expect(rejections(taintToleration, aPod(), tainted('PreferNoSchedule'))).toEqual([])
+    expect(rejections(taintToleration, aPod(), aTaintedNode('NoSchedule'))).toEqual([UNTOLERATED_TAINT.message])
+    expect(rejections(taintToleration, aPod(), aTaintedNode('NoExecute'))).toEqual([UNTOLERATED_TAINT.message])
+    expect(rejections(taintToleration, aPod(), aTaintedNode('PreferNoSchedule'))).toEqual([])
   })
 
   it.each([
@@ -22,7 +23,7 @@ describe('TaintToleration', () => {
     [{ key: 'other', operator: 'Exists' }, true],
     [{ key: 'k', operator: 'Exists', effect: 'NoExecute' }, true],
     [{ key: 'k', operator: 'Exists', effect: 'NoSchedule' }, false],
-  ])('CAP-12 with the toleration %j, rejects: %s', (toleration, expected) => {
+  ])('CAP-12 evaluates the toleration %j: node rejected %s', (toleration, expected) => {
     expect(isRejected(toleration)).toBe(expected)
   })
 
@@ -33,6 +34,6 @@ describe('TaintToleration', () => {
   })
 
   it('CAP-12 scores a node with a PreferNoSchedule taint lower', () => {
-    expect(scores(taintToleration, aPod(), [tainted('PreferNoSchedule'), aNode()])).toEqual([0, 100])
+    expect(scores(taintToleration, aPod(), [aTaintedNode('PreferNoSchedule'), aNode()])).toEqual([0, 100])
   })
 })

@@ -1,4 +1,5 @@
-// Rejects nodes with a taint the pod does not tolerate, and prefers nodes with fewer untolerated PreferNoSchedule taints.
+// Rejects nodes with a taint that the pod does not tolerate, and gives higher scores to nodes with fewer untolerated
+// PreferNoSchedule taints.
 import type { Taint } from '../../../api/kinds/node/node-schema.ts'
 import type { Toleration } from '../../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../../volumes/tolerations.ts'
@@ -19,19 +20,21 @@ export const taintToleration: Plugin<readonly Toleration[]> = {
   preFilter: ({ pod }) => ({ code: 'Success', state: pod.spec?.tolerations ?? [] }),
   filter: (tolerations, { taints }) =>
     taints.length > 0 && hasUntolerated(taints, tolerations) ? REJECTED : undefined,
-  score: (tolerations, nodes) => fewestPreferNoSchedule(nodes, tolerations),
+  score: (tolerations, nodes) => scorePreferNoSchedule(nodes, tolerations),
   signPod: ({ pod }) => pod.spec?.tolerations,
 }
 
-const hasUntolerated = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
-  taints.some((taint) => taint.effect !== 'PreferNoSchedule' && !tolerations.some((one) => tolerates(one, taint)))
+const isTolerated = (taint: Taint, tolerations: readonly Toleration[]): boolean =>
+  tolerations.some((toleration) => tolerates(toleration, taint))
 
-function fewestPreferNoSchedule(nodes: readonly NodeInfo[], tolerations: readonly Toleration[]): number[] | undefined {
+const hasUntolerated = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
+  taints.some((taint) => taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations))
+
+function scorePreferNoSchedule(nodes: readonly NodeInfo[], tolerations: readonly Toleration[]): number[] | undefined {
   const counts = nodes.map(
     ({ taints }) =>
-      taints.filter((taint) => taint.effect === 'PreferNoSchedule' && !tolerations.some((one) => tolerates(one, taint)))
-        .length,
+      taints.filter((taint) => taint.effect === 'PreferNoSchedule' && !isTolerated(taint, tolerations)).length,
   )
-  const most = Math.max(...counts)
-  return most === 0 ? undefined : counts.map((count) => SCORE_MAX - Math.floor((SCORE_MAX * count) / most))
+  const max = Math.max(...counts)
+  return max === 0 ? undefined : counts.map((count) => SCORE_MAX - Math.floor((SCORE_MAX * count) / max))
 }

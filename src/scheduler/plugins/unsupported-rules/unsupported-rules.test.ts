@@ -3,21 +3,21 @@ import { aNode, aPod, rejections } from '../plugins.fixture.ts'
 import { unsupportedRules } from './unsupported-rules.ts'
 
 describe('UnsupportedRules', () => {
-  const message = (spec: object) => rejections(unsupportedRules, aPod(spec), aNode())[0]
+  const rejectionMessage = (spec: object) => rejections(unsupportedRules, aPod(spec), aNode())[0]
   const term = { topologyKey: 'zone', labelSelector: {} }
 
-  it('CAP-19 rejects a required rule by its field, and ignores a preferred one', () => {
+  it('CAP-19 rejects a pod with a required rule, names the field, and ignores preferred rules', () => {
     const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
-    expect(message({ affinity: { podAntiAffinity: required } })).toBe(
+    expect(rejectionMessage({ affinity: { podAntiAffinity: required } })).toBe(
       'this scheduler does not support spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution: ' +
         'remove it, or set spec.schedulerName to another scheduler',
     )
     const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }] }
-    expect(message({ affinity: { podAntiAffinity: preferred } })).toBe(undefined)
+    expect(rejectionMessage({ affinity: { podAntiAffinity: preferred } })).toBe(undefined)
     const spread = (whenUnsatisfiable: string) => ({
       topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable }],
     })
-    expect(message(spread('DoNotSchedule'))).toContain('topologySpreadConstraints')
-    expect(message(spread('ScheduleAnyway'))).toBe(undefined)
+    expect(rejectionMessage(spread('DoNotSchedule'))).toContain('topologySpreadConstraints')
+    expect(rejectionMessage(spread('ScheduleAnyway'))).toBe(undefined)
   })
 })

@@ -1,13 +1,12 @@
 // Rejects pods with a required rule that this scheduler does not implement: required pod affinity and anti-affinity, strict
-// topology spread, and resource claims. Placing such a pod as if the rule were absent would be worse than leaving it to
-// another scheduler. Preferred rules are ignored.
+// topology spread constraints, and resource claims. Preferred rules are ignored.
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { Plugin } from '../../framework/plugin.ts'
 import { SKIP, unschedulable } from '../../framework/status.ts'
 
 export const unsupportedRules: Plugin<never> = {
   name: 'UnsupportedRules',
-  events: [], // the spec has to change, which requeues the pod
+  events: [], // only a change of the pod's spec helps, and that requeues the pod
   preFilter({ pod }) {
     const field = unsupportedField(pod)
     if (field === undefined) return SKIP
@@ -23,7 +22,9 @@ function unsupportedField({ spec }: Readonly<Pod>): string | undefined {
     const required = rules?.requiredDuringSchedulingIgnoredDuringExecution
     if (required?.length) return `spec.affinity.${name}.requiredDuringSchedulingIgnoredDuringExecution`
   }
-  const isStrict = spec?.topologySpreadConstraints?.some((one) => one.whenUnsatisfiable === 'DoNotSchedule')
+  const isStrict = spec?.topologySpreadConstraints?.some(
+    ({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule',
+  )
   if (isStrict) return 'spec.topologySpreadConstraints with whenUnsatisfiable DoNotSchedule'
   return spec?.resourceClaims?.length ? 'spec.resourceClaims' : undefined
 }

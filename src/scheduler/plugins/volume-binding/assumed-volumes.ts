@@ -1,11 +1,11 @@
-// Claims and volumes that are assumed bound for pods on their way to a node, from the decision until the pod is bound or
-// the attempt has failed. Other pods must not get the same volumes; pods that share a claim have to follow the first.
+// The claims and volumes that are assumed bound, from reserve until the pod is bound or the attempt has failed. Other pods
+// must not get the same volumes, and pods that share a claim must go to the node that was selected for it.
 import type { ObjectKey } from '../../../client/index.ts'
 
 export interface AssumedBinding {
   readonly nodeName: string
   readonly podKey: ObjectKey
-  /** The existing volume chosen for the claim; undefined if one is to be provisioned. */
+  /** The existing volume chosen for the claim. Undefined if a volume is to be provisioned. */
   readonly volume?: string
 }
 
@@ -13,7 +13,7 @@ export class AssumedVolumes {
   readonly #claims = new Map<ObjectKey, AssumedBinding>()
   readonly #volumes = new Set<string>()
 
-  /** Names of the volumes assumed bound. */
+  /** The names of the volumes that are assumed bound. */
   get volumes(): ReadonlySet<string> {
     return this.#volumes
   }

@@ -1,5 +1,5 @@
-// Existing volumes without a claim, indexed so that a search for one node looks only at volumes it may reach. Local
-// volumes are pinned to their node by a label and found under its value; all others are found from every node.
+// Indexes the volumes without a claim by the nodes that can reach them. Volumes whose node affinity requires label values,
+// such as local volumes, are pinned: they are indexed under these values. All others are candidates for every node.
 
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { SortedList } from '../../../base/sorted-list.ts'
@@ -18,13 +18,14 @@ import {
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 
-/** By access modes. */
+/** Candidates by access modes. */
 type Groups = Map<number, SortedList<VolumeCandidate>>
 
 /** Volumes with the same matchKey. */
 interface Bucket {
   readonly unpinned: Groups
-  readonly pinned: Map<string, Map<string, Groups>> // label key → value → groups
+  /** Groups by label key and value. */
+  readonly pinned: Map<string, Map<string, Groups>>
   size: number
 }
 
@@ -51,8 +52,8 @@ export class AvailableVolumes {
     const candidate = candidateOf(volume)
     const pins = pinsOf(volume)
     this.#entries.set(name, { candidate, pins })
-    const empty = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
-    const bucket = getOrCreate(this.#buckets, matchKey(candidate), empty)
+    const createBucket = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
+    const bucket = getOrCreate(this.#buckets, matchKey(candidate), createBucket)
     bucket.size++
     for (const groups of groupsOf(bucket, pins)) {
       getOrCreate(groups, candidate.modes, () => new SortedList(bySize)).add(candidate)
@@ -60,10 +61,10 @@ export class AvailableVolumes {
   }
 
   remove(name: string): void {
-    const known = this.#entries.get(name)
-    if (!known) return
+    const entry = this.#entries.get(name)
+    if (!entry) return
     this.#entries.delete(name)
-    const { candidate, pins } = known
+    const { candidate, pins } = entry
     const key = matchKey(candidate)
     const bucket = this.#buckets.get(key)
     if (!bucket) return
@@ -71,18 +72,18 @@ export class AvailableVolumes {
     if (--bucket.size === 0) this.#buckets.delete(key)
   }
 
-  /** Volumes whose claimRef names the claim. */
+  /** Returns the volumes whose claimRef names the claim. */
   reservedFor(claimKey: ObjectKey): readonly Volume[] {
     return this.#cache.byIndex(BY_CLAIM, claimKey)
   }
 
-  /** Whether any volume of this class, attributes class and volume mode exists. */
+  /** Whether a volume of this storage class, attributes class and volume mode exists. */
   has(requirements: ClaimRequirements): boolean {
     return this.#buckets.has(matchKey(requirements))
   }
 
-  /** The volumes that this node may reach. */
-  from(node: NodeInfo): VolumeCandidates {
+  /** Returns the volumes that the node may be able to reach. */
+  candidatesFor(node: NodeInfo): VolumeCandidates {
     return {
       reservedFor: (claimKey) => this.reservedFor(claimKey),
       groups: (requirements) => this.#groups(requirements, node),
@@ -92,15 +93,15 @@ export class AvailableVolumes {
   *#groups(requirements: ClaimRequirements, { labels }: NodeInfo): Generator<CandidateGroup> {
     const bucket = this.#buckets.get(matchKey(requirements))
     if (!bucket) return
-    yield* matching(bucket.unpinned, requirements)
+    yield* matchingGroups(bucket.unpinned, requirements)
     for (const [key, byValue] of bucket.pinned) {
-      const here = labels[key] === undefined ? undefined : byValue.get(labels[key])
-      if (here) yield* matching(here, requirements)
+      const groups = labels[key] === undefined ? undefined : byValue.get(labels[key])
+      if (groups) yield* matchingGroups(groups, requirements)
     }
   }
 }
 
-function* matching(groups: Groups, required: ClaimRequirements): Generator<CandidateGroup> {
+function* matchingGroups(groups: Groups, required: ClaimRequirements): Generator<CandidateGroup> {
   for (const [modes, group] of groups) {
     if (includesModes(modes, required.modes))
       yield { modes, candidates: group.from(({ size }) => size >= required.size) }
@@ -112,15 +113,18 @@ interface Pin {
   readonly value: string
 }
 
-/** One label value per term, so that every node that reaches the volume has one of them. None: indexed for every node. */
+/**
+ * Returns label values of which every node that can reach the volume has at least one. Returns none if a term requires no
+ * label value: the volume is then a candidate for every node.
+ */
 function pinsOf({ spec }: Volume): readonly Pin[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms
   if (!terms) return []
   const pins: Pin[] = []
   for (const { matchExpressions = [] } of terms) {
-    const named = matchExpressions.find(({ operator, values }) => operator === 'In' && values?.length)
-    if (!named) return []
-    for (const value of named.values ?? []) pins.push({ key: named.key, value })
+    const expression = matchExpressions.find(({ operator, values }) => operator === 'In' && values?.length)
+    if (!expression) return []
+    for (const value of expression.values ?? []) pins.push({ key: expression.key, value })
   }
   const distinct = new Map(pins.map((pin) => [`${pin.key}=${pin.value}`, pin]))
   return [...distinct.values()]

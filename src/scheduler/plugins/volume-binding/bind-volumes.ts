@@ -1,5 +1,5 @@
-// The writes of preBind: claimRef on the existing volumes that were chosen, the selected node on claims to provision for.
-// Binding and provisioning controllers do the rest; binding-waits.ts waits for them.
+// Performs the writes of preBind: claimRef on the existing volumes that were chosen, and the selected node on the claims to
+// provision. The binding and provisioning controllers complete the binding; binding-waits.ts waits for them.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { isReservedFor } from '../../../volumes/matching.ts'
@@ -8,8 +8,8 @@ import type { PluginHandle } from '../../framework/plugin.ts'
 import type { NodePlan } from './node-planner.ts'
 
 /**
- * Volumes first, then claims; each write is conditional on the version that was evaluated. If one fails, those before it
- * stay: they only state that a volume belongs to its claim, or which node the claim's pod is assigned to.
+ * Writes volumes first, then claims. Each write is conditional on the resourceVersion that was evaluated. Earlier writes
+ * are not reverted if a later one fails: the next attempt continues from them.
  */
 export async function bindVolumes(
   { bind, provision }: NodePlan,
@@ -21,8 +21,8 @@ export async function bindVolumes(
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata
     if (volume.spec?.claimRef?.uid === uid) continue
     const claimRef = { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion }
-    const isOurChoice = !isReservedFor(volume, claim.claim)
-    const annotations = isOurChoice ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}
+    const isChosenByScheduler = !isReservedFor(volume, claim.claim)
+    const annotations = isChosenByScheduler ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}
     const metadata = { uid: volume.metadata.uid, resourceVersion: volume.metadata.resourceVersion, ...annotations }
     const body = { metadata, spec: { claimRef } }
     const ref = { name: volume.metadata.name ?? '' }

@@ -1,5 +1,5 @@
-// Waits in preBind until all claims of a pod are bound. Checked when an object it waits for changes, never by polling: a
-// change costs time in proportion to the waits it affects, not to all waiting pods.
+// Waits in preBind waitUntilBound all claims of a pod are bound. A wait is checked when one of its objects changes, without polling,
+// so that the cost of a change depends on the waits that it affects and not on the number of waiting pods.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -28,26 +28,26 @@ import {
 
 export class BindingError extends Error {
   override readonly name = 'BindingError'
-  /** The pod may succeed on another node. */
-  readonly isNodeFault: boolean
-  constructor(message: string, { isNodeFault = false } = {}) {
+  /** Whether the pod may succeed on another node. */
+  readonly isNodeSpecific: boolean
+  constructor(message: string, { isNodeSpecific = false } = {}) {
     super(message)
-    this.isNodeFault = isNodeFault
+    this.isNodeSpecific = isNodeSpecific
   }
 }
 
-const nodeFault = (message: string): BindingError => new BindingError(message, { isNodeFault: true })
+const nodeError = (message: string): BindingError => new BindingError(message, { isNodeSpecific: true })
 
-export interface Waiting {
+export interface WaitOptions {
   readonly podKey: ObjectKey
   readonly nodeName: string
   readonly plan: NodePlan
-  /** Were bound before the pod got its node, and must still be when the others are. */
+  /** The claims that were already bound when the node was selected. They must still be bound at the end of the wait. */
   readonly bound: readonly BoundClaim[]
   readonly timeoutMs: number
 }
 
-interface Wait extends Waiting {
+interface Wait extends WaitOptions {
   check(): void
   fail(error: Error): void
 }
@@ -70,29 +70,29 @@ export class BindingWaits {
     return this.#byPod.size
   }
 
-  /** Resolves when every claim is bound; rejects with a BindingError. */
-  until(waiting: Waiting): Promise<void> {
+  /** Resolves when every claim is bound. Rejects with a BindingError. */
+  waitUntilBound(options: WaitOptions): Promise<void> {
     return new Promise((resolve, reject) => {
-      const end = (settle: () => void) => {
+      const finish = (settle: () => void) => {
         cancelTimer()
-        this.#leave(wait)
+        this.#remove(wait)
         settle()
       }
-      const fail = (error: Error) => end(() => reject(error))
+      const fail = (error: Error) => finish(() => reject(error))
       const check = () => {
-        const state = this.#stateOf(waiting)
-        if (state === 'bound') end(resolve)
+        const state = this.#evaluate(options)
+        if (state === 'bound') finish(resolve)
         else if (state !== 'waiting') fail(state)
       }
-      const wait: Wait = { ...waiting, check, fail }
-      const cancelTimer = this.#clock.after(waiting.timeoutMs, () => fail(new BindingError(BIND_TIMEOUT)))
-      this.#enter(wait)
+      const wait: Wait = { ...options, check, fail }
+      const cancelTimer = this.#clock.after(options.timeoutMs, () => fail(new BindingError(BIND_TIMEOUT)))
+      this.#add(wait)
       if (this.#isStopped) fail(new BindingError(SCHEDULER_STOPPING))
       else check()
     })
   }
 
-  /** Fails every wait, and every later one. */
+  /** Fails all current and later waits. */
   stop(): void {
     this.#isStopped = true
     for (const wait of [...this.#byPod.values()]) wait.fail(new BindingError(SCHEDULER_STOPPING))
@@ -115,53 +115,54 @@ export class BindingWaits {
     for (const wait of [...this.#byPod.values()]) if (wait.nodeName === nodeName) wait.check()
   }
 
-  #stateOf({ plan, bound, nodeName }: Waiting): 'bound' | 'waiting' | BindingError {
+  #evaluate({ plan, bound, nodeName }: WaitOptions): 'bound' | 'waiting' | BindingError {
     const node = this.#cluster.node(nodeName)
-    if (!node) return nodeFault(nodeNotFound(nodeName))
+    if (!node) return nodeError(nodeNotFound(nodeName))
     for (const { key, name, claim } of bound) {
-      const now = this.#caches.claims.get(key)
-      if (!now || now.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
-      // No pod on a node uses it yet, so protection does not keep it.
-      if (now.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
+      const current = this.#caches.claims.get(key)
+      if (!current || current.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
+      // PVC protection does not apply yet, because no pod on a node uses the claim.
+      if (current.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
     }
     let isWaiting = false
     for (const { claim, volume } of plan.bind) {
       const { name = '' } = volume.metadata
-      const now = this.#caches.volumes.get(name)
-      if (!now) return new BindingError(bindingVolumeNotFound(name))
-      if (!isReachableFrom(now, node)) return nodeFault(volumeNodeMismatch(name, nodeName))
-      if (!now.spec?.claimRef?.uid) return new BindingError(claimRefReset(name))
-      const stored = this.#caches.claims.get(claim.key)
-      if (!stored) return new BindingError(provisioningClaimNotFound(claim.name))
-      if (!isBound(stored)) isWaiting = true
+      const currentVolume = this.#caches.volumes.get(name)
+      if (!currentVolume) return new BindingError(bindingVolumeNotFound(name))
+      if (!isReachableFrom(currentVolume, node)) return nodeError(volumeNodeMismatch(name, nodeName))
+      if (!currentVolume.spec?.claimRef?.uid) return new BindingError(claimRefReset(name))
+      const currentClaim = this.#caches.claims.get(claim.key)
+      if (!currentClaim) return new BindingError(provisioningClaimNotFound(claim.name))
+      if (!isBound(currentClaim)) isWaiting = true
     }
-    for (const claim of [...plan.provision.map((one) => one.claim), ...plan.shared]) {
-      const now = this.#caches.claims.get(claim.key)
-      if (now?.metadata.uid !== claim.claim.metadata.uid || !now)
+    const provisionedClaims = plan.provision.map(({ claim }) => claim)
+    for (const claim of [...provisionedClaims, ...plan.shared]) {
+      const current = this.#caches.claims.get(claim.key)
+      if (current?.metadata.uid !== claim.claim.metadata.uid || !current)
         return new BindingError(provisioningClaimNotFound(claim.name))
-      if (isBound(now)) {
-        const { volumeName = '' } = now.spec ?? {}
+      if (isBound(current)) {
+        const { volumeName = '' } = current.spec ?? {}
         const volume = this.#caches.volumes.get(volumeName)
         if (!volume) isWaiting = true
-        else if (!isReachableFrom(volume, node)) return nodeFault(volumeNodeMismatch(volumeName, nodeName))
+        else if (!isReachableFrom(volume, node)) return nodeError(volumeNodeMismatch(volumeName, nodeName))
         continue
       }
       isWaiting = true
-      if (plan.shared.includes(claim)) continue // checked by the wait of the pod it is shared with
-      if (!now.metadata.annotations) return nodeFault(selectedNodeReset(claim.name))
-      if (annotationOf(now, SELECTED_NODE) !== nodeName) return nodeFault(provisioningFailed(claim.name))
+      if (plan.shared.includes(claim)) continue // the wait of the other pod checks the selected node
+      if (!current.metadata.annotations) return nodeError(selectedNodeReset(claim.name))
+      if (annotationOf(current, SELECTED_NODE) !== nodeName) return nodeError(provisioningFailed(claim.name))
     }
     return isWaiting ? 'waiting' : 'bound'
   }
 
-  #enter(wait: Wait): void {
+  #add(wait: Wait): void {
     this.#byPod.set(wait.podKey, wait)
     for (const key of claimKeysOf(wait)) {
       getOrCreate(this.#byClaim, key, () => new Set()).add(wait)
     }
   }
 
-  #leave(wait: Wait): void {
+  #remove(wait: Wait): void {
     if (this.#byPod.get(wait.podKey) === wait) this.#byPod.delete(wait.podKey)
     for (const key of claimKeysOf(wait)) {
       const waits = this.#byClaim.get(key)
@@ -171,7 +172,7 @@ export class BindingWaits {
   }
 }
 
-const claimKeysOf = ({ plan: { bind, provision, shared }, bound }: Waiting): ObjectKey[] => [
+const claimKeysOf = ({ plan: { bind, provision, shared }, bound }: WaitOptions): ObjectKey[] => [
   ...bound.map(({ key }) => key),
   ...bind.map(({ claim }) => claim.key),
   ...provision.map(({ claim }) => claim.key),

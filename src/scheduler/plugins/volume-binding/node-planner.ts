@@ -1,5 +1,5 @@
-// Plans a pod's claims for one node: which existing volumes they bind to, which are provisioned, or why neither works.
-// Created once per pod, called for every node.
+// Plans the claims of a pod for a node: selects existing volumes to bind and claims to provision, or rejects the node.
+// A planner is created once per pod and called for every node.
 
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
@@ -20,7 +20,7 @@ export interface NodePlan {
   readonly bind: readonly { readonly claim: DelayedClaim; readonly volume: Volume }[]
   /** `report` is undefined if the driver does not track capacity. */
   readonly provision: readonly { readonly claim: DelayedClaim; readonly report: CapacityReport | undefined }[]
-  /** Claims that another pod is already having bound on this node. */
+  /** Claims that are already being bound on this node for another pod. */
   readonly shared: readonly DelayedClaim[]
 }
 
@@ -28,14 +28,14 @@ export interface PlannerDeps {
   readonly available: AvailableVolumes
   readonly assumed: AssumedVolumes
   readonly capacity: CapacityDeps
-  /** Whether the driver reports capacity and its CSIDriver has storageCapacity set. */
+  /** Whether the CSIDriver of the driver sets storageCapacity. */
   readonly tracksCapacity: (driver: string) => boolean
 }
 
 interface PlannedClaim {
   readonly claim: DelayedClaim
   readonly requirements: ClaimRequirements
-  /** Whether an existing volume may match; most often none does. */
+  /** Whether an existing volume may match the claim. */
   readonly mayMatchVolume: boolean
   readonly canBeProvisioned: boolean
   readonly isAllowed: (labels: Readonly<Record<string, string>>) => boolean
@@ -49,8 +49,8 @@ export class NodePlanner {
   readonly #bound: readonly BoundClaim[]
   readonly #delayed: readonly PlannedClaim[]
   readonly #plans = new Map<NodeInfo, NodePlan>()
-  /** Every claim needs a new volume on every node: the usual case, with less to check per node. */
-  readonly #areAllNew: boolean
+  /** Whether every claim needs a new volume on every node. This is the usual case and needs fewer checks per node. */
+  readonly #needsOnlyNewVolumes: boolean
   readonly #fits = new Map<NodeInfo, Fit>()
   readonly #fitter: VolumeFitter
   readonly #tracked: ReadonlySet<DelayedClaim>
@@ -59,52 +59,52 @@ export class NodePlanner {
   constructor(deps: PlannerDeps, bound: readonly BoundClaim[], delayed: readonly DelayedClaim[]) {
     this.#deps = deps
     this.#bound = bound
-    this.#delayed = delayed.map((claim) => plannedClaim(claim, deps.available))
+    this.#delayed = delayed.map((claim) => toPlannedClaim(claim, deps.available))
     const tracked = delayed.filter((claim) => claim.bytes > 0n && deps.tracksCapacity(claim.storageClass.provisioner))
     this.#tracked = new Set(tracked)
     this.#fitter = new VolumeFitter(deps.capacity, tracked.map(requestOf))
-    this.#areAllNew = this.#delayed.every(
+    this.#needsOnlyNewVolumes = this.#delayed.every(
       ({ claim, mayMatchVolume }) =>
         !mayMatchVolume && claim.selectedNode === undefined && !deps.assumed.bindingOf(claim.key),
     )
   }
 
-  /** The plan for a node that passed `filter`. */
+  /** Returns the plan for a node that passed `filter`. */
   planFor(node: NodeInfo): NodePlan {
     const plan = this.#plans.get(node)
     if (plan) return plan
     const fit = this.#fits.get(node)
-    return fit ? { bind: [], provision: this.#provisions(this.#delayed, fit), shared: [] } : EMPTY_PLAN
+    return fit ? { bind: [], provision: this.#pairWithReports(this.#delayed, fit), shared: [] } : EMPTY_PLAN
   }
 
-  /** How much capacity is missing, after nodes have been rejected. */
-  shortage(): string | undefined {
+  /** Describes, after all nodes were rejected, which volume lacks capacity. */
+  describeShortage(): string | undefined {
     for (const fitter of [this.#fitter, ...this.#fitters.values()]) {
-      const shortage = fitter.shortage()
-      if (shortage !== undefined) return shortage
+      const message = fitter.describeShortage()
+      if (message !== undefined) return message
     }
     return undefined
   }
 
   filter(node: NodeInfo): Status | undefined {
-    const forBound = this.#checkBound(node)
-    const forDelayed = this.#areAllNew ? this.#planNew(node) : this.#planDelayed(node)
-    if (!forBound) return forDelayed && REJECTED.get(forDelayed)
+    const boundClaimErrors = this.#checkBound(node)
+    const delayedClaimReason = this.#needsOnlyNewVolumes ? this.#planNew(node) : this.#planDelayed(node)
+    if (!boundClaimErrors) return delayedClaimReason && REJECTED.get(delayedClaimReason)
     const reasons: Reason[] = []
-    if (forBound.isElsewhere) reasons.push(NODE_CONFLICT)
-    if (forDelayed) reasons.push(forDelayed)
-    if (forBound.isMissing) reasons.push(VOLUME_NOT_FOUND)
+    if (boundClaimErrors.hasNodeConflict) reasons.push(NODE_CONFLICT)
+    if (delayedClaimReason) reasons.push(delayedClaimReason)
+    if (boundClaimErrors.isVolumeMissing) reasons.push(VOLUME_NOT_FOUND)
     return unschedulable(...reasons)
   }
 
-  #checkBound(node: NodeInfo): { isElsewhere: boolean; isMissing: boolean } | undefined {
-    let isElsewhere = false
-    let isMissing = false
+  #checkBound(node: NodeInfo): { hasNodeConflict: boolean; isVolumeMissing: boolean } | undefined {
+    let hasNodeConflict = false
+    let isVolumeMissing = false
     for (const { volume } of this.#bound) {
-      if (!volume) isMissing = true
-      else if (!isReachableFrom(volume, node)) isElsewhere = true
+      if (!volume) isVolumeMissing = true
+      else if (!isReachableFrom(volume, node)) hasNodeConflict = true
     }
-    return isElsewhere || isMissing ? { isElsewhere, isMissing } : undefined
+    return hasNodeConflict || isVolumeMissing ? { hasNodeConflict, isVolumeMissing } : undefined
   }
 
   #planNew(node: NodeInfo): Reason | undefined {
@@ -132,7 +132,7 @@ export class NodePlanner {
         if (claim.selectedNode !== node.name) return BIND_CONFLICT
         toProvision.push(planned)
       } else {
-        const volume = planned.mayMatchVolume ? this.#choose(planned, node, excluded) : undefined
+        const volume = planned.mayMatchVolume ? this.#chooseVolume(planned, node, excluded) : undefined
         if (volume) {
           bind.push({ claim, volume })
           excluded ??= new Set(this.#deps.assumed.volumes)
@@ -143,32 +143,32 @@ export class NodePlanner {
     for (const { canBeProvisioned, isAllowed } of toProvision) {
       if (!canBeProvisioned || !isAllowed(node.labels)) return BIND_CONFLICT
     }
-    const provision = this.#fit(toProvision, node)
+    const provision = this.#planProvisioning(toProvision, node)
     if (!provision) return NOT_ENOUGH_SPACE
     this.#plans.set(node, { bind, provision, shared })
     return undefined
   }
 
-  #choose(
+  #chooseVolume(
     { claim, requirements }: PlannedClaim,
     node: NodeInfo,
     excluded: ReadonlySet<string> = this.#deps.assumed.volumes,
   ) {
-    return chooseVolume(claim.claim, requirements, this.#deps.available.from(node), { node, excluded })
+    return chooseVolume(claim.claim, requirements, this.#deps.available.candidatesFor(node), { node, excluded })
   }
 
-  #fit(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provision'] | undefined {
+  #planProvisioning(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provision'] | undefined {
     const fit = this.#fitterFor(toProvision.filter(({ claim }) => this.#tracked.has(claim))).fit(node.labels)
-    return fit && this.#provisions(toProvision, fit)
+    return fit && this.#pairWithReports(toProvision, fit)
   }
 
-  /** A fit has one report per tracked claim, in the same order. */
-  #provisions(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provision'] {
-    let nth = 0
-    return toProvision.map(({ claim }) => ({ claim, report: this.#tracked.has(claim) ? fit[nth++] : undefined }))
+  /** Adds to each tracked claim its report. `fit` has one report per tracked claim, in the same order. */
+  #pairWithReports(toProvision: readonly PlannedClaim[], fit: Fit): NodePlan['provision'] {
+    let position = 0
+    return toProvision.map(({ claim }) => ({ claim, report: this.#tracked.has(claim) ? fit[position++] : undefined }))
   }
 
-  /** Which claims need a new volume may differ from node to node; most often all do. */
+  /** Returns the fitter for these claims. The claims that need a new volume may differ between nodes. */
   #fitterFor(tracked: readonly PlannedClaim[]): VolumeFitter {
     if (tracked.length === this.#tracked.size) return this.#fitter
     const id = tracked.map(({ claim }) => claim.key).join(' ')
@@ -184,7 +184,7 @@ const requestOf = ({ key, storageClass, bytes }: DelayedClaim): VolumeRequest =>
   bytes,
 })
 
-function plannedClaim(claim: DelayedClaim, available: AvailableVolumes): PlannedClaim {
+function toPlannedClaim(claim: DelayedClaim, available: AvailableVolumes): PlannedClaim {
   const requirements = requirementsOf(claim.claim)
   const { provisioner, allowedTopologies } = claim.storageClass
   return {
@@ -200,7 +200,7 @@ const NO_PROVISIONER = 'kubernetes.io/no-provisioner'
 export const canProvision = (provisioner: StorageClass['provisioner']): boolean =>
   provisioner !== '' && provisioner !== NO_PROVISIONER
 
-/** Without terms every node is allowed; a term without expressions allows none. */
+/** Returns a predicate on node labels. Without terms every node is allowed; a term without expressions matches no node. */
 function topologyFilter(terms: readonly TopologySelectorTerm[] | undefined): PlannedClaim['isAllowed'] {
   if (!terms || terms.length === 0) return () => true
   return (labels) =>

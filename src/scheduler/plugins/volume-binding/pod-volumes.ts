@@ -1,7 +1,7 @@
-// The claims of a pod, by the work left before the pod can run:
-//   bound        the volume exists; the node must be able to reach it
-//   delayed      a volume is chosen or provisioned once the node is known (WaitForFirstConsumer)
-// Any other claim rejects the pod for every node.
+// Classifies the claims of a pod:
+//   bound        the volume exists, and the node must be able to reach it
+//   delayed      the volume is chosen or provisioned after the node is selected (WaitForFirstConsumer)
+// A pod with any other claim is rejected for all nodes.
 
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -46,7 +46,7 @@ export interface DelayedClaim {
 }
 
 export type PodVolumes =
-  | { readonly is: 'known'; readonly bound: readonly BoundClaim[]; readonly delayed: readonly DelayedClaim[] }
+  | { readonly is: 'accepted'; readonly bound: readonly BoundClaim[]; readonly delayed: readonly DelayedClaim[] }
   | { readonly is: 'rejected'; readonly reason: Reason }
 
 export interface VolumeCaches {
@@ -56,14 +56,18 @@ export interface VolumeCaches {
 }
 
 /** Treats the claims in `asIfUnbound` as if their volumes had yet to be provisioned. */
-export function podVolumes(pod: PodInfo, caches: VolumeCaches, asIfUnbound: ReadonlySet<ObjectKey> = NONE): PodVolumes {
+export function classifyClaims(
+  pod: PodInfo,
+  caches: VolumeCaches,
+  asIfUnbound: ReadonlySet<ObjectKey> = NO_CLAIMS,
+): PodVolumes {
   const bound: BoundClaim[] = []
   const delayed: DelayedClaim[] = []
-  let immediate: Reason | undefined
+  let immediateReason: Reason | undefined
   for (const podClaim of pod.claims) {
     const claim = caches.claims.get(podClaim.key)
-    const problem = problemOf(pod, podClaim, claim)
-    if (problem || !claim) return { is: 'rejected', reason: problem ?? claimNotFound(podClaim.name) }
+    const rejection = rejectionOf(pod, podClaim, claim)
+    if (rejection || !claim) return { is: 'rejected', reason: rejection ?? claimNotFound(podClaim.name) }
     const className = claimClassName(claim) ?? ''
     const storageClass = className ? caches.classes.get(className) : undefined
     const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
@@ -74,16 +78,16 @@ export function podVolumes(pod: PodInfo, caches: VolumeCaches, asIfUnbound: Read
     } else if (isDelayed && (!claim.spec?.volumeName || asIfUnbound.has(key))) {
       const selectedNode = asIfUnbound.has(key) ? undefined : annotationOf(claim, SELECTED_NODE) || undefined
       delayed.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
-    } else immediate ??= whyUnbound(name, className, storageClass !== undefined)
+    } else immediateReason ??= unboundReason(name, className, storageClass !== undefined)
   }
-  if (immediate) return { is: 'rejected', reason: immediate }
+  if (immediateReason) return { is: 'rejected', reason: immediateReason }
   delayed.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.key < b.key ? -1 : 1))
-  return { is: 'known', bound, delayed }
+  return { is: 'accepted', bound, delayed }
 }
 
-const NONE: ReadonlySet<ObjectKey> = new Set()
+const NO_CLAIMS: ReadonlySet<ObjectKey> = new Set()
 
-function problemOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: PodClaim, claim: Claim | undefined) {
+function rejectionOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: PodClaim, claim: Claim | undefined) {
   if (!claim) return isEphemeral ? claimNotYetCreated(name) : claimNotFound(name)
   if (isEphemeral && !isOwnedBy(claim, pod)) return claimOfAnotherPod(key, podKey)
   if (claim.status?.phase === 'Lost') return claimLost(name, claim.spec?.volumeName ?? '')
@@ -91,8 +95,8 @@ function problemOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: Po
   return undefined
 }
 
-/** The binding controller has to act first, and cannot if the class is missing. */
-const whyUnbound = (name: string, className: string, hasClass: boolean): Reason =>
+/** The reason for a claim that the binding controller must bind first. It cannot if the class is missing. */
+const unboundReason = (name: string, className: string, hasClass: boolean): Reason =>
   className === '' || hasClass ? UNBOUND_IMMEDIATE_CLAIMS : storageClassNotFound(name, className)
 
 export const isBound = (claim: Claim): boolean =>

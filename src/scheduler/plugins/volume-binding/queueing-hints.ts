@@ -1,4 +1,4 @@
-// The cluster events that can make a pod schedulable that VolumeBinding rejected.
+// The queueing hints of VolumeBinding: the cluster events that can make a pod that it rejected schedulable.
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { claimKeyOf } from '../../../volumes/matching.ts'
@@ -7,14 +7,14 @@ import type { QueueingHint } from '../../framework/cluster-events.ts'
 import { reasonKey } from '../../framework/status.ts'
 import { claimChanged, claimKey, claimKeys, nodeChanged } from '../shared-hints.ts'
 import { isAvailable } from './available-volumes.ts'
-import { type CapacityReport, capacityReport } from './capacity/capacity-report.ts'
+import { type CapacityReport, parseCapacityReport } from './capacity/capacity-report.ts'
 import { requestedBytes, type VolumeCaches } from './pod-volumes.ts'
 import { NOT_ENOUGH_SPACE } from './reasons.ts'
 
 export const classKey = (name: string): string => `class ${name}`
 export const driverKey = (name: string): string => `driver ${name}`
 const volumeKey = (name: string): string => `volume ${name}`
-const OUT_OF_SPACE = reasonKey(NOT_ENOUGH_SPACE)
+const NOT_ENOUGH_SPACE_KEY = reasonKey(NOT_ENOUGH_SPACE)
 
 export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolean): readonly QueueingHint[] {
   const classNamesOf = ({ claims }: PodInfo): string[] =>
@@ -28,7 +28,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
       .flatMap((name) => caches.classes.get(name)?.provisioner ?? [])
       .map(driverKey)
 
-  /** A volume that belongs to, or is reserved for, one of the pod's claims. */
+  /** A volume changed that is bound to or reserved for one of the pod's claims. */
   const volumeOfClaimChanged: QueueingHint<'volume'> = {
     on: 'volume',
     scope: 'pod',
@@ -41,7 +41,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
       const claim = claimKeyOf(next)
       return [volumeKey(next.metadata.name), ...(claim === undefined ? [] : [claimKey(claim)])]
     },
-    hint: (_, { next, old }) => (next && old && matchingOf(next) === matchingOf(old) ? 'skip' : 'queue'),
+    hint: (_, { next, old }) => (next && old && matchedFields(next) === matchedFields(old) ? 'skip' : 'queue'),
   }
 
   /** A volume of the class became available, or an available one changed. */
@@ -51,10 +51,10 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     keysOfPod: classKeys,
     keysOfEvent: ({ next }) => (next && isAvailable(next) ? [classKey(volumeClassName(next))] : []),
     hint: (_, { next, old }) =>
-      next && old && isAvailable(old) && matchingOf(next) === matchingOf(old) ? 'skip' : 'queue',
+      next && old && isAvailable(old) && matchedFields(next) === matchedFields(old) ? 'skip' : 'queue',
   }
 
-  /** Volumes assumed for a pod whose attempt failed are available again. */
+  /** Volumes that were assumed for another pod are available again, because its attempt failed. */
   const volumesReleased: QueueingHint<'pluginState'> = {
     on: 'pluginState',
     scope: 'class',
@@ -62,7 +62,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     keysOfEvent: ({ keys }) => keys,
   }
 
-  /** Claims assumed for a pod whose attempt failed are undecided again; other pods may share them. */
+  /** Claims that are shared with another pod are no longer assumed on its node, because its attempt failed. */
   const claimsReleased: QueueingHint<'pluginState'> = {
     on: 'pluginState',
     scope: 'pod',
@@ -88,36 +88,37 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
       old?.spec.storageCapacity === true && next?.spec.storageCapacity !== true ? [driverKey(old.metadata.name)] : [],
   }
 
-  /** A report shows more capacity than before, and enough for one of the claims. */
+  /** The capacity of a report has increased and is sufficient for one of the claims. */
   const capacityIncreased: QueueingHint<'storageCapacity'> = {
     on: 'storageCapacity',
     scope: 'class',
     keysOfPod: classKeys,
     keysOfEvent: ({ next }) => (next ? [classKey(next.storageClassName)] : []),
     hint(pod, { next, old }, { rejection }) {
-      if (!next || !rejection.reasons.has(OUT_OF_SPACE)) return 'skip'
-      const now = capacityReport(next)
-      return offersMore(now, old && capacityReport(old)) && isEnoughForOne(pod, now) ? 'queue' : 'skip'
+      if (!next || !rejection.reasons.has(NOT_ENOUGH_SPACE_KEY)) return 'skip'
+      const current = parseCapacityReport(next)
+      return isIncreased(current, old && parseCapacityReport(old)) && fitsAnyClaim(pod, current) ? 'queue' : 'skip'
     },
   }
 
-  /** A capacity reservation ended without a report that shows it. */
+  /** A capacity reservation ended without a new report. */
   const reservationEnded: QueueingHint<'pluginState'> = {
     on: 'pluginState',
     scope: 'class',
     keysOfPod: driverKeys,
     keysOfEvent: ({ keys }) => keys,
-    hint: (_pod, _event, { rejection }) => (rejection.reasons.has(OUT_OF_SPACE) ? 'queue' : 'skip'),
+    hint: (_pod, _event, { rejection }) => (rejection.reasons.has(NOT_ENOUGH_SPACE_KEY) ? 'queue' : 'skip'),
   }
 
-  function offersMore(now: CapacityReport, before: CapacityReport | undefined): boolean {
-    if (!before) return true
+  function isIncreased(current: CapacityReport, previous: CapacityReport | undefined): boolean {
+    if (!previous) return true
     return (
-      isMore(now.limitBytes, before.limitBytes) || (hasReservations && isMore(now.capacityBytes, before.capacityBytes))
+      isGreater(current.limitBytes, previous.limitBytes) ||
+      (hasReservations && isGreater(current.capacityBytes, previous.capacityBytes))
     )
   }
 
-  const isEnoughForOne = ({ claims }: PodInfo, { limitBytes, className }: CapacityReport): boolean =>
+  const fitsAnyClaim = ({ claims }: PodInfo, { limitBytes, className }: CapacityReport): boolean =>
     claims.some(({ key }) => {
       const claim = caches.claims.get(key)
       if (!claim || claimClassName(claim) !== className) return false
@@ -138,8 +139,8 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
   ]
 }
 
-/** What decides whether a volume matches a claim. */
-const matchingOf = ({ metadata, spec, status }: Readonly<PersistentVolume>): string =>
+/** Returns the fields that decide whether a volume matches a claim. */
+const matchedFields = ({ metadata, spec, status }: Readonly<PersistentVolume>): string =>
   JSON.stringify([
     metadata.labels,
     spec?.capacity,
@@ -152,5 +153,5 @@ const matchingOf = ({ metadata, spec, status }: Readonly<PersistentVolume>): str
     status?.phase === 'Available',
   ])
 
-const isMore = (now: bigint | undefined, before: bigint | undefined): boolean =>
-  now !== undefined && (before === undefined || now > before)
+const isGreater = (current: bigint | undefined, previous: bigint | undefined): boolean =>
+  current !== undefined && (previous === undefined || current > previous)

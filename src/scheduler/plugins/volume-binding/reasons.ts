@@ -1,4 +1,4 @@
-// Why volumes keep a pod from a node or from every node, with the messages of kube-scheduler.
+// The reasons for which VolumeBinding rejects a node or a pod, with the messages of kube-scheduler.
 import type { Reason } from '../../framework/status.ts'
 
 export const NODE_CONFLICT: Reason = {
@@ -18,27 +18,27 @@ export const VOLUME_NOT_FOUND: Reason = {
   message: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
 }
 
-const quoted = (name: string): string => JSON.stringify(name)
+const quote = (name: string): string => JSON.stringify(name)
 
 export const claimNotFound = (claim: string): Reason => ({
   type: 'ClaimNotFound',
   subject: claim,
-  message: `persistentvolumeclaim ${quoted(claim)} not found`,
+  message: `persistentvolumeclaim ${quote(claim)} not found`,
 })
 export const claimBeingDeleted = (claim: string): Reason => ({
   type: 'ClaimBeingDeleted',
   subject: claim,
-  message: `persistentvolumeclaim ${quoted(claim)} is being deleted`,
+  message: `persistentvolumeclaim ${quote(claim)} is being deleted`,
 })
 export const claimLost = (claim: string, volume: string): Reason => ({
   type: 'ClaimLost',
   subject: claim,
-  message: `persistentvolumeclaim ${quoted(claim)} bound to non-existent persistentvolume ${quoted(volume)}`,
+  message: `persistentvolumeclaim ${quote(claim)} bound to non-existent persistentvolume ${quote(volume)}`,
 })
 export const claimNotYetCreated = (claim: string): Reason => ({
   type: 'ClaimNotYetCreated',
   subject: claim,
-  message: `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quoted(claim)}`,
+  message: `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quote(claim)}`,
 })
 export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => ({
   type: 'ClaimOfAnotherPod',
@@ -51,21 +51,22 @@ export const UNBOUND_IMMEDIATE_CLAIMS: Reason = { type: 'UnboundImmediateClaims'
 export const storageClassNotFound = (claim: string, className: string): Reason => ({
   type: 'StorageClassNotFound',
   subject: `${claim} ${className}`,
-  message: `${UNBOUND_IMMEDIATE}: claim ${quoted(claim)} names storage class ${quoted(className)}, which does not exist`,
+  message: `${UNBOUND_IMMEDIATE}: claim ${quote(claim)} names storage class ${quote(className)}, which does not exist`,
 })
 
-// While preBind waits for the volumes of a pod. Same messages as in kube-scheduler.
+// Messages of failures while preBind waits for the volumes of a pod.
 export const podDeleted = (podKey: string): string => `pod does not exist any more: ${podKey}`
-export const nodeNotFound = (node: string): string => `failed to get node ${quoted(node)}: it does not exist any more`
+export const nodeNotFound = (node: string): string => `failed to get node ${quote(node)}: it does not exist any more`
 export const provisioningClaimNotFound = (claim: string): string =>
-  `failed to check provisioning pvc: persistentvolumeclaim ${quoted(claim)} not found`
+  `failed to check provisioning pvc: persistentvolumeclaim ${quote(claim)} not found`
 export const bindingVolumeNotFound = (volume: string): string =>
-  `failed to check binding: persistentvolume ${quoted(volume)} not found`
-export const claimRefReset = (volume: string): string => `ClaimRef got reset for pv ${quoted(volume)}`
-export const selectedNodeReset = (claim: string): string => `selectedNode annotation reset for PVC ${quoted(claim)}`
-export const provisioningFailed = (claim: string): string => `provisioning failed for PVC ${quoted(claim)}`
+  `failed to check binding: persistentvolume ${quote(volume)} not found`
+export const claimRefReset = (volume: string): string => `ClaimRef got reset for pv ${quote(volume)}`
+export const selectedNodeReset = (claim: string): string => `selectedNode annotation reset for PVC ${quote(claim)}`
+export const provisioningFailed = (claim: string): string => `provisioning failed for PVC ${quote(claim)}`
 export const volumeNodeMismatch = (volume: string, node: string): string =>
-  `pv ${quoted(volume)} node affinity doesn't match node ${quoted(node)}: no matching NodeSelectorTerms`
+  `pv ${quote(volume)} node affinity doesn't match node ${quote(node)}: no matching NodeSelectorTerms`
 export const BIND_TIMEOUT = 'context deadline exceeded'
 export const SCHEDULER_STOPPING = 'the scheduler is stopping'
-export const preBindFailed = (why: string): string => `running PreBind plugin "VolumeBinding": binding volumes: ${why}`
+export const preBindFailed = (message: string): string =>
+  `running PreBind plugin "VolumeBinding": binding volumes: ${message}`

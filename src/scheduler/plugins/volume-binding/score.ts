@@ -1,6 +1,6 @@
-// Scores a node by how full its storage would be. `spread` prefers the emptiest node, `pack` the fullest that still fits;
-// the class says which by annotation. If existing volumes would be bound, only how much of them is used counts, and
-// volumes to provision are omitted.
+// Scores a node by the utilization of its storage. An annotation of the class selects `spread`, which prefers the node with
+// the lowest utilization, or `pack`, which prefers the highest. If existing volumes would be bound, the score depends only
+// on the share of them that is requested; volumes to provision are ignored.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
@@ -11,54 +11,54 @@ import type { CapacityReport } from './capacity/capacity-report.ts'
 import type { Reservations } from './capacity/reservations.ts'
 import type { NodePlan } from './node-planner.ts'
 
-/** On a StorageClass: `spread` (the default) or `pack`. */
+/** Annotation of a StorageClass: `spread` (the default) or `pack`. */
 export const CAPACITY_PREFERENCE = 'scheduling.stowage.dev/capacity'
 
-interface Use {
+interface Usage {
   readonly storageClass: Readonly<StorageClass>
   requested: bigint
   capacity: bigint
 }
 
 export function scoreOf(plan: NodePlan, reservations: Reservations | undefined): number {
-  const uses = plan.bind.length > 0 ? usesOfExisting(plan) : usesOfNew(plan, reservations)
-  if (uses.size === 0) return 0
+  const usageByClass = plan.bind.length > 0 ? usageOfExistingVolumes(plan) : usageOfNewVolumes(plan, reservations)
+  if (usageByClass.size === 0) return 0
   let sum = 0
-  for (const use of uses.values()) sum += pointsOf(use)
-  return Math.round(sum / uses.size)
+  for (const usage of usageByClass.values()) sum += scoreUsage(usage)
+  return Math.round(sum / usageByClass.size)
 }
 
-function usesOfExisting({ bind }: NodePlan): Map<string, Use> {
-  const uses = new Map<string, Use>()
+function usageOfExistingVolumes({ bind }: NodePlan): Map<string, Usage> {
+  const usageByClass = new Map<string, Usage>()
   for (const { claim, volume } of bind) {
-    const use = useOf(uses, claim.storageClass)
-    use.requested += claim.bytes
-    use.capacity += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
+    const usage = usageOf(usageByClass, claim.storageClass)
+    usage.requested += claim.bytes
+    usage.capacity += quantityToBytes(volume.spec?.capacity?.storage ?? '0')
   }
-  return uses
+  return usageByClass
 }
 
-function usesOfNew({ provision }: NodePlan, reservations: Reservations | undefined): Map<string, Use> {
-  const uses = new Map<string, Use>()
-  const own = provision.map(({ claim }) => claim.key)
+function usageOfNewVolumes({ provision }: NodePlan, reservations: Reservations | undefined): Map<string, Usage> {
+  const usageByClass = new Map<string, Usage>()
+  const ownClaims = provision.map(({ claim }) => claim.key)
   for (const { claim, report } of provision) {
     if (!report) continue
-    const use = useOf(uses, claim.storageClass)
-    use.requested += claim.bytes
-    use.capacity = freeIn(report) - (reservations?.reservedForOthers(report, own) ?? 0n)
+    const usage = usageOf(usageByClass, claim.storageClass)
+    usage.requested += claim.bytes
+    usage.capacity = freeBytesOf(report) - (reservations?.reservedForOthers(report, ownClaims) ?? 0n)
   }
-  return uses
+  return usageByClass
 }
 
-/** If a driver reports only the maximum volume size, that is the best estimate of the free space. */
-const freeIn = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
+/** Uses the maximum volume size as an estimate if the driver does not report its capacity. */
+const freeBytesOf = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
 
-function useOf(uses: Map<string, Use>, storageClass: Readonly<StorageClass>): Use {
+function usageOf(usageByClass: Map<string, Usage>, storageClass: Readonly<StorageClass>): Usage {
   const name = storageClass.metadata.name ?? ''
-  return getOrCreate(uses, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
+  return getOrCreate(usageByClass, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
 }
 
-function pointsOf({ storageClass, requested, capacity }: Use): number {
+function scoreUsage({ storageClass, requested, capacity }: Usage): number {
   const isFull = capacity <= 0n || requested > capacity
   const utilization = isFull ? SCORE_MAX : percentOf(requested, capacity)
   return annotationOf(storageClass, CAPACITY_PREFERENCE) === 'pack' ? utilization : SCORE_MAX - utilization

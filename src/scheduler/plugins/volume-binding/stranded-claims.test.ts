@@ -10,7 +10,7 @@ const classes = new Map(
   ]),
 )
 
-const bound = (name: string, host?: string, { isEphemeral = true, className = 'delayed' } = {}): BoundClaim => {
+const aBoundClaim = (name: string, host?: string, { isEphemeral = true, className = 'delayed' } = {}): BoundClaim => {
   const terms = [{ matchExpressions: [{ key: 'host', operator: 'In', values: [host] }] }]
   const nodeAffinity = host ? { nodeAffinity: { required: { nodeSelectorTerms: terms } } } : {}
   return {
@@ -21,24 +21,24 @@ const bound = (name: string, host?: string, { isEphemeral = true, className = 'd
     volume: { metadata: { name }, spec: nodeAffinity },
   } as unknown as BoundClaim
 }
-const recreatable = (...claims: BoundClaim[]) => recreatableClaims(claims, { classes } as never)
+const findRecreatable = (...claims: BoundClaim[]) => recreatableClaims(claims, { classes } as never)
 
-describe('the claims that can be deleted and created again', () => {
-  it('CAP-16 are all ephemeral claims of one place', () => {
-    expect(recreatable(bound('a', 'n1'), bound('b', 'n1'))).toEqual([['ns/a', 'ns/b']])
+describe('recreatableClaims', () => {
+  it('CAP-16 returns all ephemeral claims if their volumes are on one node', () => {
+    expect(findRecreatable(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n1'))).toEqual([['ns/a', 'ns/b']])
   })
 
-  it('CAP-16 are those of all places but one, if there are several, and last all of them', () => {
-    expect(recreatable(bound('a', 'n1'), bound('b', 'n2'), bound('c', 'n1'))).toEqual([
+  it('CAP-16 returns the claims of all nodes but one for each node, and then all claims', () => {
+    expect(findRecreatable(aBoundClaim('a', 'n1'), aBoundClaim('b', 'n2'), aBoundClaim('c', 'n1'))).toEqual([
       ['ns/b'],
       ['ns/a', 'ns/c'],
       ['ns/a', 'ns/c', 'ns/b'],
     ])
   })
 
-  it('CAP-16 exclude claims of the user, volumes without node affinity, and classes with immediate binding', () => {
-    const data = bound('data', 'n1', { isEphemeral: false })
-    const immediate = bound('immediate', 'n1', { className: 'immediate' })
-    expect(recreatable(data, bound('net'), immediate)).toEqual([])
+  it('CAP-16 excludes non-ephemeral claims, volumes without node affinity and classes with immediate binding', () => {
+    const data = aBoundClaim('data', 'n1', { isEphemeral: false })
+    const immediate = aBoundClaim('immediate', 'n1', { className: 'immediate' })
+    expect(findRecreatable(data, aBoundClaim('net'), immediate)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
-// Pods whose claims exclude each other: one is bound where another does not fit. Explains the situation, and finds claims
-// that can be deleted so that all volumes are provisioned where everything fits: only claims created for the pod's own
-// ephemeral volumes, because any other claim holds the user's data.
+// Handles pods with a claim whose volume is on nodes where another claim of the pod does not fit. Explains the conflict,
+// and finds claims to delete so that all volumes are provisioned on one node: only claims of ephemeral volumes, because
+// other claims contain the user's data.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -15,7 +15,7 @@ import { canProvision } from './node-planner.ts'
 import type { BoundClaim, DelayedClaim, VolumeCaches } from './pod-volumes.ts'
 import { BIND_CONFLICT, NOT_ENOUGH_SPACE } from './reasons.ts'
 
-const NODES_NAMED_MAX = 3
+const NODE_NAMES_MAX = 3
 
 export function explainStranded(
   bound: readonly BoundClaim[],
@@ -24,18 +24,18 @@ export function explainStranded(
 ): string | undefined {
   const local = bound.filter(({ volume }) => volume && hasNodeAffinity(volume))
   if (local.length === 0 || delayed.length === 0) return undefined
-  const reaching: NodeInfo[] = []
+  const nodes: NodeInfo[] = []
   for (const [node, { reasons }] of statuses) {
     if (!local.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
     if (!reasons.some((reason) => reason === NOT_ENOUGH_SPACE || reason === BIND_CONFLICT)) return undefined
-    reaching.push(node)
+    nodes.push(node)
   }
-  if (reaching.length === 0) return undefined
-  const where = reaching.slice(0, NODES_NAMED_MAX).map(({ name }) => JSON.stringify(name))
-  const more = reaching.length > NODES_NAMED_MAX ? ` and ${reaching.length - NODES_NAMED_MAX} more` : ''
-  const [isOne, names] = [local.length === 1, quotedNames(local)]
+  if (nodes.length === 0) return undefined
+  const nodeNames = nodes.slice(0, NODE_NAMES_MAX).map(({ name }) => JSON.stringify(name))
+  const suffix = nodes.length > NODE_NAMES_MAX ? ` and ${nodes.length - NODE_NAMES_MAX} more` : ''
+  const [isSingle, names] = [local.length === 1, quotedNames(local)]
   return (
-    `Claim${isOne ? '' : 's'} ${names} already ${isOne ? 'has its volume' : 'have their volumes'} on ${where.join(', ')}${more}, ` +
+    `Claim${isSingle ? '' : 's'} ${names} already ${isSingle ? 'has its volume' : 'have their volumes'} on ${nodeNames.join(', ')}${suffix}, ` +
     `where no volume is available for ${quotedNames(delayed)}: ` +
     `free storage there, or delete ${names} so that all volumes are created on another node.`
   )
@@ -47,29 +47,32 @@ const quotedNames = (claims: readonly { readonly name: string }[]): string =>
 const hasNodeAffinity = ({ spec }: Readonly<PersistentVolume>): boolean => spec?.nodeAffinity?.required !== undefined
 
 /**
- * Sets of the pod's ephemeral claims that can be deleted and provisioned again on another node, best first. If their
- * volumes are in several places, those of one place may stay; deleting all of them comes last.
+ * Returns the sets of ephemeral claims that can be deleted and provisioned again on another node, in order of preference.
+ * If the volumes are on several nodes, each set retains the claims of one node; the last set contains all claims.
  */
 export function recreatableClaims(
   bound: readonly BoundClaim[],
   { classes }: Pick<VolumeCaches, 'classes'>,
 ): ObjectKey[][] {
-  const places = new Map<string, ObjectKey[]>()
+  const claimsByAffinity = new Map<string, ObjectKey[]>()
   for (const { isEphemeral, volume, claim, key } of bound) {
     if (!isEphemeral || !volume || !hasNodeAffinity(volume)) continue
     const storageClass = classes.get(claimClassName(claim) ?? '')
     if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer' || !canProvision(storageClass.provisioner)) continue
-    getOrCreate(places, JSON.stringify(volume.spec?.nodeAffinity?.required), () => []).push(key)
+    getOrCreate(claimsByAffinity, JSON.stringify(volume.spec?.nodeAffinity?.required), () => []).push(key)
   }
-  const all = [...places.values()].flat()
-  if (places.size < 2) return all.length > 0 ? [all] : []
-  return [...[...places.values()].map((staying) => all.filter((key) => !staying.includes(key))), all]
+  const allClaims = [...claimsByAffinity.values()].flat()
+  if (claimsByAffinity.size < 2) return allClaims.length > 0 ? [allClaims] : []
+  return [
+    ...[...claimsByAffinity.values()].map((retained) => allClaims.filter((key) => !retained.includes(key))),
+    allClaims,
+  ]
 }
 
-export const deletingClaims = (keys: readonly ObjectKey[]): string =>
+export const deletingClaimsMessage = (keys: readonly ObjectKey[]): string =>
   `Deleting claim${keys.length === 1 ? '' : 's'} ${quotedNames(keys.map(refOfKey))}, whose volume${keys.length === 1 ? ' is' : 's are'} ephemeral, to create all volumes on a node where they fit.`
 
-/** The ephemeral volume controller creates the claims again. */
+/** Deletes the claims. The ephemeral volume controller creates them again. */
 export async function deleteClaims(
   keys: readonly ObjectKey[],
   { client, caches, log, write }: PluginHandle,
@@ -79,8 +82,8 @@ export async function deleteClaims(
     try {
       await write(() => client.delete(persistentVolumeClaimKind, refOfKey(key), uid ? { uid } : {}))
     } catch (error) {
-      const isGone = isNotFound(error) || isConflict(error) // already deleted, or replaced by another of the same name
-      if (!isGone) log.warn({ err: error, claim: key }, 'deleting an ephemeral claim failed; it is retried')
+      const isDeleted = isNotFound(error) || isConflict(error) // a conflict means that the claim was recreated
+      if (!isDeleted) log.warn({ err: error, claim: key }, 'deleting an ephemeral claim failed; retrying')
     }
   }
 }

@@ -1,5 +1,5 @@
-// Updates capacity reservations from the claims. A claim shows how far its provisioning has come, whether this process,
-// an earlier one, another scheduler or a user selected its node.
+// Updates capacity reservations when claims and volumes change. The claim is the source of truth, because its node may have
+// been selected by another scheduler, by a user or by a previous process.
 
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -34,37 +34,37 @@ export function trackClaim(claim: Claim, old: Claim | undefined, deps: TrackingD
   const node = annotationOf(claim, SELECTED_NODE)
   if (node !== (old && annotationOf(old, SELECTED_NODE))) reservations.provisioningFailed(key, uid)
   if (!node || reservations.nodeSelected(key, uid)) return
-  const requested = requestedVolume(claim, node, deps)
-  if (requested) reservations.adopt(requested)
+  const requestedVolume = requestedVolumeOf(claim, node, deps)
+  if (requestedVolume) reservations.adopt(requestedVolume)
 }
 
-/** With reclaim policy Delete the PV is deleted after its storage: the bytes are already free. */
+/** Releases the reservation of a deleted volume. With the reclaim policy Delete, the PV is deleted after its storage. */
 export function trackDeletedVolume(volume: Volume, { reservations }: TrackingDeps): void {
   const claim = claimKeyOf(volume)
   if (!claim || volume.spec?.persistentVolumeReclaimPolicy !== 'Delete') return
   reservations.volumeDeleted(claim, volume.spec.claimRef?.uid ?? '')
 }
 
-function requestedVolume(claim: Claim, nodeName: string, deps: TrackingDeps): RequestedVolume | undefined {
+function requestedVolumeOf(claim: Claim, nodeName: string, deps: TrackingDeps): RequestedVolume | undefined {
   const className = claimClassName(claim) ?? ''
   const storageClass = deps.caches.classes.get(className)
   const node = deps.cluster.node(nodeName)
   if (!storageClass || !node || !deps.tracksCapacity(storageClass.provisioner)) return undefined
-  const report = largest(deps.index.find(className, node.labels))
+  const report = selectLargest(deps.index.find(className, node.labels))
   if (!report) return undefined
   const { uid: claimUid } = claim.metadata
   const bytes = requestedBytes(claim)
   return { claimKey: keyOfObject(claim), claimUid, driver: storageClass.provisioner, bytes, report }
 }
 
-function largest(reports: readonly CapacityReport[]): CapacityReport | undefined {
-  let best: CapacityReport | undefined
+function selectLargest(reports: readonly CapacityReport[]): CapacityReport | undefined {
+  let largest: CapacityReport | undefined
   for (const report of reports) {
-    const isBetter =
-      !best ||
-      (report.capacityBytes ?? 0n) > (best.capacityBytes ?? 0n) ||
-      (report.capacityBytes === best.capacityBytes && report.key < best.key)
-    if (isBetter) best = report
+    const isLarger =
+      !largest ||
+      (report.capacityBytes ?? 0n) > (largest.capacityBytes ?? 0n) ||
+      (report.capacityBytes === largest.capacityBytes && report.key < largest.key)
+    if (isLarger) largest = report
   }
-  return best
+  return largest
 }

@@ -26,74 +26,86 @@ const restartWith = async (options: SchedulerFixtureOptions) => {
   await start(options)
 }
 
-const onNode = (name: string) => ({ nodeTopology: { matchLabels: { [HOST]: name } } })
-const pinnedTo = (name: string) => ({
+const withNodeTopology = (name: string) => ({ nodeTopology: { matchLabels: { [HOST]: name } } })
+const withNodeAffinity = (name: string) => ({
   nodeAffinity: {
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: HOST, operator: 'In', values: [name] }] }] },
   },
 })
-const bound = (pod: string) => fixture.until(() => fixture.nodeOf(pod), `${pod} to have a node`)
-const unschedulable = (pod: string) => fixture.until(() => fixture.message(pod), `the condition of ${pod}`)
+const untilBound = (pod: string) => fixture.until(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const untilUnschedulable = (pod: string) => fixture.until(() => fixture.message(pod), `the condition of ${pod}`)
+/** Delays the driver calls that create volumes until `release` is called. */
+function holdProvisioning() {
+  const pendingCalls: (() => void)[] = []
+  fixture.storage.beforeCreate = () => new Promise<void>((resolve) => void pendingCalls.push(resolve))
+  return {
+    untilStarted: () => fixture.until(() => pendingCalls.length > 0, 'the driver call'),
+    release() {
+      fixture.storage.beforeCreate = async () => {}
+      for (const finish of pendingCalls) finish()
+    },
+  }
+}
 const NO_SPACE = 'node(s) did not have enough free storage'
 const NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 
-/** Nodes n1..n3 with 100, 50 and 10 Gi of local storage each reported for the class `local`. */
-async function localStorage(sizes: readonly number[] = [100, 50, 10]) {
+/** Creates nodes n1, n2 … with these sizes in Gi of local storage, reported for the class `local`. */
+async function createLocalStorage(sizes: readonly number[] = [100, 50, 10]) {
   await fixture.createDriver()
   await fixture.createClass('local')
   for (const [index, size] of sizes.entries()) {
     const name = `n${index + 1}`
     await fixture.createNode(name)
-    await fixture.createCapacity(`c-${name}`, { ...onNode(name), capacity: `${size}Gi` })
+    await fixture.createCapacity(`c-${name}`, { ...withNodeTopology(name), capacity: `${size}Gi` })
     fixture.storage.free.set(name, gi(size))
   }
 }
 
 describe('VolumeBinding', () => {
   it('CAP-13 selects the node of a delayed claim, waits for its volume, and binds the pod', async () => {
-    await localStorage()
+    await createLocalStorage()
     await fixture.createClaim('data', { size: '80Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n1')
     const claim = await fixture.claim('data')
     expect(claim.metadata.annotations?.[SELECTED_NODE]).toBe('n1')
     expect(claim.status?.phase).toBe('Bound')
-    expect(fixture.storage.refused).toEqual([])
+    expect(fixture.storage.rejected).toEqual([])
   })
 
-  it('CAP-11 compares capacity by class, node and size: the maximum before the capacity, unknown as none', async () => {
+  it('CAP-11 rejects nodes without sufficient or known capacity for the class', async () => {
     await fixture.createDriver()
     await fixture.createClass('local')
     for (const name of ['small', 'other', 'maximum', 'zero', 'unknown', 'silent']) await fixture.createNode(name)
-    await fixture.createCapacity('c1', { ...onNode('small'), capacity: '9Gi' })
-    await fixture.createCapacity('c2', { ...onNode('other'), storageClassName: 'another', capacity: '100Gi' })
-    await fixture.createCapacity('c3', { ...onNode('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
-    await fixture.createCapacity('c4', { ...onNode('zero'), capacity: '0' })
-    await fixture.createCapacity('c5', { ...onNode('unknown') })
+    await fixture.createCapacity('c1', { ...withNodeTopology('small'), capacity: '9Gi' })
+    await fixture.createCapacity('c2', { ...withNodeTopology('other'), storageClassName: 'another', capacity: '100Gi' })
+    await fixture.createCapacity('c3', { ...withNodeTopology('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
+    await fixture.createCapacity('c4', { ...withNodeTopology('zero'), capacity: '0' })
+    await fixture.createCapacity('c5', { ...withNodeTopology('unknown') })
     await fixture.createCapacity('c6', { capacity: '100Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       `0/6 nodes are available: 6 ${NO_SPACE}. ` +
         'A volume of 10Gi of class "local" is requested, but at most 9Gi is free on any node.',
     )
   })
 
-  it('PLUS-3 reuses the capacity of a pod that came and went between two reports', async () => {
-    await localStorage([10])
+  it('PLUS-3 reuses the capacity of a pod that was created and deleted between two reports', async () => {
+    await createLocalStorage([10])
     await fixture.createPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
-    await bound('first')
+    await untilBound('first')
     await fixture.createPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
     await fixture.until(async () => (await fixture.message('second'))?.includes(NO_SPACE), 'the condition of second')
     const deletedAtMs = fixture.server.clock.monotonicMs()
-    // No garbage collector runs: the test deletes the pod's claim. No report has changed.
+    // The test deletes the claim of the pod, because no garbage collector runs. No report has changed.
     await fixture.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
-    await bound('second')
+    await untilBound('second')
     expect(fixture.server.clock.monotonicMs() - deletedAtMs).toBeLessThan(15_000)
-    expect(fixture.storage.refused).toEqual([])
+    expect(fixture.storage.rejected).toEqual([])
   })
 
   it('CAP-11 names the class for which no capacity is reported', async () => {
@@ -102,30 +114,30 @@ describe('VolumeBinding', () => {
     await fixture.createNode('n1')
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toContain('No capacity is reported for class "local" on any node.')
   })
 
   it.each([
     ['the driver sets storageCapacity to false', () => fixture.createDriver(false)],
     ['the driver has no CSIDriver object', async () => {}],
-  ])('CAP-2 does not check capacity if %s', async (_what, createDriver) => {
+  ])('CAP-2 does not check capacity if %s', async (_, createDriver) => {
     await createDriver()
     await fixture.createClass('local')
     await fixture.createNode('n1')
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
   })
 
-  it('CAP-18 ignores capacity objects and storageCapacity while the feature gate is off', async () => {
+  it('CAP-18 ignores CSIStorageCapacity objects and storageCapacity if the feature gate is disabled', async () => {
     await restartWith({ gates: 'CSIStorageCapacity=false' })
-    await localStorage([1])
+    await createLocalStorage([1])
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
   })
 
   it('CAP-15 applies a report with an empty topology to every node', async () => {
@@ -136,63 +148,65 @@ describe('VolumeBinding', () => {
     fixture.storage.free.set('n1', gi(20))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
   })
 
   it('CAP-12 retries the pod when the driver sets storageCapacity to false', async () => {
-    await localStorage([1])
+    await createLocalStorage([1])
     fixture.storage.free.set('n1', gi(100))
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     const body = { spec: { storageCapacity: false } }
     await fixture.client.patch(csiDriverKind, { name: DRIVER }, { type: 'merge', body })
-    await bound('db')
+    await untilBound('db')
   })
 
-  it('CAP-12 retries once when the capacity of a new node is reported, and not when the node is added', async () => {
+  it('CAP-12 retries when the capacity of a new node is reported, but not when the node is added', async () => {
     await fixture.createDriver()
     await fixture.createClass('local')
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe('no nodes available to schedule pods')
     const { attempts } = fixture.scheduler
     await fixture.createNode('n1')
     fixture.storage.free.set('n1', gi(10))
     await fixture.settle()
     expect(fixture.scheduler.attempts).toBe(attempts)
-    await fixture.createCapacity('c-n1', { ...onNode('n1'), capacity: '10Gi' })
-    await bound('db')
+    await fixture.createCapacity('c-n1', { ...withNodeTopology('n1'), capacity: '10Gi' })
+    await untilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
-  it('CAP-12 retries when an uncordoned node reports enough capacity', async () => {
-    await localStorage([5])
-    const cordon = (unschedulable: boolean | null) =>
-      fixture.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body: { spec: { unschedulable } } })
+  it('CAP-12 retries when an uncordoned node reports sufficient capacity', async () => {
+    await createLocalStorage([5])
+    const cordon = (isCordoned: boolean | null) => {
+      const body = { spec: { unschedulable: isCordoned } }
+      return fixture.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body })
+    }
     await cordon(true)
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
     await fixture.createClaim('more', { size: '10Gi' })
     await fixture.createPod('same-class', { claims: ['more'] })
-    await unschedulable('db')
-    await unschedulable('same-class')
+    await untilUnschedulable('db')
+    await untilUnschedulable('same-class')
     await cordon(null)
     await fixture.settle()
     fixture.storage.free.set('n1', gi(20))
     const ref = { namespace: 'default', name: 'c-n1' }
     await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
-    await bound('db')
-    await bound('same-class')
+    await untilBound('db')
+    await untilBound('same-class')
   })
 
-  it('CAP-12 retries only when a report of its class increases, and for no other event', async () => {
-    await localStorage([5])
-    await fixture.createCapacity('other', { ...onNode('n1'), storageClassName: 'another', capacity: '1Gi' })
+  it('CAP-12 retries when a report of the class increases, and for no other event', async () => {
+    await createLocalStorage([5])
+    await fixture.createCapacity('other', { ...withNodeTopology('n1'), storageClassName: 'another', capacity: '1Gi' })
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     await fixture.settle()
     const { attempts } = fixture.scheduler
     const report = (name: string, body: object) =>
@@ -217,79 +231,79 @@ describe('VolumeBinding', () => {
     expect(fixture.scheduler.attempts).toBe(attempts)
     fixture.storage.free.set('n1', gi(100))
     await report('c-n1', { maximumVolumeSize: null })
-    await bound('db')
+    await untilBound('db')
     expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
   it('CAP-11 rejects a pod with an unbound immediate claim for every node', async () => {
     await fixture.createNode('n1')
-    await fixture.createClass('at-once', { volumeBindingMode: 'Immediate' })
-    await fixture.createClaim('later', { storageClassName: 'missing' })
-    await fixture.createPod('db', { claims: ['later'] })
-    await unschedulable('db')
+    await fixture.createClass('immediate', { volumeBindingMode: 'Immediate' })
+    await fixture.createClaim('data', { storageClassName: 'missing' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims: ' +
-        'claim "later" names storage class "missing", which does not exist.',
+        'claim "data" names storage class "missing", which does not exist.',
     )
     fixture.storage.free.set('', gi(10))
     await fixture.createClass('missing', { volumeBindingMode: 'Immediate' })
-    await fixture.until(async () => (await fixture.claim('later')).status?.phase === 'Bound', 'the claim to be bound')
+    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
   })
 
   it('CAP-11 names a claim that does not exist or is being deleted', async () => {
     await fixture.createNode('n1')
-    await fixture.createPod('db', { claims: ['nothing'] })
-    await unschedulable('db')
-    expect(await fixture.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "nothing" not found.')
+    await fixture.createPod('db', { claims: ['data'] })
+    await untilUnschedulable('db')
+    expect(await fixture.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "data" not found.')
     await fixture.createDriver(false)
     await fixture.createClass('local')
     fixture.storage.free.set('n1', gi(10))
-    await fixture.createClaim('nothing')
-    await bound('db')
-    await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/nothing')
-    await fixture.createPod('late', { claims: ['nothing'] })
-    await unschedulable('late')
-    expect(await fixture.message('late')).toContain('persistentvolumeclaim "nothing" is being deleted')
+    await fixture.createClaim('data')
+    await untilBound('db')
+    await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
+    await fixture.createPod('second', { claims: ['data'] })
+    await untilUnschedulable('second')
+    expect(await fixture.message('second')).toContain('persistentvolumeclaim "data" is being deleted')
   })
 
-  it('CAP-11 rejects a pod whose volume does not exist, until it is created', async () => {
+  it('CAP-11 rejects a pod until its volume exists', async () => {
     await restartWith({ controllers: false })
     await fixture.createNode('n1')
     await fixture.createClass('local')
     const annotations = { [BIND_COMPLETED]: 'yes' }
     await fixture.createClaim('data', { spec: { volumeName: 'lost' }, metadata: { annotations } })
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).',
     )
     await fixture.createVolume('lost', { phase: 'Bound' })
-    await bound('db')
+    await untilBound('db')
   })
 
   it('CAP-15 schedules a pod to the node of its bound volume', async () => {
-    await localStorage()
+    await createLocalStorage()
     await fixture.createClaim('data')
     await fixture.createPod('first', { claims: ['data'] })
-    await bound('first')
+    await untilBound('first')
     const node = await fixture.nodeOf('first')
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await fixture.createPod('second', { claims: ['data'] })
-    await bound('second')
+    await untilBound('second')
     expect(await fixture.nodeOf('second')).toBe(node)
   })
 
-  it('CAP-15 chooses existing volumes per node, the smallest that fits each claim', async () => {
+  it('CAP-15 selects a node with volumes for all claims, and the smallest volume that fits each claim', async () => {
     await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
     await fixture.createNode('n1')
     await fixture.createNode('n2')
-    await fixture.createVolume('one-1', { size: '10Gi', spec: pinnedTo('n1') })
-    await fixture.createVolume('two-5', { size: '5Gi', spec: pinnedTo('n2') })
-    await fixture.createVolume('two-50', { size: '50Gi', spec: pinnedTo('n2') })
+    await fixture.createVolume('one-1', { size: '10Gi', spec: withNodeAffinity('n1') })
+    await fixture.createVolume('two-5', { size: '5Gi', spec: withNodeAffinity('n2') })
+    await fixture.createVolume('two-50', { size: '50Gi', spec: withNodeAffinity('n2') })
     await fixture.createClaim('large', { size: '20Gi' })
     await fixture.createClaim('little', { size: '5Gi' })
     await fixture.createPod('db', { claims: ['large', 'little'] })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     expect((await fixture.claim('little')).spec?.volumeName).toBe('two-5')
     expect((await fixture.claim('large')).spec?.volumeName).toBe('two-50')
@@ -298,168 +312,158 @@ describe('VolumeBinding', () => {
   it('CAP-15 rejects a node with fewer volumes than claims', async () => {
     await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
     await fixture.createNode('n1')
-    await fixture.createVolume('only', { spec: pinnedTo('n1') })
+    await fixture.createVolume('only', { spec: withNodeAffinity('n1') })
     for (const name of ['a', 'b']) await fixture.createClaim(name)
     await fixture.createPod('db', { claims: ['a', 'b'] })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(`0/1 nodes are available: 1 ${NO_VOLUME}.`)
-    await fixture.createVolume('another', { spec: pinnedTo('n1') })
-    await bound('db')
+    await fixture.createVolume('another', { spec: withNodeAffinity('n1') })
+    await untilBound('db')
   })
 
   it('CAP-11 keeps a claim on its selected node', async () => {
-    await localStorage()
+    await createLocalStorage()
     await fixture.createClaim('data', { metadata: { annotations: { [SELECTED_NODE]: 'n3' } } })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n3')
   })
 
   it('CAP-11 rejects nodes outside the allowed topologies of the class', async () => {
-    await localStorage()
+    await createLocalStorage()
     await fixture.createClass('only-here', {
       allowedTopologies: [{ matchLabelExpressions: [{ key: HOST, values: ['n2', 'n9'] }] }],
     })
     await fixture.createCapacity('all', { nodeTopology: {}, capacity: '100Gi', storageClassName: 'only-here' })
     await fixture.createClaim('data', { storageClassName: 'only-here' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-11 gives the reasons of bound and of unbound claims', async () => {
-    await localStorage([100])
-    await fixture.createClaim('here')
-    await fixture.createPod('first', { claims: ['here'] })
-    await bound('first')
+  it('CAP-11 reports the reasons of bound and of unbound claims', async () => {
+    await createLocalStorage([100])
+    await fixture.createClaim('data')
+    await fixture.createPod('first', { claims: ['data'] })
+    await untilBound('first')
     await fixture.createNode('n9')
-    await fixture.createClaim('there', { size: '500Gi' })
-    await fixture.createPod('second', { claims: ['here', 'there'] })
-    await unschedulable('second')
+    await fixture.createClaim('logs', { size: '500Gi' })
+    await fixture.createPod('second', { claims: ['data', 'logs'] })
+    await untilUnschedulable('second')
     expect(await fixture.message('second')).toContain(
       `0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 ${NO_SPACE}.`,
     )
   })
 
   it('CAP-13 retries on another node when provisioning fails', async () => {
-    await localStorage([100, 90])
+    await createLocalStorage([100, 90])
     fixture.storage.free.set('n1', 0n) // the report is wrong
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
-    expect(fixture.storage.refused).toEqual(['data on n1'])
+    expect(fixture.storage.rejected).toEqual(['data on n1'])
     expect(fixture.events('db')).toContain(
       'Warning FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"',
     )
   })
 
   it('CAP-13 releases the claim of a pod that is deleted while its volume is provisioned', async () => {
-    await localStorage([10])
-    let finish = () => {}
-    fixture.storage.before = () => new Promise<void>((resolve) => (finish = resolve))
+    await createLocalStorage([10])
+    const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
-    await fixture.createPod('gone', { claims: ['data'] })
+    await fixture.createPod('first', { claims: ['data'] })
     await fixture.until(async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE], 'the node')
-    await fixture.server.delete('/api/v1/namespaces/default/pods/gone')
-    fixture.storage.before = async () => {}
-    finish()
-    await fixture.createPod('next', { claims: ['data'] })
-    await bound('next')
-    expect(fixture.storage.created).toBe(1)
+    await fixture.server.delete('/api/v1/namespaces/default/pods/first')
+    provisioning.release()
+    await fixture.createPod('second', { claims: ['data'] })
+    await untilBound('second')
+    expect(fixture.storage.volumeCount).toBe(1)
   })
 
-  it('CAP-12 CAP-13 replaces an old condition by WaitingForVolumes when preBind takes long', async () => {
+  it('CAP-12 CAP-13 sets the WaitingForVolumes condition if preBind takes long', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('db', { claims: ['data'] })
-    await unschedulable('db')
-    const held: (() => void)[] = []
-    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await untilUnschedulable('db')
+    const provisioning = holdProvisioning()
     await fixture.createDriver(false)
     await fixture.createClass('local')
     fixture.storage.free.set('n1', gi(10))
     await fixture.createClaim('data', { size: '10Gi' })
-    await fixture.until(() => held.length > 0, 'the driver call')
+    await provisioning.untilStarted()
     expect(await fixture.message('db')).toContain('"data" not found')
     await fixture.server.clock.advance(120_000)
-    const chosen = 'Node "n1" is selected, but not all volumes are bound yet'
-    await fixture.until(async () => (await fixture.message('db'))?.includes(chosen), 'the condition')
+    const waitingMessage = 'Node "n1" is selected, but not all volumes are bound yet'
+    await fixture.until(async () => (await fixture.message('db'))?.includes(waitingMessage), 'the condition')
     expect(fixture.events('db').at(-1)).toContain('Normal WaitingForVolumes')
-    fixture.storage.before = async () => {}
-    for (const finish of held) finish()
-    await bound('db')
+    provisioning.release()
+    await untilBound('db')
   })
 
   it('CAP-13 retries a pod whose volume is not bound within the timeout', async () => {
     await restartWith({ bindTimeoutMs: 30_000 })
-    await localStorage([10])
-    const held: (() => void)[] = []
-    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await createLocalStorage([10])
+    const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => held.length > 0, 'the driver call')
+    await provisioning.untilStarted()
     await fixture.server.clock.advance(31_000)
     await fixture.until(
-      () => fixture.events('db').some((text) => text.includes('binding volumes: context deadline exceeded')),
+      () => fixture.events('db').some((event) => event.includes('binding volumes: context deadline exceeded')),
       'the timeout',
     )
-    fixture.storage.before = async () => {}
-    for (const finish of held) finish()
-    await bound('db')
+    provisioning.release()
+    await untilBound('db')
   })
 
-  it('CAP-13 moves to another node when the selected one is deleted during provisioning', async () => {
-    await localStorage([100, 50])
-    const held: (() => void)[] = []
-    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+  it('CAP-13 selects another node if the selected node is deleted during provisioning', async () => {
+    await createLocalStorage([100, 50])
+    const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => held.length > 0, 'the driver call')
+    await provisioning.untilStarted()
     await fixture.server.delete('/api/v1/nodes/n1')
     fixture.storage.free.set('n1', 0n)
-    fixture.storage.before = async () => {}
-    for (const finish of held) finish()
-    await bound('db')
+    provisioning.release()
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
   it('CAP-13 schedules two pods that share a claim to the same node', async () => {
-    await localStorage([100, 100, 100])
+    await createLocalStorage([100, 100, 100])
     await fixture.createClaim('shared')
     await fixture.createPod('a', { claims: ['shared'] })
     await fixture.createPod('b', { claims: ['shared'] })
-    await bound('a')
-    await bound('b')
+    await untilBound('a')
+    await untilBound('b')
     expect(await fixture.nodeOf('a')).toBe(await fixture.nodeOf('b'))
-    expect(fixture.storage.created).toBe(1)
+    expect(fixture.storage.volumeCount).toBe(1)
   })
 
-  it('CAP-13 continues after a restart of the scheduler', async () => {
-    await localStorage([100, 50])
-    const held: (() => void)[] = []
-    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+  it('CAP-13 keeps the selected node and the reservation after a restart of the scheduler', async () => {
+    await createLocalStorage([100, 50])
+    const provisioning = holdProvisioning()
     await fixture.createClaim('data', { size: '10Gi' })
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(() => held.length > 0, 'the driver call')
+    await provisioning.untilStarted()
     await fixture.restart()
     await fixture.settle()
     expect(fixture.scheduler.reservations).toBe(1)
-    fixture.storage.before = async () => {}
-    for (const finish of held) finish()
-    await bound('db')
+    provisioning.release()
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n1')
   })
 
-  it('CAP-13 retries when another claim takes the volume first', async () => {
+  it('CAP-13 retries if another claim is bound to the volume first', async () => {
     let interfere: (() => Promise<void>) | undefined
     await restartWith({
       wrapClient: (client) => ({
         ...client,
-        patch: async (kind, ref, ...rest) => {
-          const first = kind.plural === persistentVolumeKind.plural ? interfere : undefined
-          if (first) interfere = undefined
-          await first?.()
-          return client.patch(kind, ref, ...rest)
+        patch: async (kind, ref, ...options) => {
+          const pendingInterference = kind.plural === persistentVolumeKind.plural ? interfere : undefined
+          if (pendingInterference) interfere = undefined
+          await pendingInterference?.()
+          return client.patch(kind, ref, ...options)
         },
       }),
     })
@@ -467,19 +471,19 @@ describe('VolumeBinding', () => {
     await fixture.createNode('n1')
     await fixture.createVolume('v1')
     interfere = async () => {
-      const body = { spec: { claimRef: { namespace: 'default', name: 'someone-else' } } }
+      const body = { spec: { claimRef: { namespace: 'default', name: 'other' } } }
       await fixture.client.patch(persistentVolumeKind, { name: 'v1' }, { type: 'merge', body })
     }
     await fixture.createClaim('data')
     await fixture.createPod('db', { claims: ['data'] })
-    await fixture.until(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be taken')
+    await fixture.until(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be bound')
     await fixture.createVolume('v2')
-    await bound('db')
+    await untilBound('db')
     expect((await fixture.claim('data')).spec?.volumeName).toBe('v2')
   })
 
   it('CAP-13 provisions the claims of a pod created with spec.nodeName on that node', async () => {
-    await localStorage([100, 50, 10])
+    await createLocalStorage([100, 50, 10])
     await fixture.createClaim('data')
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n3' } })
     await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
@@ -487,15 +491,15 @@ describe('VolumeBinding', () => {
     expect(fixture.storage.free.get('n3')).toBe(gi(9))
   })
 
-  it('CAP-13 explains that a bound claim keeps the pod on a node without capacity for another', async () => {
-    await localStorage([100, 50])
+  it('CAP-13 explains that a bound claim requires a node without capacity for another claim', async () => {
+    await createLocalStorage([100, 50])
     await fixture.createClaim('a', { size: '95Gi' })
     await fixture.createPod('first', { claims: ['a'] })
-    await bound('first')
+    await untilBound('first')
     await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
     await fixture.createClaim('b', { size: '40Gi' })
     await fixture.createPod('second', { claims: ['a', 'b'] })
-    await unschedulable('second')
+    await untilUnschedulable('second')
     expect(await fixture.message('second')).toContain(
       'Claim "a" already has its volume on "n1", where no volume is available for "b": ' +
         'free storage there, or delete "a" so that all volumes are created on another node.',
@@ -503,11 +507,15 @@ describe('VolumeBinding', () => {
     expect((await fixture.claim('a')).metadata.deletionTimestamp).toBe(undefined)
   })
 
-  it('CAP-16 deletes ephemeral claims that keep a pod where it does not fit, and provisions all on another node', async () => {
-    await localStorage([100, 50])
+  it('CAP-16 deletes ephemeral claims on a node on which the pod does not fit, and provisions all on another node', async () => {
+    await createLocalStorage([100, 50])
     await fixture.createClass('other', { provisioner: DRIVER })
     for (const name of ['n1', 'n2']) {
-      await fixture.createCapacity(`o-${name}`, { ...onNode(name), storageClassName: 'other', capacity: '30Gi' })
+      await fixture.createCapacity(`o-${name}`, {
+        ...withNodeTopology(name),
+        storageClassName: 'other',
+        capacity: '30Gi',
+      })
     }
     // The first volume is created on n1; then n1 has no capacity for the second.
     fixture.storage.free.set('n1', gi(12))
@@ -517,16 +525,16 @@ describe('VolumeBinding', () => {
         second: { size: '20Gi', storageClassName: 'other' },
       },
     })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
     const [first, second] = [await fixture.claim('db-first'), await fixture.claim('db-second')]
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
-    expect(fixture.events('db').some((text) => text.includes('Deleting claim "db-first"'))).toBe(true)
+    expect(fixture.events('db').some((event) => event.includes('Deleting claim "db-first"'))).toBe(true)
     await fixture.until(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
   })
 
-  it('CAP-16 deletes ephemeral claims when a node is added on which all fit', async () => {
-    await localStorage([100])
+  it('CAP-16 deletes ephemeral claims when a node is added on which all of them fit', async () => {
+    await createLocalStorage([100])
     fixture.storage.free.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
@@ -542,16 +550,16 @@ describe('VolumeBinding', () => {
       async () => (await fixture.message('db'))?.includes('already has its volume'),
       'the explanation',
     )
-    await fixture.createCapacity('c-n2', { ...onNode('n2'), capacity: '21Gi' })
+    await fixture.createCapacity('c-n2', { ...withNodeTopology('n2'), capacity: '21Gi' })
     await fixture.settle()
     fixture.storage.free.set('n2', gi(21))
     await fixture.createNode('n2')
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-16 avoids the node on which provisioning failed, though it still reports the most capacity', async () => {
-    await localStorage([100, 30])
+  it('CAP-16 avoids a node on which provisioning failed, even if it reports the most capacity', async () => {
+    await createLocalStorage([100, 30])
     fixture.storage.free.set('n1', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
@@ -559,16 +567,16 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    await bound('db')
+    await untilBound('db')
     expect(await fixture.nodeOf('db')).toBe('n2')
-    expect(fixture.storage.refused).toHaveLength(1)
+    expect(fixture.storage.rejected).toHaveLength(1)
   })
 
   it('CAP-16 deletes ephemeral claims with backoff if reports are wrong', async () => {
-    await localStorage([100])
+    await createLocalStorage([100])
     fixture.storage.free.set('n1', gi(12))
     await fixture.createNode('n2')
-    await fixture.createCapacity('c-n2', { ...onNode('n2'), capacity: '100Gi' })
+    await fixture.createCapacity('c-n2', { ...withNodeTopology('n2'), capacity: '100Gi' })
     fixture.storage.free.set('n2', gi(12))
     await fixture.createPod('db', {
       ephemeral: {
@@ -576,14 +584,14 @@ describe('VolumeBinding', () => {
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    const claims = new Set<string | undefined>()
+    const claimUids = new Set<string | undefined>()
     for (let minutes = 0; minutes < 60; minutes++) {
       await fixture.server.clock.advance(60_000)
       await fixture.settle()
-      claims.add((await fixture.claim('db-first').catch(() => undefined))?.metadata.uid)
+      claimUids.add((await fixture.claim('db-first').catch(() => undefined))?.metadata.uid)
     }
-    expect(claims.size).toBeGreaterThan(2)
-    expect(claims.size).toBeLessThan(12)
+    expect(claimUids.size).toBeGreaterThan(2)
+    expect(claimUids.size).toBeLessThan(12)
     fixture.storage.free.set('n2', fixture.storage.free.get('n2')! + gi(100))
     await fixture.until(async () => {
       await fixture.server.clock.advance(60_000)
@@ -591,9 +599,9 @@ describe('VolumeBinding', () => {
     }, 'the pod to have a node')
   })
 
-  it('CAP-16 does not delete claims for volumes that fit only one by one, also without reservations', async () => {
+  it('CAP-16 does not delete claims whose volumes do not fit together, even without reservations', async () => {
     await restartWith({ capacityReservation: false })
-    await localStorage([12, 12])
+    await createLocalStorage([12, 12])
     await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
@@ -610,19 +618,19 @@ describe('VolumeBinding', () => {
       'the explanation',
     )
     await fixture.settle()
-    expect(fixture.events('db').some((text) => text.includes('Deleting claim'))).toBe(false)
+    expect(fixture.events('db').some((event) => event.includes('Deleting claim'))).toBe(false)
   })
 
-  it('CAP-14 waits for the claims of ephemeral volumes, and rejects one that was not created for the pod', async () => {
-    await localStorage([100])
+  it('CAP-14 rejects the claim of an ephemeral volume that was not created for the pod', async () => {
+    await createLocalStorage([100])
     await fixture.createClaim('db-scratch')
     await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
-    await unschedulable('db')
+    await untilUnschedulable('db')
     expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: PVC default/db-scratch was not created for pod default/db (pod is not owner).',
     )
     await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'db-scratch' })
-    await bound('db')
+    await untilBound('db')
     expect((await fixture.claim('db-scratch')).metadata.ownerReferences).toMatchObject([{ kind: 'Pod', name: 'db' }])
   })
 })

@@ -1,9 +1,8 @@
-// Schedules a pod where its volumes are or can be provisioned: bound volumes must be reachable, existing ones are chosen,
-// new ones must fit. The decision is reserved at once; preBind writes it (claimRef on volumes, the selected node on
-// claims) and waits until the binding and provisioning controllers have done their part.
-//   pod-volumes.ts    the pod's claims           node-planner.ts     the plan for one node
-//   score.ts          which node is better       bind-volumes.ts, binding-waits.ts   write the plan, wait
-//   capacity/         reported and reserved      stranded-claims.ts  claims that exclude each other
+// Schedules a pod to a node that can reach its bound volumes and on which its other volumes exist or can be provisioned.
+// reserve assumes the plan for the node; preBind writes it and waits for the binding and provisioning controllers.
+//   pod-volumes.ts    classifies claims          node-planner.ts     plans the claims for a node
+//   score.ts          scores plans               bind-volumes.ts, binding-waits.ts   write the plan and wait
+//   capacity/         reports and reservations   stranded-claims.ts  claims whose volumes are on different nodes
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
@@ -24,11 +23,11 @@ import { CapacityIndex } from './capacity/capacity-index.ts'
 import { type RequestedVolume, Reservations } from './capacity/reservations.ts'
 import { FailedNodes } from './failed-nodes.ts'
 import { type NodePlan, NodePlanner, type PlannerDeps } from './node-planner.ts'
-import { type BoundClaim, type DelayedClaim, podVolumes } from './pod-volumes.ts'
+import { type BoundClaim, classifyClaims, type DelayedClaim } from './pod-volumes.ts'
 import { classKey, driverKey, volumeBindingHints } from './queueing-hints.ts'
 import { NOT_ENOUGH_SPACE, preBindFailed } from './reasons.ts'
 import { scoreOf } from './score.ts'
-import { deleteClaims, deletingClaims, explainStranded, recreatableClaims } from './stranded-claims.ts'
+import { deleteClaims, deletingClaimsMessage, explainStranded, recreatableClaims } from './stranded-claims.ts'
 import { type TrackingDeps, trackClaim, trackDeletedVolume } from './track-reservations.ts'
 
 interface State {
@@ -36,9 +35,9 @@ interface State {
   readonly bound: readonly BoundClaim[]
   readonly delayed: readonly DelayedClaim[]
   readonly planner: NodePlanner
-  /** Nodes on which provisioning for this pod has failed recently. */
+  /** The nodes on which provisioning for this pod has failed recently. */
   readonly failedNodes: ReadonlySet<string> | undefined
-  /** Set by reserve. */
+  /** The plan for the selected node, set by reserve. */
   plan?: NodePlan
 }
 
@@ -56,10 +55,10 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
           index,
           clock,
           driverOf: (className) => classes.get(className)?.provisioner,
-          onFreed: (driver) => emit({ on: 'pluginState', keys: [driverKey(driver)] }),
+          onReleased: (driver) => emit({ on: 'pluginState', keys: [driverKey(driver)] }),
         })
       : undefined
-  // While the feature gate is off no capacity is known, and none is required.
+  // `capacities` is undefined if the feature gate is disabled: capacity is then not checked.
   const tracksCapacity = (driver: string) =>
     capacities?.synced === true && drivers.get(driver)?.spec.storageCapacity === true
   const capacity = { index, reservations }
@@ -68,55 +67,57 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
 
   function preFilter(pod: PodInfo, asIfUnbound?: ReadonlySet<ObjectKey>): PreFilterResult<State> {
     if (pod.claims.length === 0) return SKIP
-    const found = podVolumes(pod, caches, asIfUnbound)
-    if (found.is === 'rejected') return unschedulable(found.reason)
-    const { bound, delayed } = found
-    // Claims are deleted only if all volumes fit together: otherwise they would be created and deleted over and over.
+    const classified = classifyClaims(pod, caches, asIfUnbound)
+    if (classified.is === 'rejected') return unschedulable(classified.reason)
+    const { bound, delayed } = classified
+    // Delete claims only if all volumes fit together. Otherwise they would be created and deleted repeatedly.
     const deps = asIfUnbound ? { ...plannerDeps, capacity: { ...capacity, fitsTogether: true } } : plannerDeps
     const planner = new NodePlanner(deps, bound, delayed)
-    const failed = failedNodes.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid)])
-    return { code: 'Success', state: { pod, bound, delayed, planner, failedNodes: failed } }
+    const recentFailures = failedNodes.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid)])
+    return { code: 'Success', state: { pod, bound, delayed, planner, failedNodes: recentFailures } }
   }
 
   function assume({ pod }: State, node: NodeInfo, { bind, provision }: NodePlan): void {
-    const common = { nodeName: node.name, podKey: pod.key }
-    for (const { claim, volume } of bind) assumed.assume(claim.key, { ...common, volume: volume.metadata.name ?? '' })
-    for (const one of provision) {
-      assumed.assume(one.claim.key, common)
-      const requested = requestedVolume(one)
-      if (requested) reservations?.assume(requested)
+    const binding = { nodeName: node.name, podKey: pod.key }
+    for (const { claim, volume } of bind) assumed.assume(claim.key, { ...binding, volume: volume.metadata.name ?? '' })
+    for (const provisioning of provision) {
+      assumed.assume(provisioning.claim.key, binding)
+      const volume = requestedVolumeOf(provisioning)
+      if (volume) reservations?.assume(volume)
     }
   }
 
   /** Drops the assumptions of reserve, and requeues pods that can use the released volumes and capacity. */
   function release({ pod, plan }: State): void {
     if (!plan) return
-    const decided = [...plan.bind, ...plan.provision]
-    for (const { claim } of decided) {
+    const plannedClaims = [...plan.bind, ...plan.provision]
+    for (const { claim } of plannedClaims) {
       assumed.forget(claim.key, pod.key)
       reservations?.release(claim.key)
     }
-    const undecided = decided.filter(({ claim }) => isUndecided(claim.key))
+    const releasedClaims = plannedClaims.filter(({ claim }) => isUnbound(claim.key))
     const isUnclaimed = ({ metadata: { name = '' } }: Volume) => !volumes.get(name)?.spec?.claimRef
-    const freed = plan.bind.filter(({ volume }) => isUnclaimed(volume))
-    if (undecided.length + freed.length === 0) return
-    const freedClasses = freed.map(({ claim }) => classKey(claim.storageClass.metadata.name))
-    emit({ on: 'pluginState', keys: [...freedClasses, ...undecided.map(({ claim }) => claimKey(claim.key))] })
+    const releasedVolumes = plan.bind.filter(({ volume }) => isUnclaimed(volume))
+    if (releasedClaims.length + releasedVolumes.length === 0) return
+    const classKeys = releasedVolumes.map(({ claim }) => classKey(claim.storageClass.metadata.name))
+    emit({ on: 'pluginState', keys: [...classKeys, ...releasedClaims.map(({ claim }) => claimKey(claim.key))] })
   }
 
-  function isUndecided(key: ObjectKey): boolean {
+  /** Whether the claim has neither a volume nor a selected node. */
+  function isUnbound(key: ObjectKey): boolean {
     const claim = claims.get(key)
     return claim !== undefined && !claim.spec?.volumeName && !annotationOf(claim, SELECTED_NODE)
   }
 
-  /** The pod avoids this node next time. If a volume was created in another place, this one had no capacity. */
+  /** Makes the pod avoid this node. If a volume was created on other nodes, this node lacks capacity for its size. */
   function recordNodeFailure({ pod }: State, node: NodeInfo, { provision }: NodePlan): void {
     failedNodes.add(pod.uid, node.name)
-    for (const one of provision) {
-      failedNodes.add(one.claim.claim.metadata.uid, node.name)
-      const volume = volumes.get(claims.get(one.claim.key)?.spec?.volumeName ?? '')
-      const requested = requestedVolume(one)
-      if (requested && volume && !isReachableFrom(volume, node)) reservations?.createdElsewhere(requested)
+    for (const provisioning of provision) {
+      const { claim } = provisioning
+      failedNodes.add(claim.claim.metadata.uid, node.name)
+      const volume = volumes.get(claims.get(claim.key)?.spec?.volumeName ?? '')
+      const requested = requestedVolumeOf(provisioning)
+      if (requested && volume && !isReachableFrom(volume, node)) reservations?.createdOnOtherNodes(requested)
     }
   }
 
@@ -126,23 +127,23 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
         if (!event.next) waits.nodeDeleted(event.old?.metadata.name ?? '')
         return
       case 'storageCapacity':
-        capacityChanged(event)
+        updateCapacity(event)
         return
       case 'volume':
-        volumeChanged(event)
+        updateVolume(event)
         return
       case 'claim':
-        claimChanged(event)
+        updateClaim(event)
         return
       case 'podDeleted':
         waits.podDeleted(event.key)
     }
   }
 
-  function capacityChanged({ next, old }: ClusterEvent<'storageCapacity'>): void {
+  function updateCapacity({ next, old }: ClusterEvent<'storageCapacity'>): void {
     if (next) {
-      const { before, now } = index.put(next)
-      reservations?.reportChanged(now, before)
+      const { previous, current } = index.put(next)
+      reservations?.reportChanged(current, previous)
     } else if (old) {
       const key = keyOfObject(old)
       index.remove(key)
@@ -150,15 +151,15 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     }
   }
 
-  function volumeChanged({ next, old }: ClusterEvent<'volume'>): void {
+  function updateVolume({ next, old }: ClusterEvent<'volume'>): void {
     if (next) available.put(next)
     else if (old) available.remove(old.metadata.name)
-    if (old) waits.volumeChanged(old) // the claim it belonged to before
+    if (old) waits.volumeChanged(old) // for the claim in its previous claimRef
     if (next) waits.volumeChanged(next)
     else if (old && tracking) trackDeletedVolume(old, tracking)
   }
 
-  function claimChanged({ next, old }: ClusterEvent<'claim'>): void {
+  function updateClaim({ next, old }: ClusterEvent<'claim'>): void {
     if (next) {
       if (tracking) trackClaim(next, old, tracking)
       waits.claimChanged(keyOfObject(next))
@@ -176,7 +177,7 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
     slowPreBind: {
       reason: 'WaitingForVolumes',
       message: (nodeName) =>
-        `Node ${JSON.stringify(nodeName)} is selected, but not all volumes are bound yet. The events of the pod's claims say why.`,
+        `Node ${JSON.stringify(nodeName)} is selected, but not all volumes are bound yet. See the events of the pod's claims.`,
     },
     preFilter: (pod) => preFilter(pod),
     filter: ({ planner }, node) => planner.filter(node),
@@ -196,34 +197,43 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
       if (!plan) return
       try {
         await bindVolumes(plan, node.name, handle)
-        await waits.until({ podKey: pod.key, nodeName: node.name, plan, bound, timeoutMs: handle.bindTimeoutMs })
+        await waits.waitUntilBound({
+          podKey: pod.key,
+          nodeName: node.name,
+          plan,
+          bound,
+          timeoutMs: handle.bindTimeoutMs,
+        })
       } catch (error) {
         metrics?.volumeStageFailed('bind')
-        if (error instanceof BindingError && error.isNodeFault) recordNodeFailure(state, node, plan)
+        if (error instanceof BindingError && error.isNodeSpecific) recordNodeFailure(state, node, plan)
         throw new Error(preBindFailed(error instanceof Error ? error.message : String(error)), { cause: error })
       }
     },
     explain({ bound, delayed, planner }, statuses) {
-      const isShort = [...statuses.values()].some(({ reasons }) => reasons.includes(NOT_ENOUGH_SPACE))
-      const sentences = [isShort ? planner.shortage() : undefined, explainStranded(bound, delayed, statuses)]
+      const lacksCapacity = [...statuses.values()].some(({ reasons }) => reasons.includes(NOT_ENOUGH_SPACE))
+      const sentences = [
+        lacksCapacity ? planner.describeShortage() : undefined,
+        explainStranded(bound, delayed, statuses),
+      ]
       return sentences.filter(Boolean).join(' ') || undefined
     },
     postFilter(pod) {
-      const found = podVolumes(pod, caches)
-      if (found.is === 'rejected') return []
-      return recreatableClaims(found.bound, caches).map((keys) => ({
+      const classified = classifyClaims(pod, caches)
+      if (classified.is === 'rejected') return []
+      return recreatableClaims(classified.bound, caches).map((keys) => ({
         preFilter: () => preFilter(pod, new Set(keys)),
-        message: deletingClaims(keys),
+        message: deletingClaimsMessage(keys),
         apply: () => deleteClaims(keys, handle),
       }))
     },
     signPod(pod) {
       if (pod.claims.length === 0) return undefined
-      const found = podVolumes(pod, caches)
-      if (found.is === 'rejected' || found.bound.length > 0) return UNSIGNABLE
+      const classified = classifyClaims(pod, caches)
+      if (classified.is === 'rejected' || classified.bound.length > 0) return UNSIGNABLE
       const isDecided = ({ key, selectedNode }: DelayedClaim) =>
         selectedNode !== undefined || assumed.bindingOf(key) || available.reservedFor(key).length > 0
-      return found.delayed.some(isDecided) ? UNSIGNABLE : found.delayed.map(signatureOf)
+      return classified.delayed.some(isDecided) ? UNSIGNABLE : classified.delayed.map(signatureOf)
     },
     observe,
     get reservations() {
@@ -236,8 +246,8 @@ export function createVolumeBinding(handle: PluginHandle): Plugin<State> {
   }
 }
 
-/** Undefined if the driver does not track capacity. */
-function requestedVolume({ claim, report }: NodePlan['provision'][number]): RequestedVolume | undefined {
+/** Returns undefined if the driver does not track capacity. */
+function requestedVolumeOf({ claim, report }: NodePlan['provision'][number]): RequestedVolume | undefined {
   if (!report) return undefined
   return {
     claimKey: claim.key,

@@ -1,4 +1,4 @@
-// A claim with ReadWriteOncePod is used by one pod at a time, on any node.
+// Rejects all nodes while another pod uses a claim of this pod that has the access mode ReadWriteOncePod.
 import type { PodInfo } from '../../cluster/pod-info.ts'
 import type { QueueingHint } from '../../framework/cluster-events.ts'
 import { type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plugin.ts'

@@ -4,46 +4,46 @@ import type { CSIStorageCapacity } from '../../../../api/kinds/csi-storage-capac
 import { labelSelectorFromObject, matchesLabels } from '../../../../api/selectors.ts'
 import { CapacityIndex } from './capacity-index.ts'
 
-const aCapacity = (name: string, extra: Partial<CSIStorageCapacity>): CSIStorageCapacity => ({
+const aCapacity = (name: string, fields: Partial<CSIStorageCapacity>): CSIStorageCapacity => ({
   metadata: { namespace: 'default', name },
   storageClassName: 'fast',
   capacity: '1Gi',
-  ...extra,
+  ...fields,
 })
-const names = (index: CapacityIndex, className: string, labels: Record<string, string>) =>
+const findNames = (index: CapacityIndex, className: string, labels: Record<string, string>) =>
   index
     .find(className, labels)
     .map(({ key }) => key.slice('default/'.length))
     .sort()
 
 describe('the capacity index', () => {
-  it('CAP-1 finds a report without topology for no node, one with an empty topology for every node', () => {
+  it('CAP-1 finds a report with an empty topology for every node and a report without topology for none', () => {
     const index = new CapacityIndex()
     index.put(aCapacity('no-nodes', {}))
     index.put(aCapacity('all-nodes', { nodeTopology: {} }))
-    expect(names(index, 'fast', { zone: 'a' })).toEqual(['all-nodes'])
-    expect(names(index, 'fast', {})).toEqual(['all-nodes'])
+    expect(findNames(index, 'fast', { zone: 'a' })).toEqual(['all-nodes'])
+    expect(findNames(index, 'fast', {})).toEqual(['all-nodes'])
   })
 
   it('CAP-11 finds a report only for its class and the nodes of its topology', () => {
     const index = new CapacityIndex()
-    index.put(aCapacity('here', { nodeTopology: { matchLabels: { zone: 'a' } } }))
-    index.put(aCapacity('there', { nodeTopology: { matchLabels: { zone: 'b' } } }))
-    index.put(aCapacity('other', { nodeTopology: { matchLabels: { zone: 'a' } }, storageClassName: 'slow' }))
-    expect(names(index, 'fast', { zone: 'a', hostname: 'n1' })).toEqual(['here'])
-    expect(names(index, 'fast', {})).toEqual([])
+    index.put(aCapacity('fast-a', { nodeTopology: { matchLabels: { zone: 'a' } } }))
+    index.put(aCapacity('fast-b', { nodeTopology: { matchLabels: { zone: 'b' } } }))
+    index.put(aCapacity('slow-a', { nodeTopology: { matchLabels: { zone: 'a' } }, storageClassName: 'slow' }))
+    expect(findNames(index, 'fast', { zone: 'a', hostname: 'n1' })).toEqual(['fast-a'])
+    expect(findNames(index, 'fast', {})).toEqual([])
   })
 
-  it('CAP-11 limits volumes by maximumVolumeSize if stated, else by the capacity, else the limit is unknown', () => {
+  it('CAP-11 limits volumes by maximumVolumeSize if it is set, otherwise by the capacity', () => {
     const index = new CapacityIndex()
-    const limit = (extra: Partial<CSIStorageCapacity>) => index.put(aCapacity('x', extra)).now.limitBytes
-    expect(limit({ capacity: '10', maximumVolumeSize: '3' })).toBe(3n)
-    expect(limit({ capacity: '10' })).toBe(10n)
-    expect(limit({ capacity: undefined })).toBe(undefined)
-    expect(limit({ capacity: '10', maximumVolumeSize: 'rubbish' })).toBe(undefined)
+    const limitOf = (fields: Partial<CSIStorageCapacity>) => index.put(aCapacity('x', fields)).current.limitBytes
+    expect(limitOf({ capacity: '10', maximumVolumeSize: '3' })).toBe(3n)
+    expect(limitOf({ capacity: '10' })).toBe(10n)
+    expect(limitOf({ capacity: undefined })).toBe(undefined)
+    expect(limitOf({ capacity: '10', maximumVolumeSize: 'invalid' })).toBe(undefined)
   })
 
-  it('CAP-11 agrees with matching every selector one by one, after any sequence of changes', () => {
+  it('CAP-11 finds the same reports as matching every selector, after any sequence of changes', () => {
     const key = fc.constantFrom('zone', 'rack', 'host')
     const value = fc.constantFrom('a', 'b', 'c')
     const expression = fc.oneof(
@@ -60,7 +60,7 @@ describe('the capacity index', () => {
     )
     const step = fc.record({
       name: fc.constantFrom('o1', 'o2', 'o3', 'o4'),
-      remove: fc.boolean(),
+      isRemoved: fc.boolean(),
       className: fc.constantFrom('fast', 'slow'),
       topology,
     })
@@ -68,8 +68,8 @@ describe('the capacity index', () => {
       fc.property(fc.array(step, { maxLength: 20, size: 'max' }), fc.dictionary(key, value), (steps, labels) => {
         const index = new CapacityIndex()
         const objects = new Map<string, CSIStorageCapacity>()
-        for (const { name, remove, className, topology: nodeTopology } of steps) {
-          if (remove) {
+        for (const { name, isRemoved, className, topology: nodeTopology } of steps) {
+          if (isRemoved) {
             index.remove(`default/${name}`)
             objects.delete(name)
           } else {
@@ -88,7 +88,7 @@ describe('the capacity index', () => {
               object.storageClassName === className &&
               matchesLabels(labelSelectorFromObject(object.nodeTopology), labels),
           )
-          expect(names(index, className, labels)).toEqual(expected.map(({ metadata }) => metadata.name).sort())
+          expect(findNames(index, className, labels)).toEqual(expected.map(({ metadata }) => metadata.name).sort())
         }
       }),
     )

@@ -1,6 +1,6 @@
-// Finds the capacity reports for a class and a node with one look-up per distinct set of label keys that reports of the
-// class use, however many reports there are. Reports with other selectors (NotIn, Exists …) are rare and matched one by
-// one.
+// Finds the capacity reports for a class and a node. The cost is one lookup per distinct set of label keys in the reports of
+// the class, independent of the number of reports. Reports with other selectors (NotIn, Exists …) are rare and are matched
+// individually.
 //
 //   class → label keys → values on the node → reports
 //   fast  → [zone]     → b                  → csisc-1, csisc-7
@@ -9,14 +9,14 @@ import type { CSIStorageCapacity } from '../../../../api/kinds/csi-storage-capac
 import { matchesLabels } from '../../../../api/selectors.ts'
 import { keyOfObject, type ObjectKey } from '../../../../client/index.ts'
 import { getOrCreate } from '../../../get-or-create.ts'
-import { type CapacityReport, capacityReport } from './capacity-report.ts'
+import { type CapacityReport, parseCapacityReport } from './capacity-report.ts'
 
 type Labels = Readonly<Record<string, string>>
 
 interface ClassReports {
   readonly allNodes: CapacityReport[]
   readonly bySelector: CapacityReport[]
-  readonly byKeys: Map<string, { readonly keys: readonly string[]; readonly at: Map<string, CapacityReport[]> }>
+  readonly byKeys: Map<string, { readonly keys: readonly string[]; readonly byValues: Map<string, CapacityReport[]> }>
 }
 
 const NONE: readonly CapacityReport[] = []
@@ -34,91 +34,95 @@ export class CapacityIndex {
     return this.#reports.get(key)
   }
 
-  /** Every report of the class about a node with these labels. Read it synchronously: it changes with the index. */
+  /** Returns the reports of the class about a node with these labels. The array changes with the index: read it byValues once. */
   find(className: string, labels: Labels): readonly CapacityReport[] {
-    const ofClass = this.#classes.get(className)
-    if (!ofClass) return NONE
-    let found: readonly CapacityReport[] = ofClass.allNodes
-    for (const { keys, at } of ofClass.byKeys.values()) {
-      const place = placeOf(keys, labels)
-      const here = place === undefined ? undefined : at.get(place)
-      if (here) found = found.length === 0 ? here : [...found, ...here]
+    const classReports = this.#classes.get(className)
+    if (!classReports) return NONE
+    let reports: readonly CapacityReport[] = classReports.allNodes
+    for (const { keys, byValues } of classReports.byKeys.values()) {
+      const valuesKey = valuesKeyOf(keys, labels)
+      const added = valuesKey === undefined ? undefined : byValues.get(valuesKey)
+      if (added) reports = reports.length === 0 ? added : [...reports, ...added]
     }
-    if (ofClass.bySelector.length > 0) {
-      const matching = ofClass.bySelector.filter(
+    if (classReports.bySelector.length > 0) {
+      const matching = classReports.bySelector.filter(
         ({ topology }) => topology.is === 'selector' && matchesLabels(topology.selector, labels),
       )
-      if (matching.length > 0) found = [...found, ...matching]
+      if (matching.length > 0) reports = [...reports, ...matching]
     }
-    return found
+    return reports
   }
 
-  /** Reports of all classes about the same nodes. */
+  /** Returns the reports of all classes about the same nodes. */
   inSegment(segment: string): Iterable<CapacityReport> {
     return this.#segments.get(segment)?.values() ?? NONE
   }
 
   /** Returns the object's previous report and the new one. */
-  put(object: Readonly<CSIStorageCapacity>): { before: CapacityReport | undefined; now: CapacityReport } {
-    const before = this.#reports.get(keyOfObject(object))
-    const now = capacityReport(object, before?.ledger)
-    if (before) this.#leave(before)
-    this.#enter(now)
-    return { before, now }
+  put(object: Readonly<CSIStorageCapacity>): { previous: CapacityReport | undefined; current: CapacityReport } {
+    const previous = this.#reports.get(keyOfObject(object))
+    const current = parseCapacityReport(object, previous?.ledger)
+    if (previous) this.#delete(previous)
+    this.#add(current)
+    return { previous, current }
   }
 
   remove(key: ObjectKey): void {
     const report = this.#reports.get(key)
-    if (report) this.#leave(report)
+    if (report) this.#delete(report)
   }
 
-  #enter(report: CapacityReport): void {
+  #add(report: CapacityReport): void {
     this.#reports.set(report.key, report)
     getOrCreate(this.#segments, report.segment, () => new Map()).set(report.key, report)
-    const none = (): ClassReports => ({ allNodes: [], bySelector: [], byKeys: new Map() })
-    const ofClass = getOrCreate(this.#classes, report.className, none)
-    this.#rearrange(ofClass, report, (list) => void list.push(report))
+    const createClassReports = (): ClassReports => ({ allNodes: [], bySelector: [], byKeys: new Map() })
+    const classReports = getOrCreate(this.#classes, report.className, createClassReports)
+    this.#updateLists(classReports, report, (list) => void list.push(report))
   }
 
-  #leave(report: CapacityReport): void {
+  #delete(report: CapacityReport): void {
     this.#reports.delete(report.key)
     const segment = this.#segments.get(report.segment)
     segment?.delete(report.key)
     if (segment?.size === 0) this.#segments.delete(report.segment)
-    const ofClass = this.#classes.get(report.className)
-    if (!ofClass) return
-    this.#rearrange(ofClass, report, (list) => void list.splice(list.indexOf(report), 1))
-    const isEmpty = ofClass.allNodes.length + ofClass.bySelector.length + ofClass.byKeys.size === 0
+    const classReports = this.#classes.get(report.className)
+    if (!classReports) return
+    this.#updateLists(classReports, report, (list) => void list.splice(list.indexOf(report), 1))
+    const isEmpty = classReports.allNodes.length + classReports.bySelector.length + classReports.byKeys.size === 0
     if (isEmpty) this.#classes.delete(report.className)
   }
 
-  #rearrange(ofClass: ClassReports, { topology }: CapacityReport, change: (list: CapacityReport[]) => void): void {
+  #updateLists(
+    classReports: ClassReports,
+    { topology }: CapacityReport,
+    update: (list: CapacityReport[]) => void,
+  ): void {
     switch (topology.is) {
       case 'no nodes':
         return
       case 'all nodes':
-        change(ofClass.allNodes)
+        update(classReports.allNodes)
         return
       case 'selector':
-        change(ofClass.bySelector)
+        update(classReports.bySelector)
         return
-      case 'places': {
+      case 'label values': {
         const id = JSON.stringify(topology.keys)
-        const group = getOrCreate(ofClass.byKeys, id, () => ({ keys: topology.keys, at: new Map() }))
+        const group = getOrCreate(classReports.byKeys, id, () => ({ keys: topology.keys, byValues: new Map() }))
         for (const values of topology.values) {
-          const place = joined(values)
-          const list = group.at.get(place) ?? []
-          change(list)
-          if (list.length > 0) group.at.set(place, list)
-          else group.at.delete(place)
+          const valuesKey = joinValues(values)
+          const list = group.byValues.get(valuesKey) ?? []
+          update(list)
+          if (list.length > 0) group.byValues.set(valuesKey, list)
+          else group.byValues.delete(valuesKey)
         }
-        if (group.at.size === 0) ofClass.byKeys.delete(id)
+        if (group.byValues.size === 0) classReports.byKeys.delete(id)
       }
     }
   }
 }
 
-function placeOf(keys: readonly string[], labels: Labels): string | undefined {
+function valuesKeyOf(keys: readonly string[], labels: Labels): string | undefined {
   const [first] = keys
   if (keys.length === 1) return labels[first!]
   const values: string[] = []
@@ -127,8 +131,8 @@ function placeOf(keys: readonly string[], labels: Labels): string | undefined {
     if (value === undefined) return undefined
     values.push(value)
   }
-  return joined(values)
+  return joinValues(values)
 }
 
-/** Label values hold no line breaks. */
-const joined = (values: readonly string[]): string => (values.length === 1 ? values[0]! : values.join('\n'))
+/** Label values contain no line breaks, so the result is unambiguous. */
+const joinValues = (values: readonly string[]): string => (values.length === 1 ? values[0]! : values.join('\n'))

@@ -1,5 +1,5 @@
-// A CSIStorageCapacity object as the scheduler reads it: which class, which nodes, how much. An amount or selector that
-// cannot be parsed counts as unknown, and unknown capacity is never enough.
+// Parses a CSIStorageCapacity object into a report: storage class, nodes and capacity. A quantity or selector that cannot
+// be parsed is unknown, and no volume fits an unknown capacity.
 
 import type { CSIStorageCapacity } from '../../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { quantityToBytes } from '../../../../api/quantity.ts'
@@ -9,34 +9,34 @@ import { keyOfObject, type ObjectKey } from '../../../../client/index.ts'
 export interface CapacityReport {
   readonly key: ObjectKey
   readonly className: string
-  /** Identifies the nodes the report is about: equal for reports about the same nodes. */
+  /** Identifies the nodes of the report. Reports about the same nodes have equal segments. */
   readonly segment: string
   readonly topology: Topology
   readonly capacityBytes: bigint | undefined
   readonly maximumBytes: bigint | undefined
-  /** The largest single volume: the maximum volume size if stated, else the capacity. */
+  /** The size of the largest volume that can be created: the maximum volume size if it is set, otherwise the capacity. */
   readonly limitBytes: bigint | undefined
-  /** Written by reservations.ts; shared by all versions of the object. */
+  /** Updated by reservations.ts, and shared by all versions of the object. */
   readonly ledger: Ledger
 }
 
-/** Part of the report because it is read for every node. */
+/** The reservations on a report. They are part of the report because they are read for every node. */
 export interface Ledger {
-  /** Bytes reserved for volumes that the report does not count yet. */
+  /** Bytes reserved for volumes that are not yet included in the report. */
   reserved: bigint
-  /** The smallest volume that the driver refused here since its last report. */
+  /** Size of the smallest volume that the driver has failed to create since its last report. */
   refused: bigint | undefined
 }
 
 export type Topology =
   | { readonly is: 'no nodes' }
   | { readonly is: 'all nodes' }
-  /** Nodes that have one of these lists of values for these label keys. */
-  | { readonly is: 'places'; readonly keys: readonly string[]; readonly values: readonly (readonly string[])[] }
+  /** The nodes that have one of these lists of values for these label keys. */
+  | { readonly is: 'label values'; readonly keys: readonly string[]; readonly values: readonly (readonly string[])[] }
   /** Any other selector. */
   | { readonly is: 'selector'; readonly selector: LabelSelector }
 
-export function capacityReport(
+export function parseCapacityReport(
   object: Readonly<CSIStorageCapacity>,
   ledger: Ledger = { reserved: 0n, refused: undefined },
 ): CapacityReport {
@@ -55,8 +55,8 @@ export function capacityReport(
   }
 }
 
-/** A selector that expands to more places is matched node by node. */
-const PLACES_MAX = 64
+/** A selector that expands to more lists of label values is matched for each node. */
+const LABEL_VALUES_MAX = 64
 
 function topologyOf(nodeTopology: CSIStorageCapacity['nodeTopology']): Topology {
   if (!nodeTopology) return { is: 'no nodes' }
@@ -64,22 +64,24 @@ function topologyOf(nodeTopology: CSIStorageCapacity['nodeTopology']): Topology 
   try {
     selector = labelSelectorFromObject(nodeTopology)
   } catch {
-    return { is: 'no nodes' } // invalid; another API server may have accepted it
+    return { is: 'no nodes' } // the selector is invalid
   }
   const { requirements } = selector
   if (requirements.length === 0) return { is: 'all nodes' }
   const keys = requirements.map(({ key }) => key)
-  const arePlaces =
+  const hasOnlyValues =
     requirements.every(({ operator }) => operator === '=' || operator === 'in') && new Set(keys).size === keys.length
   const count = requirements.reduce((product, { values }) => product * values.length, 1)
-  if (!arePlaces || count > PLACES_MAX) return { is: 'selector', selector }
+  if (!hasOnlyValues || count > LABEL_VALUES_MAX) return { is: 'selector', selector }
   let values: readonly (readonly string[])[] = [[]]
-  for (const one of requirements) values = values.flatMap((head) => one.values.map((value) => [...head, value]))
-  return { is: 'places', keys, values }
+  for (const requirement of requirements) {
+    values = values.flatMap((prefix) => requirement.values.map((value) => [...prefix, value]))
+  }
+  return { is: 'label values', keys, values }
 }
 
 const segmentOf = (topology: Topology): string =>
-  topology.is === 'places'
+  topology.is === 'label values'
     ? JSON.stringify([topology.keys, topology.values])
     : topology.is === 'selector'
       ? JSON.stringify(topology.selector.requirements)

@@ -1,24 +1,8 @@
-// Reserved capacity: a report shows the free space at the time it was produced. Volumes requested since then, or created
-// but not yet counted by the report, are subtracted here, so that a burst of pods does not use the same bytes twice.
+// Reserves capacity for volumes that the capacity reports do not include yet, because they are only requested or were
+// created after the report was produced. Without reservations, a burst of pods would use the same free bytes repeatedly.
 //
-// Decisions:
-// - Bytes are subtracted from `capacity` only, never from `maximumVolumeSize`, which limits a single volume.
-// - Classes of one driver may share a pool, and CSI does not say which do. So a volume is subtracted from the reports of
-//   every class of its driver about the same nodes, in proportion to what they report: if the class `mirrored` reports
-//   half of what `striped` does, a mirrored volume takes twice its size from `striped`.
-// - A report has counted a volume when it decreased by the volume's size. Timing is not trusted: a report that was being
-//   produced while the volume was created, or a driver that reports late, must not free its bytes.
-//   A decrease is attributed to created volumes first, then to requested ones that may have been created unnoticed. If
-//   another requested volume turns out to be created first, the decrease is attributed to that one instead.
-// - Once the report of its own class has counted a volume, the other classes get `othersCountWithinMs`: one that has not
-//   decreased by then belongs to another pool.
-// - A volume that no report ever counts (thin provisioning) is released after `reportedWithinMs`; one that is requested
-//   and never created, after `createdWithinMs`, or `orphanCreatedWithinMs` after its claim was deleted.
-// - A deleted volume is released at once. Short-lived pods may come and go between two reports, which then never show
-//   their volumes.
-//
-//   assumed ──node selected──→ requested ──created──→ created ──counted, deleted or timed out──→ removed
-//      └─ released ──→ removed     └─ failed, or created elsewhere ──→ removed; the refusal is remembered for a while
+//   assumed ──node selected──→ requested ──created──→ created ──reported, deleted or timed out──→ removed
+//      └─ released ──→ removed     └─ failed, or created on other nodes ──→ removed; the report rejects the size for a while
 
 import type { Clock } from '../../../../base/clock.ts'
 import type { ObjectKey } from '../../../../client/index.ts'
@@ -29,15 +13,20 @@ import type { CapacityReport } from './capacity-report.ts'
 export interface ReservationOptions {
   readonly index: CapacityIndex
   readonly clock: Clock
-  /** The provisioner of a class; undefined if the class does not exist. */
+  /** Returns the provisioner of a class, or undefined if the class does not exist. */
   readonly driverOf: (className: string) => string | undefined
-  /** Capacity of this driver was released without a report that shows it. */
-  readonly onFreed: (driver: string) => void
+  /** Called when capacity of this driver is released without a new report. */
+  readonly onReleased: (driver: string) => void
+  /** How long a created volume stays reserved that no report includes, as with thin provisioning. */
   readonly reportedWithinMs?: number
-  readonly othersCountWithinMs?: number
+  /** How long a volume stays reserved from other classes after the report of its ownClaims class includes it. */
+  readonly othersReportedWithinMs?: number
+  /** How long a requested volume stays reserved. */
   readonly createdWithinMs?: number
+  /** How long a requested volume stays reserved after its claim is deleted. */
   readonly orphanCreatedWithinMs?: number
-  readonly refusedForMs?: number
+  /** How long a report rejects the size of a volume that could not be created. */
+  readonly failedForMs?: number
 }
 
 export interface RequestedVolume {
@@ -45,17 +34,17 @@ export interface RequestedVolume {
   readonly claimUid: string
   readonly driver: string
   readonly bytes: bigint
-  /** The report by which it fits. */
+  /** The report that was selected for the volume. */
   readonly report: CapacityReport
 }
 
 /** Two polling intervals of the capacity producer. */
 const REPORTED_WITHIN_MS = 120_000
-const OTHERS_COUNT_WITHIN_MS = 10_000
+const OTHERS_REPORTED_WITHIN_MS = 10_000
 const CREATED_WITHIN_MS = 900_000
-/** The time of a driver call, and some more until its volume is visible. */
+/** The duration of a driver call, plus the delay until the scheduler receives the volume. */
 const ORPHAN_CREATED_WITHIN_MS = 15_000
-const REFUSED_FOR_MS = 60_000
+const FAILED_FOR_MS = 60_000
 const SWEEP_MS_MIN = 1_000
 
 interface Reservation {
@@ -67,18 +56,29 @@ interface Reservation {
   state: 'assumed' | 'requested' | 'created'
   /** Monotonic time. */
   endsAtMs: number
-  /** Bytes that each report has yet to count. */
-  readonly uncounted: Map<ObjectKey, bigint>
-  /** Decreases attributed to this volume while it was not known to be created. */
+  /** Bytes of the volume that each report does not include yet. */
+  readonly unreported: Map<ObjectKey, bigint>
+  /** Decreases of each report that were attributed to this volume before it was known to be created. */
   readonly attributed: Map<ObjectKey, bigint>
 }
 
+/**
+ * Bytes are subtracted from `capacity` only, never from `maximumVolumeSize`, which limits a single volume.
+ *
+ * Classes of one driver may share a pool, and CSI does not expose which do. A volume is therefore subtracted from the
+ * reports of all classes of its driver about the same nodes, in proportion to the reported capacities: if the class
+ * `mirrored` reports half of the capacity of `striped`, a mirrored volume subtracts twice its size from `striped`.
+ *
+ * A report includes a volume once it has decreased by the size of the volume. Timestamps are not used, because a report
+ * may have been produced before the volume was created. A decrease is attributed to created volumes first, then to
+ * requested volumes. If another requested volume is created first, the decrease is attributed to that volume instead.
+ */
 export class Reservations {
   readonly #options: ReservationOptions
   readonly #byClaim = new Map<ObjectKey, Reservation>()
   readonly #byReport = new Map<ObjectKey, Set<Reservation>>()
   readonly #attributedByReport = new Map<ObjectKey, Set<Reservation>>()
-  readonly #refusals = new Map<ObjectKey, { driver: string; endsAtMs: number }>()
+  readonly #failures = new Map<ObjectKey, { driver: string; endsAtMs: number }>()
   #isStopped = false
   #cancelSweep: (() => void) | undefined
   #sweepAtMs = Number.POSITIVE_INFINITY
@@ -91,99 +91,99 @@ export class Reservations {
     return this.#byClaim.size
   }
 
-  /** Bytes of a report that are reserved for claims other than these. */
-  reservedForOthers({ key, ledger: { reserved } }: CapacityReport, own: readonly ObjectKey[]): bigint {
+  /** Returns the bytes of a report that are reserved for other claims than `ownClaims`. */
+  reservedForOthers({ key, ledger: { reserved } }: CapacityReport, ownClaims: readonly ObjectKey[]): bigint {
     if (reserved === 0n) return reserved
-    let others = reserved
-    for (const claim of own) others -= this.#byClaim.get(claim)?.uncounted.get(key) ?? 0n
-    return others
+    let remaining = reserved
+    for (const claim of ownClaims) remaining -= this.#byClaim.get(claim)?.unreported.get(key) ?? 0n
+    return remaining
   }
 
   stateOf(claimKey: ObjectKey): Reservation['state'] | undefined {
     return this.#byClaim.get(claimKey)?.state
   }
 
-  /** The scheduler decided to provision the volume, and has written nothing yet. */
-  assume(requested: RequestedVolume): void {
-    if (this.#byClaim.get(requested.claimKey)?.claimUid === requested.claimUid) return // known from an earlier attempt
-    this.#add(requested, 'assumed', Number.POSITIVE_INFINITY)
+  /** Reserves for a volume that the scheduler is going to request. */
+  assume(volume: RequestedVolume): void {
+    if (this.#byClaim.get(volume.claimKey)?.claimUid === volume.claimUid) return // reserved by an earlier attempt
+    this.#add(volume, 'assumed', Number.POSITIVE_INFINITY)
   }
 
-  /** The claim has its selected node: the provisioner creates the volume. False if the claim has no reservation. */
+  /** Handles a claim whose node was selected. Returns false if the claim has no reservation. */
   nodeSelected(claimKey: ObjectKey, claimUid: string): boolean {
-    const known = this.#byClaim.get(claimKey)
-    if (known?.claimUid !== claimUid) return false
-    if (known.state !== 'assumed') return true
-    known.state = 'requested'
-    known.endsAtMs = this.#now() + this.#createdWithinMs
-    this.#sweepBy(known.endsAtMs)
+    const reservation = this.#byClaim.get(claimKey)
+    if (reservation?.claimUid !== claimUid) return false
+    if (reservation.state !== 'assumed') return true
+    reservation.state = 'requested' // the provisioner now creates the volume
+    reservation.endsAtMs = this.#now() + this.#createdWithinMs
+    this.#sweepAt(reservation.endsAtMs)
     return true
   }
 
-  /** Reserves for a claim whose node was selected by another scheduler, a user, or an earlier run of this process. */
-  adopt(requested: RequestedVolume): void {
-    this.#add(requested, 'requested', this.#now() + this.#createdWithinMs)
+  /** Reserves for a claim whose node was selected by another scheduler, a user or a previous process. */
+  adopt(volume: RequestedVolume): void {
+    this.#add(volume, 'requested', this.#now() + this.#createdWithinMs)
   }
 
-  /** The claim is bound to its volume, which reports may have yet to count. */
+  /** Handles a claim that was bound to its volume. Reports may not include the volume yet. */
   volumeCreated(claimKey: ObjectKey, claimUid: string): void {
-    const known = this.#byClaim.get(claimKey)
-    if (!known || known.claimUid !== claimUid || known.state === 'created') return
-    this.#markCreated(known)
+    const reservation = this.#byClaim.get(claimKey)
+    if (!reservation || reservation.claimUid !== claimUid || reservation.state === 'created') return
+    this.#markCreated(reservation)
   }
 
-  /** The attempt ended before a node was selected. */
+  /** Removes the reservation of an attempt that ended before the node was selected. */
   release(claimKey: ObjectKey): void {
-    const known = this.#byClaim.get(claimKey)
-    if (known?.state === 'assumed') this.#end(known)
+    const reservation = this.#byClaim.get(claimKey)
+    if (reservation?.state === 'assumed') this.#end(reservation)
   }
 
-  /** The volume cannot be created on the selected node. */
+  /** Handles a volume that cannot be created on the selected node. */
   provisioningFailed(claimKey: ObjectKey, claimUid: string): void {
-    const known = this.#byClaim.get(claimKey)
-    if (!known || known.claimUid !== claimUid || known.state !== 'requested') return
-    this.#recordRefusal(known.ownReport, known)
-    this.#end(known)
+    const reservation = this.#byClaim.get(claimKey)
+    if (!reservation || reservation.claimUid !== claimUid || reservation.state !== 'requested') return
+    this.#recordFailure(reservation.ownReport, reservation)
+    this.#end(reservation)
   }
 
-  /** The driver created the volume in another place, which counts as a refusal of the requested one. */
-  createdElsewhere(requested: RequestedVolume): void {
-    this.#recordRefusal(requested.report.key, requested)
-    const known = this.#byClaim.get(requested.claimKey)
-    if (known?.claimUid === requested.claimUid) this.#end(known)
+  /** Handles a volume that the driver created on other nodes: this counts as a failure on the selected node. */
+  createdOnOtherNodes(volume: RequestedVolume): void {
+    this.#recordFailure(volume.report.key, volume)
+    const reservation = this.#byClaim.get(volume.claimKey)
+    if (reservation?.claimUid === volume.claimUid) this.#end(reservation)
   }
 
-  /** The claim was deleted. Its volume may still be created, and deleted afterwards. */
+  /** Handles a deleted claim. Its volume may still be created, and deleted afterwards. */
   claimDeleted(claimKey: ObjectKey): void {
-    const known = this.#byClaim.get(claimKey)
-    if (!known || known.state === 'created') return
-    if (known.state === 'assumed') {
-      this.#end(known)
+    const reservation = this.#byClaim.get(claimKey)
+    if (!reservation || reservation.state === 'created') return
+    if (reservation.state === 'assumed') {
+      this.#end(reservation)
       return
     }
-    this.#markCreated(known)
-    this.#endsBy(known, this.#options.orphanCreatedWithinMs ?? ORPHAN_CREATED_WITHIN_MS)
+    this.#markCreated(reservation)
+    this.#endWithin(reservation, this.#options.orphanCreatedWithinMs ?? ORPHAN_CREATED_WITHIN_MS)
   }
 
-  /** The volume was deleted: reports no longer have to count it. */
+  /** Handles a deleted volume. Volumes that exist only between two reports are never included in one. */
   volumeDeleted(claimKey: ObjectKey, claimUid: string): void {
-    const known = this.#byClaim.get(claimKey)
-    if (known?.claimUid === claimUid && known.state === 'created') this.#end(known)
+    const reservation = this.#byClaim.get(claimKey)
+    if (reservation?.claimUid === claimUid && reservation.state === 'created') this.#end(reservation)
   }
 
-  /** A report was added or changed; `before` is its previous version. */
-  reportChanged(now: CapacityReport, before: CapacityReport | undefined): void {
-    this.#dropRefusal(now.key)
-    if (!before) this.#reserveFromNew(now)
-    else if (before.capacityBytes !== undefined && now.capacityBytes !== undefined) {
-      this.#attribute(now.key, before.capacityBytes - now.capacityBytes)
+  /** Handles a new or changed report. */
+  reportChanged(current: CapacityReport, previous: CapacityReport | undefined): void {
+    this.#dropFailure(current.key)
+    if (!previous) this.#reserveFromNew(current)
+    else if (previous.capacityBytes !== undefined && current.capacityBytes !== undefined) {
+      this.#attribute(current.key, previous.capacityBytes - current.capacityBytes)
     }
   }
 
-  /** The report was deleted, with all volumes that it had not counted. */
+  /** Handles a deleted report. */
   reportDeleted(report: ObjectKey): void {
-    this.#refusals.delete(report)
-    for (const reservation of this.#byReport.get(report) ?? []) reservation.uncounted.delete(report)
+    this.#failures.delete(report)
+    for (const reservation of this.#byReport.get(report) ?? []) reservation.unreported.delete(report)
     for (const reservation of this.#attributedByReport.get(report) ?? []) reservation.attributed.delete(report)
     this.#byReport.delete(report)
     this.#attributedByReport.delete(report)
@@ -198,15 +198,15 @@ export class Reservations {
     return this.#options.clock.monotonicMs()
   }
 
-  #add(requested: RequestedVolume, state: 'assumed' | 'requested', endsAtMs: number): void {
-    const known = this.#byClaim.get(requested.claimKey)
-    if (known) this.#end(known)
+  #add(volume: RequestedVolume, state: 'assumed' | 'requested', endsAtMs: number): void {
+    const existing = this.#byClaim.get(volume.claimKey)
+    if (existing) this.#end(existing)
     const { index, driverOf } = this.#options
-    const { report, driver, bytes, claimUid, claimKey } = requested
-    const uncounted = new Map<ObjectKey, bigint>()
-    for (const one of index.inSegment(report.segment)) {
-      const isOfDriver = one.key === report.key || driverOf(one.className) === driver
-      if (isOfDriver) uncounted.set(one.key, reservedBytes(one, report, bytes))
+    const { report, driver, bytes, claimUid, claimKey } = volume
+    const unreported = new Map<ObjectKey, bigint>()
+    for (const sibling of index.inSegment(report.segment)) {
+      const isOfDriver = sibling.key === report.key || driverOf(sibling.className) === driver
+      if (isOfDriver) unreported.set(sibling.key, reservedBytes(sibling, report, bytes))
     }
     const reservation: Reservation = {
       claimKey,
@@ -216,12 +216,12 @@ export class Reservations {
       ownReport: report.key,
       state,
       endsAtMs,
-      uncounted,
+      unreported,
       attributed: new Map(),
     }
     this.#byClaim.set(claimKey, reservation)
-    for (const [key, amount] of uncounted) this.#reserve(key, reservation, amount)
-    this.#sweepBy(endsAtMs)
+    for (const [key, amount] of unreported) this.#reserve(key, reservation, amount)
+    this.#sweepAt(endsAtMs)
   }
 
   #reserve(report: ObjectKey, reservation: Reservation, amount: bigint): void {
@@ -231,52 +231,51 @@ export class Reservations {
   }
 
   #unreserve(report: ObjectKey, reservation: Reservation, amount: bigint): void {
-    const uncounted = reservation.uncounted.get(report) ?? 0n
+    const unreported = reservation.unreported.get(report) ?? 0n
     const ledger = this.#options.index.get(report)?.ledger
     if (ledger) ledger.reserved -= amount
-    if (uncounted > amount) {
-      reservation.uncounted.set(report, uncounted - amount)
+    if (unreported > amount) {
+      reservation.unreported.set(report, unreported - amount)
       return
     }
-    reservation.uncounted.delete(report)
-    const holders = this.#byReport.get(report)
-    holders?.delete(reservation)
-    if (holders?.size === 0) this.#byReport.delete(report)
+    reservation.unreported.delete(report)
+    const reservations = this.#byReport.get(report)
+    reservations?.delete(reservation)
+    if (reservations?.size === 0) this.#byReport.delete(report)
   }
 
-  /**
-   * The first report of a class may be older than it looks, so volumes that are already created are subtracted from it,
-   * too: until their own class has counted them and the time for other classes has passed.
-   */
+  /** Subtracts existing reservations from the first report of a class, which may have been produced before them. */
   #reserveFromNew(report: CapacityReport): void {
     const { index, driverOf } = this.#options
     const driver = driverOf(report.className)
-    const others = new Set<Reservation>()
-    for (const one of index.inSegment(report.segment)) {
-      for (const reservation of this.#byReport.get(one.key) ?? []) others.add(reservation)
+    const segmentReservations = new Set<Reservation>()
+    for (const sibling of index.inSegment(report.segment)) {
+      for (const reservation of this.#byReport.get(sibling.key) ?? []) segmentReservations.add(reservation)
     }
-    for (const reservation of others) {
-      if (reservation.driver !== driver || reservation.uncounted.has(report.key)) continue
-      const own = index.get(reservation.ownReport)
-      const amount = own ? reservedBytes(report, own, reservation.bytes) : reservation.bytes
-      reservation.uncounted.set(report.key, amount)
+    for (const reservation of segmentReservations) {
+      if (reservation.driver !== driver || reservation.unreported.has(report.key)) continue
+      const ownReport = index.get(reservation.ownReport)
+      const amount = ownReport ? reservedBytes(report, ownReport, reservation.bytes) : reservation.bytes
+      reservation.unreported.set(report.key, amount)
       this.#reserve(report.key, reservation, amount)
     }
   }
 
+  /** Attributes the decrease of a report to volumes that it did not include before. */
   #attribute(report: ObjectKey, decrease: bigint): void {
-    const holders = this.#byReport.get(report)
-    if (!holders || decrease <= 0n) return
-    let left = decrease
+    const reservations = this.#byReport.get(report)
+    if (!reservations || decrease <= 0n) return
+    let remaining = decrease
     for (const state of ['created', 'requested'] as const) {
-      for (const reservation of [...holders]) {
-        if (left === 0n) return
+      for (const reservation of [...reservations]) {
+        if (remaining === 0n) return
         if (reservation.state !== state) continue
-        const amount = smaller(left, reservation.uncounted.get(report) ?? 0n)
-        left -= amount
+        const amount = minBytes(remaining, reservation.unreported.get(report) ?? 0n)
+        remaining -= amount
         this.#unreserve(report, reservation, amount)
         if (state === 'requested') this.#recordAttribution(report, reservation, amount)
-        if (reservation.state === 'created' && !reservation.uncounted.has(report)) this.#counted(reservation, report)
+        if (reservation.state === 'created' && !reservation.unreported.has(report))
+          this.#markReported(reservation, report)
       }
     }
   }
@@ -286,17 +285,17 @@ export class Reservations {
     getOrCreate(this.#attributedByReport, report, () => new Set()).add(reservation)
   }
 
-  /** Decreases attributed to volumes that are not created yet belong to this one; the others are reserved for again. */
+  /** Attributes decreases to this created volume instead of volumes that are only requested, and reserves for those again. */
   #takeOverAttributions(reservation: Reservation): void {
-    for (const [report, missing] of [...reservation.uncounted]) {
-      let left = missing
+    for (const [report, bytes] of [...reservation.unreported]) {
+      let remaining = bytes
       for (const other of [...(this.#attributedByReport.get(report) ?? [])]) {
-        const amount = smaller(left, other.attributed.get(report) ?? 0n)
+        const amount = minBytes(remaining, other.attributed.get(report) ?? 0n)
         if (amount === 0n) break
-        left -= amount
+        remaining -= amount
         this.#undoAttribution(report, other, amount)
         this.#unreserve(report, reservation, amount)
-        other.uncounted.set(report, (other.uncounted.get(report) ?? 0n) + amount)
+        other.unreported.set(report, (other.unreported.get(report) ?? 0n) + amount)
         this.#reserve(report, other, amount)
       }
     }
@@ -309,18 +308,18 @@ export class Reservations {
       return
     }
     reservation.attributed.delete(report)
-    const others = this.#attributedByReport.get(report)
-    others?.delete(reservation)
-    if (others?.size === 0) this.#attributedByReport.delete(report)
+    const reservations = this.#attributedByReport.get(report)
+    reservations?.delete(reservation)
+    if (reservations?.size === 0) this.#attributedByReport.delete(report)
   }
 
   #dropAttributions(reservation: Reservation): void {
     for (const [report, amount] of [...reservation.attributed]) this.#undoAttribution(report, reservation, amount)
   }
 
-  #counted(reservation: Reservation, report: ObjectKey): void {
-    if (reservation.uncounted.size === 0) this.#byClaim.delete(reservation.claimKey)
-    else if (reservation.ownReport === report) this.#endsBy(reservation, this.#othersCountWithinMs)
+  #markReported(reservation: Reservation, report: ObjectKey): void {
+    if (reservation.unreported.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.ownReport === report) this.#endWithin(reservation, this.#othersReportedWithinMs)
   }
 
   #markCreated(reservation: Reservation): void {
@@ -328,52 +327,52 @@ export class Reservations {
     reservation.endsAtMs = Number.POSITIVE_INFINITY
     this.#dropAttributions(reservation)
     this.#takeOverAttributions(reservation)
-    if (reservation.uncounted.size === 0) this.#byClaim.delete(reservation.claimKey)
-    else if (reservation.uncounted.has(reservation.ownReport)) {
-      this.#endsBy(reservation, this.#options.reportedWithinMs ?? REPORTED_WITHIN_MS)
-    } else this.#endsBy(reservation, this.#othersCountWithinMs)
+    if (reservation.unreported.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.unreported.has(reservation.ownReport)) {
+      this.#endWithin(reservation, this.#options.reportedWithinMs ?? REPORTED_WITHIN_MS)
+    } else this.#endWithin(reservation, this.#othersReportedWithinMs)
   }
 
   get #createdWithinMs(): number {
     return this.#options.createdWithinMs ?? CREATED_WITHIN_MS
   }
 
-  get #othersCountWithinMs(): number {
-    return this.#options.othersCountWithinMs ?? OTHERS_COUNT_WITHIN_MS
+  get #othersReportedWithinMs(): number {
+    return this.#options.othersReportedWithinMs ?? OTHERS_REPORTED_WITHIN_MS
   }
 
-  #endsBy(reservation: Reservation, withinMs: number): void {
+  #endWithin(reservation: Reservation, withinMs: number): void {
     reservation.endsAtMs = Math.min(reservation.endsAtMs, this.#now() + withinMs)
-    this.#sweepBy(reservation.endsAtMs)
+    this.#sweepAt(reservation.endsAtMs)
   }
 
   #end(reservation: Reservation): void {
     this.#byClaim.delete(reservation.claimKey)
     this.#dropAttributions(reservation)
-    const freed = reservation.uncounted.size > 0
-    for (const [report, amount] of [...reservation.uncounted]) this.#unreserve(report, reservation, amount)
-    if (freed) this.#options.onFreed(reservation.driver)
+    const releasesCapacity = reservation.unreported.size > 0
+    for (const [report, amount] of [...reservation.unreported]) this.#unreserve(report, reservation, amount)
+    if (releasesCapacity) this.#options.onReleased(reservation.driver)
   }
 
-  #recordRefusal(report: ObjectKey, { driver, bytes }: Pick<RequestedVolume, 'driver' | 'bytes'>): void {
+  #recordFailure(report: ObjectKey, { driver, bytes }: Pick<RequestedVolume, 'driver' | 'bytes'>): void {
     const ledger = this.#options.index.get(report)?.ledger
     if (!ledger) return
-    ledger.refused = smaller(bytes, ledger.refused ?? bytes)
-    const endsAtMs = this.#now() + (this.#options.refusedForMs ?? REFUSED_FOR_MS)
-    this.#refusals.set(report, { driver, endsAtMs })
-    this.#sweepBy(endsAtMs)
+    ledger.refused = minBytes(bytes, ledger.refused ?? bytes)
+    const endsAtMs = this.#now() + (this.#options.failedForMs ?? FAILED_FOR_MS)
+    this.#failures.set(report, { driver, endsAtMs })
+    this.#sweepAt(endsAtMs)
   }
 
-  #dropRefusal(report: ObjectKey): void {
-    const refusal = this.#refusals.get(report)
-    if (!refusal) return
-    this.#refusals.delete(report)
+  #dropFailure(report: ObjectKey): void {
+    const failure = this.#failures.get(report)
+    if (!failure) return
+    this.#failures.delete(report)
     const ledger = this.#options.index.get(report)?.ledger
     if (ledger) ledger.refused = undefined
-    this.#options.onFreed(refusal.driver)
+    this.#options.onReleased(failure.driver)
   }
 
-  #sweepBy(atMs: number): void {
+  #sweepAt(atMs: number): void {
     if (this.#isStopped || atMs === Number.POSITIVE_INFINITY || atMs >= this.#sweepAtMs) return
     this.#cancelSweep?.()
     this.#sweepAtMs = atMs
@@ -389,28 +388,30 @@ export class Reservations {
       if (reservation.endsAtMs <= nowMs) this.#end(reservation)
       else nextMs = Math.min(nextMs, reservation.endsAtMs)
     }
-    for (const [report, { endsAtMs }] of [...this.#refusals]) {
-      if (endsAtMs <= nowMs) this.#dropRefusal(report)
+    for (const [report, { endsAtMs }] of [...this.#failures]) {
+      if (endsAtMs <= nowMs) this.#dropFailure(report)
       else nextMs = Math.min(nextMs, endsAtMs)
     }
-    this.#sweepBy(nextMs)
+    this.#sweepAt(nextMs)
   }
 }
 
 /**
- * The bytes that a volume fitted by the report `own` takes from `other`; never less than its size. That may be too much,
- * but only until the reports have counted the volume.
+ * Returns the bytes to reserve from `report` for a volume of `volumeReport`: at least the size of the volume. An excess
+ * lasts only until the reports include the volume.
  */
-export function reservedBytes(other: CapacityReport, own: CapacityReport, bytes: bigint): bigint {
-  const share = shareOf(other, own, bytes)
+export function reservedBytes(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
+  const share = shareOf(report, volumeReport, bytes)
   return share > bytes ? share : bytes
 }
 
-/** The same share of `other` as the volume is of `own`. */
-export function shareOf(other: CapacityReport, own: CapacityReport, bytes: bigint): bigint {
-  const [theirs, ours] = [other.capacityBytes, own.capacityBytes]
-  if (other.key === own.key || theirs === undefined || ours === undefined || ours <= 0n) return bytes
-  return (bytes * theirs + ours - 1n) / ours
+/** Returns the same share of `report` as `bytes` are of `volumeReport`. */
+export function shareOf(report: CapacityReport, volumeReport: CapacityReport, bytes: bigint): bigint {
+  const { capacityBytes } = report
+  const volumeCapacity = volumeReport.capacityBytes
+  const isComparable = capacityBytes !== undefined && volumeCapacity !== undefined && volumeCapacity > 0n
+  if (report.key === volumeReport.key || !isComparable) return bytes
+  return (bytes * capacityBytes + volumeCapacity - 1n) / volumeCapacity
 }
 
-export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+export const minBytes = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -1,4 +1,4 @@
-// The VolumeCapability of a volume, the same for stage, publish and expand. Pure.
+// Computes the VolumeCapability of a volume, which is the same for NodeStageVolume, NodePublishVolume and NodeExpandVolume.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../csi/gen/csi_pb.js'
 import type { NodeCapability } from '../../csi/index.ts'
@@ -8,16 +8,16 @@ export type Capability = MessageInitShape<typeof VolumeCapabilitySchema>
 
 export function capabilityOf(
   { mode, fsType, mountOptions, accessMode }: CsiVolume,
-  { can, group }: { readonly can: ReadonlySet<NodeCapability>; readonly group: number | undefined },
+  { capabilities, group }: { readonly capabilities: ReadonlySet<NodeCapability>; readonly group: number | undefined },
 ): Capability {
-  const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? SINGLE_NODE_MULTI_WRITER_MODES : MODES
-  const passedGroup = group !== undefined && can.has('VOLUME_MOUNT_GROUP') ? String(group) : ''
+  const modes = capabilities.has('SINGLE_NODE_MULTI_WRITER') ? SINGLE_NODE_MULTI_WRITER_MODES : MODES
+  const volumeMountGroup = group !== undefined && capabilities.has('VOLUME_MOUNT_GROUP') ? String(group) : ''
   return {
     accessMode: { mode: modes[accessMode] ?? Mode.SINGLE_NODE_WRITER },
     accessType:
       mode === 'Block'
         ? { case: 'block', value: {} }
-        : { case: 'mount', value: { fsType, mountFlags: [...mountOptions], volumeMountGroup: passedGroup } },
+        : { case: 'mount', value: { fsType, mountFlags: [...mountOptions], volumeMountGroup } },
   }
 }
 

@@ -1,17 +1,18 @@
-// Mount backoff of each volume of each pod: from 0.5 s to about 2 min, as in the kubelet. Events may wake the pod sooner,
-// but not the volume. In memory only.
+// The mount backoff of each volume of each pod: from 0.5 s to about 2 min, as in the kubelet. A reconcile of the pod before
+// the end of the backoff does not retry the volume. The state is kept in memory only.
 import type { Clock } from '../../base/clock.ts'
-import type { VolumeProblem } from '../volume-problem.ts'
+import type { VolumeProblem } from '../volume-error.ts'
 
 export interface Attempts {
-  /** The last problem, while its backoff has not passed. */
+  /** Returns the last error of the volume if its backoff has not ended. */
   pending(uid: string, volume: string): VolumeProblem | undefined
   failed(uid: string, volume: string, problem: VolumeProblem): void
   succeeded(uid: string, volume: string): void
-  /** Time until the next volume of the pod may be retried. */
+  /** Returns the time until the next volume of the pod may be retried. */
   dueInMs(uid: string): number
-  /** Time since the pod's first failure, or since the last timeout event. */
+  /** Returns the time since the first failure of the pod, or since the last call of `reported`. */
   waitedMs(uid: string): number
+  /** Records that a timeout event was recorded for the pod. */
   reported(uid: string): void
   /** Ends all backoffs, for example after a driver was registered. */
   forgetDelays(): void
@@ -38,7 +39,7 @@ export function createAttempts({ clock }: { readonly clock: Clock }): Attempts {
     failed(uid, volume, problem) {
       const pod = pods.get(uid) ?? { sinceMs: clock.monotonicMs(), volumes: new Map() }
       pods.set(uid, pod)
-      // A wait is woken by its cause and has no backoff.
+      // A wait has no backoff: the component that it waits for triggers a reconcile.
       const failures = problem.isWaiting ? 0 : (pod.volumes.get(volume)?.failures ?? 0) + 1
       const delayMs = problem.isWaiting ? 0 : Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS)
       pod.volumes.set(volume, { failures, problem, dueMs: clock.monotonicMs() + delayMs })

@@ -1,35 +1,35 @@
-// Volumes without a driver: hostPath, checked and created by its type, and emptyDir.
+// Prepares the volumes that need no CSI driver: hostPath and emptyDir.
 
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { NodeDisk, PathKind } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import { failedMount } from '../volume-problem.ts'
+import { failedMount } from '../volume-error.ts'
 import type { ResolvedVolume } from './resolve-volume.ts'
 
 const DIRECTORY_MODE = 0o755
 const FILE_MODE = 0o644
-const SCRATCH_MODE = 0o777
+const EMPTY_DIR_MODE = 0o777
 
-/** Checks the path's type and creates it if the type requires it. */
-export async function hostPathOf(
+/** Checks the type of the path, and creates the path if its type requires it. Returns the path. */
+export async function prepareHostPath(
   source: Readonly<HostPathVolumeSource>,
   name: string,
   disk: NodeDisk,
 ): Promise<string> {
   const { path, type = '' } = source
-  const failed = (because: string) =>
+  const typeCheckError = (because: string) =>
     failedMount(`MountVolume.SetUp failed for volume "${name}" : hostPath type check failed: ${path} ${because}`)
-  if (!path.startsWith('/')) throw failed('is not an absolute path')
+  if (!path.startsWith('/')) throw typeCheckError('is not an absolute path')
   if (type === '') return path
   const kind = await disk.kindBehind(path)
   if (kind === undefined && type === 'DirectoryOrCreate') await disk.makeDirectory(path, DIRECTORY_MODE)
   else if (kind === undefined && type === 'FileOrCreate') await disk.makeEmptyFile(path, FILE_MODE)
-  else if (kind !== KINDS[type]) throw failed(`is not a ${KINDS[type]}`)
+  else if (kind !== KIND_OF_TYPE[type]) throw typeCheckError(`is not a ${KIND_OF_TYPE[type]}`)
   return path
 }
 
-const KINDS: Readonly<Record<string, PathKind>> = {
+const KIND_OF_TYPE: Readonly<Record<string, PathKind>> = {
   DirectoryOrCreate: 'directory',
   Directory: 'directory',
   FileOrCreate: 'file',
@@ -39,7 +39,7 @@ const KINDS: Readonly<Record<string, PathKind>> = {
   BlockDevice: 'block device',
 }
 
-export interface ScratchDeps {
+export interface EmptyDirDeps {
   readonly disk: NodeDisk
   readonly paths: AgentPaths
 }
@@ -47,20 +47,23 @@ export interface ScratchDeps {
 export async function makeEmptyDir(
   uid: string,
   name: string,
-  wanted: Extract<ResolvedVolume, { is: 'emptyDir' }>,
-  { disk, paths }: ScratchDeps,
+  emptyDir: Extract<ResolvedVolume, { is: 'emptyDir' }>,
+  { disk, paths }: EmptyDirDeps,
 ): Promise<string> {
   const path = paths.emptyDir(uid, name)
-  await disk.makeDirectory(path, SCRATCH_MODE)
-  if (wanted.inMemory) {
-    await disk.mountMemory(path, wanted.sizeLimit === undefined ? undefined : Number(quantityToBytes(wanted.sizeLimit)))
+  await disk.makeDirectory(path, EMPTY_DIR_MODE)
+  if (emptyDir.inMemory) {
+    await disk.mountMemory(
+      path,
+      emptyDir.sizeLimit === undefined ? undefined : Number(quantityToBytes(emptyDir.sizeLimit)),
+    )
   }
-  await disk.setMode(path, wanted.mode ?? SCRATCH_MODE)
+  await disk.setMode(path, emptyDir.mode ?? EMPTY_DIR_MODE)
   return path
 }
 
 /** Removes all emptyDir volumes of the pod. */
-export async function removeEmptyDirs(uid: string, { disk, paths }: ScratchDeps): Promise<void> {
+export async function removeEmptyDirs(uid: string, { disk, paths }: EmptyDirDeps): Promise<void> {
   for (const name of await disk.list(paths.emptyDirs(uid))) {
     const path = paths.emptyDir(uid, name)
     if (await disk.isMountPoint(path)) await disk.unmount(path)

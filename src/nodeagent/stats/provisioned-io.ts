@@ -1,4 +1,4 @@
-// The provisioned IO of a volume: from its PV or claim, else from its VolumeAttributesClass.
+// Reads the provisioned IO of a volume from its PV or claim, or otherwise from its VolumeAttributesClass.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { normalizeThroughput } from '../../api/throughput.ts'
@@ -13,25 +13,25 @@ export interface ProvisionedIo {
 const MIB = 1_048_576
 
 export async function provisionedIo({ pv, claim }: CsiVolume, client: Client): Promise<ProvisionedIo> {
-  const reported = { ...claim?.status?.capacity, ...pv?.spec?.capacity } as Record<string, string | number>
-  const iops = countOf(reported.iops)
+  const capacity = { ...claim?.status?.capacity, ...pv?.spec?.capacity } as Record<string, string | number>
+  const iops = toNumber(capacity.iops)
   const throughput =
-    reported.throughput === undefined ? undefined : countOf(normalizeThroughput(String(reported.throughput)))
+    capacity.throughput === undefined ? undefined : toNumber(normalizeThroughput(String(capacity.throughput)))
   const className = claim?.status?.currentVolumeAttributesClassName ?? pv?.spec?.volumeAttributesClassName
-  if ((iops !== undefined && throughput !== undefined) || !className) return known(iops, throughput)
+  if ((iops !== undefined && throughput !== undefined) || !className) return withoutUndefined(iops, throughput)
   const attributes = await client.get(volumeAttributesClassKind, { name: className }).catch(() => undefined)
   const { parameters = {} } = attributes ?? {}
-  const mibPerSecond = countOf(parameters.throughput) // drivers use whole MiB/s
-  return known(
-    iops ?? countOf(parameters.iops),
+  const mibPerSecond = toNumber(parameters.throughput) // drivers use whole MiB/s
+  return withoutUndefined(
+    iops ?? toNumber(parameters.iops),
     throughput ?? (mibPerSecond === undefined ? undefined : mibPerSecond * MIB),
   )
 }
 
-const known = (iops: number | undefined, throughputBytes: number | undefined): ProvisionedIo => ({
+const withoutUndefined = (iops: number | undefined, throughputBytes: number | undefined): ProvisionedIo => ({
   ...(iops === undefined ? {} : { iops }),
   ...(throughputBytes === undefined ? {} : { throughputBytes }),
 })
 
-const countOf = (text: string | number | undefined): number | undefined =>
-  text !== undefined && isQuantity(text) ? Number(quantityToBytes(text)) : undefined
+const toNumber = (value: string | number | undefined): number | undefined =>
+  value !== undefined && isQuantity(value) ? Number(quantityToBytes(value)) : undefined

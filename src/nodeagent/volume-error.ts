@@ -1,12 +1,12 @@
-// Why a volume of a pod is not mounted yet. A failure is recorded as an event and retried with backoff; a wait is woken
-// by its cause, with an event only after a timeout.
+// The error of a volume that is not mounted yet. A failure is recorded as an event and retried with backoff. A volume that
+// waits for another component is retried when that component makes a change; an event is recorded only after a timeout.
 
 export type ProblemReason = 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume'
 
 export class VolumeProblem extends Error {
   override readonly name = 'VolumeProblem'
   readonly reason: ProblemReason
-  /** No failure: waiting for another component. */
+  /** Whether the volume waits for another component, which is not a failure. */
   readonly isWaiting: boolean
 
   constructor(message: string, { reason = 'FailedMount' as ProblemReason, isWaiting = false } = {}) {

@@ -1,4 +1,4 @@
-// The volumes of a pod that its containers use. Pure; resolving claims is resolve-volume.ts.
+// Lists the volumes of a pod that its containers use. Pure. resolve-volume.ts resolves their claims.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 
@@ -9,7 +9,7 @@ export interface WantedVolume {
   readonly isDevice: boolean
 }
 
-/** Like the kubelet, skips volumes that no container uses. */
+/** Returns the volumes that a container mounts or uses as a device. The kubelet skips all others, too. */
 export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
   const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
@@ -21,7 +21,7 @@ export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
   })
 }
 
-/** The source of a volume: `configMap`, `nfs`; `emptyDir` if it has none. */
+/** Returns the field name of the volume source, e.g. `configMap`, or `emptyDir` if the volume has no source. */
 export const sourceOf = (volume: Readonly<Volume>): string =>
   Object.keys(volume).find((key) => key !== 'name' && (volume as Record<string, unknown>)[key] !== undefined) ??
   'emptyDir'

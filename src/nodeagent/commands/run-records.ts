@@ -1,7 +1,7 @@
-// The records of one run of a container's command, as files in the pod's directory, because the process may outlive the
-// agent. The process itself writes its exit code.
+// Reads and writes the records of one run of a container's command: files in the directory of the pod, because the process
+// may outlive the agent. The process itself writes its exit code.
 //   containers/<name>/<run>/started  wall-clock time before the start
-//   containers/<name>/<run>/pid      pid and start time, so that a reused pid is recognised
+//   containers/<name>/<run>/pid      PID and start time, to detect a reused PID
 //   containers/<name>/<run>/exit     exit code
 //   containers/<name>/<run>/log      stdout and stderr
 import { readFile } from 'node:fs/promises'
@@ -28,26 +28,26 @@ export type RunState =
   | { readonly is: 'running'; readonly pid: number; readonly startedMs: number }
   | { readonly is: 'ended'; readonly code: number; readonly startedMs: number; readonly isLost: boolean }
 
-/** The exit code of SIGKILL, for a process that ended without writing its exit code. */
+/** Reported for a process that ended without writing its exit code: the exit code of SIGKILL. */
 const LOST_CODE = 137
 
-/** Undefined: never started. */
+/** Returns undefined if the run was never started. */
 export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState | undefined> {
   const started = await disk.readText(files.started)
   if (started === undefined) return undefined
   const startedMs = Number.parseInt(started, 10) || 0
-  const { pid = 0, startTicks = '' } = parse((await disk.readText(files.pid)) ?? '{}')
+  const { pid = 0, startTicks = '' } = parsePid((await disk.readText(files.pid)) ?? '{}')
   const exit = await disk.readText(files.exit)
-  const code = exit === undefined ? Number.NaN : Number.parseInt(exit, 10) // empty while it runs
+  const code = exit === undefined ? Number.NaN : Number.parseInt(exit, 10) // empty while the process runs
   if (!Number.isNaN(code)) return { is: 'ended', code, startedMs, isLost: false }
-  // Without a start time the process ended before it could be read.
+  // If the start time is empty, the process ended before the agent could read it.
   if (pid > 0 && startTicks !== '' && (await startTicksOf(pid)) === startTicks) return { is: 'running', pid, startedMs }
   return { is: 'ended', code: LOST_CODE, startedMs, isLost: true }
 }
 
 export const formatPid = (pid: number, startTicks: string): string => `${JSON.stringify({ pid, startTicks })}\n`
 
-function parse(text: string): { pid?: number; startTicks?: string } {
+function parsePid(text: string): { pid?: number; startTicks?: string } {
   try {
     return JSON.parse(text)
   } catch {
@@ -55,10 +55,10 @@ function parse(text: string): { pid?: number; startTicks?: string } {
   }
 }
 
-/** The process's start time in clock ticks since boot; '' if it does not exist. */
+/** Returns the start time of the process in clock ticks since boot, or '' if the process does not exist. */
 export async function startTicksOf(pid: number): Promise<string> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the name before it may contain any character
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ') // the process name in parentheses may contain spaces
   const [state = '', ticks = ''] = [fields[0], fields[19]]
   return state === 'Z' ? '' : ticks
 }

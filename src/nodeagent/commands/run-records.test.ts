@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { createMemoryDisk } from '../disk/memory-disk.ts'
+import { formatPid, readRun, runFiles, startTicksOf } from './run-records.ts'
+
+describe('readRun', () => {
+  const files = runFiles('/run')
+  async function readRecords(contents: { readonly pid?: string; readonly exit?: string }) {
+    const disk = createMemoryDisk()
+    await disk.makeDirectory('/run', 0o750)
+    await disk.writeText(files.started, '1000\n')
+    if (contents.pid !== undefined) await disk.writeText(files.pid, contents.pid)
+    if (contents.exit !== undefined) await disk.writeText(files.exit, contents.exit)
+    return readRun(files, disk)
+  }
+  const LOST_RUN = { is: 'ended', code: 137, startedMs: 1_000, isLost: true }
+
+  it('SYS-7 returns running while the process exists and has written no exit code', async () => {
+    const pid = formatPid(process.pid, await startTicksOf(process.pid))
+    expect(await readRecords({ pid, exit: '' })).toEqual({ is: 'running', pid: process.pid, startedMs: 1_000 })
+    expect(await readRecords({ pid, exit: '3\n' })).toEqual({ is: 'ended', code: 3, startedMs: 1_000, isLost: false })
+  })
+
+  it('SYS-7 returns a lost run if the PID is reused, unused or missing', async () => {
+    expect(await readRecords({ pid: formatPid(process.pid, '1') })).toEqual(LOST_RUN)
+    expect(await readRecords({ pid: formatPid(2 ** 30, '1') })).toEqual(LOST_RUN)
+    expect(await readRecords({})).toEqual(LOST_RUN)
+    expect(await readRecords({ pid: '{"pid":' })).toEqual(LOST_RUN)
+  })
+
+  it('SYS-7 returns a lost run if the start time of the process was not recorded', async () => {
+    expect(await startTicksOf(2 ** 30)).toBe('')
+    expect(await readRecords({ pid: formatPid(2 ** 30, '') })).toEqual(LOST_RUN)
+  })
+})

@@ -1,0 +1,49 @@
+// Maintains status.volumesInUse of the node. A volume is listed before it is mounted and until it is unmounted, because the
+// attach-detach controller does not detach a listed volume.
+import { attachedVolumeNameOf } from '../../volumes/attachment-names.ts'
+import type { VolumeIdentity } from './mount-records.ts'
+
+export interface VolumesInUse {
+  /** Settles when the list has been written. */
+  add(volume: VolumeIdentity): Promise<void>
+  remove(volume: VolumeIdentity): Promise<void>
+}
+
+export interface VolumesInUseDeps {
+  /** The names in the first status of the node. */
+  readonly initialNames: readonly string[]
+  report(names: readonly string[]): Promise<void>
+}
+
+export function createVolumesInUse({ initialNames, report }: VolumesInUseDeps): VolumesInUse {
+  const names = new Set(initialNames)
+  /** The last written list. Undefined after a failed write, whose result is unknown. */
+  let reported: string | undefined = JSON.stringify([...names].sort())
+  let reporting: Promise<void> = Promise.resolve()
+
+  /** Merges concurrent changes into one report. Each caller waits for the report that contains its change. */
+  async function flush(): Promise<void> {
+    const flushed = reporting
+      .catch(() => {})
+      .then(async () => {
+        const sortedNames = [...names].sort()
+        if (reported === JSON.stringify(sortedNames)) return
+        reported = undefined
+        await report(sortedNames)
+        reported = JSON.stringify(sortedNames)
+      })
+    reporting = flushed
+    await flushed
+  }
+
+  return {
+    async add(volume) {
+      names.add(attachedVolumeNameOf(volume))
+      await flush()
+    },
+    async remove(volume) {
+      names.delete(attachedVolumeNameOf(volume))
+      await flush() // even if it was not listed, because an earlier report may have failed
+    },
+  }
+}

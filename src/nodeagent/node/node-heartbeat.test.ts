@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { createAgentFixture, DRIVER, NODE } from '../agent.fixture.ts'
+
+const NODE_URL = `/api/v1/nodes/${NODE}`
+const LEASE_URL = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`
+
+describe('the node heartbeat', () => {
+  it('SYS-7 reports the node as Ready with its resources, and renews its lease', async () => {
+    const fixture = await createAgentFixture()
+    const { status } = (await fixture.server.get(NODE_URL)).json
+    expect(status.conditions.find(({ type }: { type: string }) => type === 'Ready')).toMatchObject({ status: 'True' })
+    expect(status.capacity).toMatchObject({ cpu: '4', memory: '8Gi', pods: '110' })
+    const readLeaseSpec = async () => (await fixture.server.get(LEASE_URL)).json.spec
+    const { renewTime, leaseDurationSeconds } = await readLeaseSpec()
+    expect(leaseDurationSeconds).toBe(40)
+    await fixture.until(async () => (await readLeaseSpec()).renewTime > renewTime, 'the lease to be renewed')
+  })
+
+  it('SYS-7 rejects a node name that another agent holds, and names that agent', async () => {
+    const fixture = await createAgentFixture()
+    const versionBefore = (await fixture.server.get(NODE_URL)).json.metadata.resourceVersion
+    await fixture.stop()
+    fixture.start({ identity: 'another' })
+    const error = await fixture.ended
+    expect(error?.name).toBe('NodeNameTakenError')
+    expect(error?.message).toMatch(
+      /"node-1" is used by another agent \(agent-1\), which renewed its lease \d+ s ago\. Choose/,
+    )
+    expect((await fixture.server.get(NODE_URL)).json.metadata.resourceVersion).toBe(versionBefore)
+  })
+
+  it('SYS-7 acquires an expired lease, and stops the agent when it loses the lease', async () => {
+    const fixture = await createAgentFixture()
+    await fixture.stop()
+    await fixture.server.clock.advance(41_000)
+    fixture.start({ identity: 'another' })
+    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the second agent to start')
+    const agentStopped = fixture.ended
+    const { spec } = (await fixture.server.get(LEASE_URL)).json
+    expect(spec.holderIdentity).toBe('another')
+    const renewTime = new Date(fixture.server.clock.nowMs() + 60_000).toISOString().replace('Z', '000Z')
+    await fixture.server.patch(LEASE_URL, { spec: { holderIdentity: 'a third', renewTime } }, 'merge')
+    let stopError: Error | undefined
+    void agentStopped.then((error) => {
+      stopError = error
+    })
+    await fixture.until(() => stopError !== undefined, 'the agent to stop')
+    expect(stopError?.name).toBe('NodeNameTakenError')
+  })
+
+  it('SYS-7 keeps the lease after a restart of the agent', async () => {
+    const fixture = await createAgentFixture()
+    fixture.kill()
+    fixture.start()
+    await fixture.until(() => fixture.agent.drivers().registered.includes(DRIVER), 'the driver to be registered')
+  })
+})
