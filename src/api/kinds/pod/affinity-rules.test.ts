@@ -4,14 +4,16 @@ import { aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
 const errorsOf = (spec: object) => tryCreate(podKind, aPod({ spec })).errors
-const toNodes = (...nodeSelectorTerms: object[]) => ({
+const nodeAffinityOf = (...nodeSelectorTerms: object[]) => ({
   affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
 })
 const NODE_TERMS = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
 
-describe('affinity to nodes', () => {
+describe('node affinity', () => {
   it('requires at least one term', () => {
-    expect(errorsOf(toNodes())).toEqual([`${NODE_TERMS}: Required value: must have at least one node selector term`])
+    expect(errorsOf(nodeAffinityOf())).toEqual([
+      `${NODE_TERMS}: Required value: must have at least one node selector term`,
+    ])
   })
 
   it.each([
@@ -37,43 +39,43 @@ describe('affinity to nodes', () => {
     ],
     [{ key: 'zone', operator: 'In', values: ['a b'] }, '[0].matchExpressions[0].values[0]: Invalid value: "a b"'],
   ])('rejects %j', (requirement, message) => {
-    const errors = errorsOf(toNodes({ matchExpressions: [requirement] }))
+    const errors = errorsOf(nodeAffinityOf({ matchExpressions: [requirement] }))
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(NODE_TERMS + message)
   })
 
   it('accepts one node name per field requirement', () => {
-    expect(errorsOf(toNodes({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] }))).toEqual(
-      [],
-    )
-    expect(errorsOf(toNodes({ matchFields: [{ key: 'metadata.uid', operator: 'In', values: [] }] }))).toEqual([
+    expect(
+      errorsOf(nodeAffinityOf({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] })),
+    ).toEqual([])
+    expect(errorsOf(nodeAffinityOf({ matchFields: [{ key: 'metadata.uid', operator: 'In', values: [] }] }))).toEqual([
       `${NODE_TERMS}[0].matchFields[0].values: Required value: must be only one value when \`operator\` is 'In' or 'NotIn' for node field selector`,
       `${NODE_TERMS}[0].matchFields[0].key: Invalid value: "metadata.uid": not a valid field selector key`,
     ])
   })
 
   it('accepts preferences with a weight from 1 to 100 and any values', () => {
-    const preferring = (weight: number) => {
+    const errorsOfWeight = (weight: number) => {
       const preference = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label'] }] }
       const preferred = [{ weight, preference }]
       return errorsOf({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
     }
-    expect(preferring(100)).toEqual([])
-    expect(preferring(101)).toEqual([
+    expect(errorsOfWeight(100)).toEqual([])
+    expect(errorsOfWeight(101)).toEqual([
       'spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must be in the range 1-100',
     ])
   })
 })
 
-describe('affinity to pods', () => {
-  it.each(['podAffinity', 'podAntiAffinity'])('%s requires a topology key', (part) => {
-    const errors = errorsOf({ affinity: { [part]: { requiredDuringSchedulingIgnoredDuringExecution: [{}] } } })
-    const field = `spec.affinity.${part}.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey`
+describe('pod affinity', () => {
+  it.each(['podAffinity', 'podAntiAffinity'])('%s requires a topology key', (affinityType) => {
+    const errors = errorsOf({ affinity: { [affinityType]: { requiredDuringSchedulingIgnoredDuringExecution: [{}] } } })
+    const field = `spec.affinity.${affinityType}.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey`
     expect(errors[0]).toBe(`${field}: Required value: can not be empty`)
   })
 })
 
-describe('spreading over topologies', () => {
+describe('topology spread constraints', () => {
   const constraint = { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }
   it.each([
     [[{ ...constraint, maxSkew: 0 }], '[0].maxSkew: Invalid value: 0: must be greater than 0'],
@@ -87,39 +89,7 @@ describe('spreading over topologies', () => {
       [{ ...constraint, minDomains: 2, whenUnsatisfiable: 'ScheduleAnyway' }],
       '[0].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway',
     ],
-  ])('rejects %j', (topologySpreadConstraints, message) => {
+  ])('are rejected: %j', (topologySpreadConstraints, message) => {
     expect(errorsOf({ topologySpreadConstraints })).toEqual([`spec.topologySpreadConstraints${message}`])
-  })
-})
-
-describe('tolerations', () => {
-  it.each([
-    [
-      { operator: 'Equal', value: 'x' },
-      'operator: Invalid value: "Equal": operator must be Exists when `key` is empty, which means "match all values and all keys"',
-    ],
-    [
-      { key: 'a', operator: 'Exists', value: 'x' },
-      'operator: Invalid value: "x": value must be empty when `operator` is \'Exists\'',
-    ],
-    [{ key: 'a', operator: 'Like' }, 'operator: Unsupported value: "Like": supported values: "Equal", "Exists"'],
-    [
-      { key: 'a', operator: 'Gt', value: 'many' },
-      'value: Invalid value: "many": must be a valid decimal integer in canonical form',
-    ],
-    [
-      { key: 'a', effect: 'Never' },
-      'effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
-    ],
-    [
-      { key: 'a', effect: 'NoSchedule', tolerationSeconds: 5 },
-      'effect: Invalid value: "NoSchedule": effect must be \'NoExecute\' when `tolerationSeconds` is set',
-    ],
-  ])('rejects %j', (toleration, message) => {
-    expect(errorsOf({ tolerations: [toleration] })).toEqual([`spec.tolerations[0].${message}`])
-  })
-
-  it('accepts Exists without a key', () => {
-    expect(errorsOf({ tolerations: [{ operator: 'Exists' }] })).toEqual([])
   })
 })

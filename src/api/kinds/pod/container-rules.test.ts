@@ -5,8 +5,8 @@ import { podKind } from './pod.ts'
 
 const errorsOf = (container: object) => tryCreate(podKind, aPod({ container })).errors
 
-/** Invalid parts of a container and the error below spec.containers[0]. */
-const REJECTED: [part: object, message: string][] = [
+/** Invalid fields of a container with the error, whose path is relative to spec.containers[0]. */
+const INVALID_FIELDS: [part: object, message: string][] = [
   [{ name: '' }, '.name: Required value'],
   [{ name: 'My' }, '.name: Invalid value: "My": a lowercase RFC 1123 label'],
   [{ image: '' }, '.image: Required value'],
@@ -166,15 +166,15 @@ const REJECTED: [part: object, message: string][] = [
   ],
 ]
 
-describe('containers of a pod', () => {
-  it.each(REJECTED)('rejects %j', (part, message) => {
-    const errors = errorsOf(part)
+describe('validateContainers', () => {
+  it.each(INVALID_FIELDS)('rejects %j', (fields, message) => {
+    const errors = errorsOf(fields)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain('spec.containers[0]')
     expect(errors[0]).toContain(message)
   })
 
-  it('accepts a container with all fields valid', () => {
+  it('accepts a container in which all fields are valid', () => {
     expect(
       errorsOf({
         ports: [{ containerPort: 5432, name: 'sql', hostPort: 5432 }],
@@ -211,8 +211,8 @@ describe('containers of a pod', () => {
     expect(tryCreate(podKind, aPod({ container, volumes: [{ name: 'tmp' }] })).errors).toEqual([
       'spec.containers[0].volumeDevices[0].name: Invalid value: "tmp": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
     ])
-    const byClaim = { volumeDevices: [{ name: 'data', devicePath: '/dev/x' }] }
-    expect(tryCreate(podKind, aPod({ container: byClaim, volumes: [aClaimVolume] })).errors).toEqual([])
+    const containerWithClaim = { volumeDevices: [{ name: 'data', devicePath: '/dev/x' }] }
+    expect(tryCreate(podKind, aPod({ container: containerWithClaim, volumes: [aClaimVolume] })).errors).toEqual([])
   })
 
   it('requires unique names among containers and init containers', () => {
@@ -221,11 +221,11 @@ describe('containers of a pod', () => {
   })
 
   it('accepts probes on an init container only with restartPolicy Always', () => {
-    const init = { name: 'side', image: 'a:1', livenessProbe: { tcpSocket: { port: 1 } } }
-    expect(tryCreate(podKind, aPod({ spec: { initContainers: [init] } })).errors).toEqual([
+    const initContainer = { name: 'side', image: 'a:1', livenessProbe: { tcpSocket: { port: 1 } } }
+    expect(tryCreate(podKind, aPod({ spec: { initContainers: [initContainer] } })).errors).toEqual([
       'spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',
     ])
-    const sidecar = { ...init, restartPolicy: 'Always' }
+    const sidecar = { ...initContainer, restartPolicy: 'Always' }
     expect(tryCreate(podKind, aPod({ spec: { initContainers: [sidecar] } })).errors).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
-// The fields of containers and ephemeral containers: environment, ports, probes, hooks, resources, mounts and security
-// context. The rest of Pod is in pod-schema.ts; which combinations are allowed is decided in container-rules.ts.
+// The schemas of containers and ephemeral containers: environment, ports, probes, hooks, resources, mounts and security
+// context. The other fields of Pod are in pod-schema.ts, and the rules are in container-rules.ts.
 
 import {
   boolean,

@@ -3,32 +3,32 @@ import { cellsOf } from '../kind.fixture.ts'
 import { podKind } from './pod.ts'
 import type { Pod } from './pod-schema.ts'
 
-const container = (state: object, more: object = {}) => ({
+const containerStatus = (state: object, fields: object = {}) => ({
   name: 'c',
   image: '',
   imageID: '',
   ready: false,
   restartCount: 0,
   state,
-  ...more,
+  ...fields,
 })
-const running = (more: object = {}) => container({ running: {} }, { ready: true, ...more })
-const waiting = (reason: string) => container({ waiting: { reason } })
-const ended = (exitCode: number, more: object = {}) => container({ terminated: { exitCode, ...more } })
+const running = (fields: object = {}) => containerStatus({ running: {} }, { ready: true, ...fields })
+const waiting = (reason: string) => containerStatus({ waiting: { reason } })
+const terminated = (exitCode: number, fields: object = {}) => containerStatus({ terminated: { exitCode, ...fields } })
 
 const aPod = (
   status: object,
-  { init = [], ...more }: { init?: object[]; metadata?: object; spec?: object } = {},
+  { init: initContainers = [], ...options }: { init?: object[]; metadata?: object; spec?: object } = {},
 ): Pod =>
   ({
-    metadata: { name: 'db-0', ...more.metadata },
-    spec: { containers: [{ name: 'c' }], initContainers: init, ...more.spec },
+    metadata: { name: 'db-0', ...options.metadata },
+    spec: { containers: [{ name: 'c' }], initContainers: initContainers, ...options.spec },
     status,
   }) as unknown as Pod
 
-const isReady = [{ type: 'Ready', status: 'True' }]
+const READY_CONDITIONS = [{ type: 'Ready', status: 'True' }]
 
-describe('pods in a list', () => {
+describe('the table of pods', () => {
   it.each<[string, Pod]>([
     ['Pending', aPod({ phase: 'Pending' })],
     ['Evicted', aPod({ phase: 'Failed', reason: 'Evicted' })],
@@ -39,33 +39,45 @@ describe('pods in a list', () => {
     ['Running', aPod({ phase: 'Running', containerStatuses: [running()] })],
     ['ContainerCreating', aPod({ phase: 'Pending', containerStatuses: [waiting('ContainerCreating')] })],
     ['CrashLoopBackOff', aPod({ phase: 'Running', containerStatuses: [running(), waiting('CrashLoopBackOff')] })],
-    ['OOMKilled', aPod({ phase: 'Failed', containerStatuses: [ended(137, { reason: 'OOMKilled' })] })],
-    ['Signal:9', aPod({ phase: 'Failed', containerStatuses: [ended(137, { signal: 9 })] })],
-    ['ExitCode:2', aPod({ phase: 'Failed', containerStatuses: [ended(2)] })],
+    ['OOMKilled', aPod({ phase: 'Failed', containerStatuses: [terminated(137, { reason: 'OOMKilled' })] })],
+    ['Signal:9', aPod({ phase: 'Failed', containerStatuses: [terminated(137, { signal: 9 })] })],
+    ['ExitCode:2', aPod({ phase: 'Failed', containerStatuses: [terminated(2)] })],
     [
       'Running',
       aPod({
         phase: 'Running',
-        conditions: isReady,
-        containerStatuses: [ended(0, { reason: 'Completed' }), running()],
+        conditions: READY_CONDITIONS,
+        containerStatuses: [terminated(0, { reason: 'Completed' }), running()],
       }),
     ],
-    ['NotReady', aPod({ phase: 'Running', containerStatuses: [ended(0, { reason: 'Completed' }), running()] })],
+    ['NotReady', aPod({ phase: 'Running', containerStatuses: [terminated(0, { reason: 'Completed' }), running()] })],
     [
       'Error',
-      aPod({ phase: 'Running', containerStatuses: [ended(0, { reason: 'Completed' }), ended(1, { reason: 'Error' })] }),
+      aPod({
+        phase: 'Running',
+        containerStatuses: [terminated(0, { reason: 'Completed' }), terminated(1, { reason: 'Error' })],
+      }),
     ],
-    ['Init:0/2', aPod({ phase: 'Pending', initContainerStatuses: [container({ running: {} })] }, { init: [{}, {}] })],
+    [
+      'Init:0/2',
+      aPod({ phase: 'Pending', initContainerStatuses: [containerStatus({ running: {} })] }, { init: [{}, {}] }),
+    ],
     [
       'Init:1/2',
-      aPod({ phase: 'Pending', initContainerStatuses: [ended(0), waiting('PodInitializing')] }, { init: [{}, {}] }),
+      aPod(
+        { phase: 'Pending', initContainerStatuses: [terminated(0), waiting('PodInitializing')] },
+        { init: [{}, {}] },
+      ),
     ],
     [
       'Init:ImagePullBackOff',
       aPod({ phase: 'Pending', initContainerStatuses: [waiting('ImagePullBackOff')] }, { init: [{}] }),
     ],
-    ['Init:Error', aPod({ phase: 'Pending', initContainerStatuses: [ended(1, { reason: 'Error' })] }, { init: [{}] })],
-    ['Init:ExitCode:3', aPod({ phase: 'Pending', initContainerStatuses: [ended(3)] }, { init: [{}] })],
+    [
+      'Init:Error',
+      aPod({ phase: 'Pending', initContainerStatuses: [terminated(1, { reason: 'Error' })] }, { init: [{}] }),
+    ],
+    ['Init:ExitCode:3', aPod({ phase: 'Pending', initContainerStatuses: [terminated(3)] }, { init: [{}] })],
     [
       'Terminating',
       aPod(
@@ -78,11 +90,11 @@ describe('pods in a list', () => {
       'Unknown',
       aPod({ phase: 'Running', reason: 'NodeLost' }, { metadata: { deletionTimestamp: '2026-01-02T03:04:00Z' } }),
     ],
-  ])('shows %s', (status, pod) => {
+  ])('has the status %s', (status, pod) => {
     expect(cellsOf(podKind, pod).Status).toBe(status)
   })
 
-  it('counts ready containers, including sidecars', () => {
+  it('has the number of ready containers, including sidecars', () => {
     const sidecar = { name: 'side', restartPolicy: 'Always' }
     const status = {
       phase: 'Running',
@@ -92,17 +104,17 @@ describe('pods in a list', () => {
     expect(cellsOf(podKind, aPod(status, { init: [sidecar] })).Ready).toBe('1/2')
   })
 
-  it('counts restarts and shows the time of the last one', () => {
+  it('has the number of restarts and the time since the last one', () => {
     const lastState = { terminated: { exitCode: 1, finishedAt: '2026-01-02T03:00:05Z' } }
-    const restarted = {
+    const statusWithRestarts = {
       phase: 'Running',
       containerStatuses: [running({ restartCount: 3, lastState }), running({ restartCount: 1 })],
     }
-    expect(cellsOf(podKind, aPod(restarted)).Restarts).toBe('4 (4m ago)')
+    expect(cellsOf(podKind, aPod(statusWithRestarts)).Restarts).toBe('4 (4m ago)')
     expect(cellsOf(podKind, aPod({ phase: 'Running', containerStatuses: [running()] })).Restarts).toBe('0')
   })
 
-  it('shows node and readiness gates in the wide columns', () => {
+  it('has the IP, the node and the readiness gates in wide columns', () => {
     expect(cellsOf(podKind, aPod({ phase: 'Pending' }))).toMatchObject({
       IP: '<none>',
       Node: '<none>',

@@ -108,7 +108,7 @@ function summarizeContainers({ status }: Pod, sidecars: ReadonlySet<string>, sum
   for (const container of status?.initContainerStatuses ?? []) {
     if (sidecars.has(container.name)) countRestarts(container, summary)
   }
-  let running = false
+  let isAnyRunning = false
   let failureReason = ''
   for (const container of (status?.containerStatuses ?? []).toReversed()) {
     countRestarts(container, summary)
@@ -118,7 +118,7 @@ function summarizeContainers({ status }: Pod, sidecars: ReadonlySet<string>, sum
       summary.status = terminationReason(terminated)
       if (terminated.exitCode !== 0) failureReason = summary.status
     } else if (container.ready && runningState) {
-      running = true
+      isAnyRunning = true
       summary.ready++
     }
   }
@@ -126,9 +126,9 @@ function summarizeContainers({ status }: Pod, sidecars: ReadonlySet<string>, sum
   const ready = status?.conditions?.some(
     ({ type, status: conditionStatus }) => type === 'Ready' && conditionStatus === 'True',
   )
-  if (running && ready) summary.status = 'Running'
+  if (isAnyRunning && ready) summary.status = 'Running'
   else if (failureReason) summary.status = failureReason
-  else if (running) summary.status = 'NotReady'
+  else if (isAnyRunning) summary.status = 'NotReady'
 }
 
 function countRestarts({ restartCount, lastState }: ContainerStatus, summary: Summary): void {

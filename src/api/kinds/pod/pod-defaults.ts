@@ -3,7 +3,7 @@
 import type { Container, EphemeralContainer } from './container-schema.ts'
 import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'
 import { defaultVolume } from './pod-volume-defaults.ts'
-import { pullPolicyOf } from './pull-policy.ts'
+import { defaultPullPolicy } from './pull-policy.ts'
 
 export function defaultPod(pod: Pod): void {
   pod.spec ??= { containers: [] }
@@ -37,7 +37,7 @@ function defaultSpec(spec: PodSpec): void {
 function defaultContainer(container: Container | EphemeralContainer): void {
   container.terminationMessagePath ??= '/dev/termination-log'
   container.terminationMessagePolicy ??= 'File'
-  container.imagePullPolicy ??= pullPolicyOf(container.image ?? '')
+  container.imagePullPolicy ??= defaultPullPolicy(container.image ?? '')
   for (const port of container.ports ?? []) port.protocol ??= 'TCP'
   for (const variable of container.env ?? []) {
     if (variable.valueFrom?.fieldRef) variable.valueFrom.fieldRef.apiVersion ??= 'v1'

@@ -1,30 +1,49 @@
 import { describe, expect, it } from 'vitest'
 import { qosClassOf } from './pod-qos.ts'
 
-const spec = (...resources: object[]) => ({
-  containers: resources.map((one, i) => ({ name: `c${i}`, resources: one })),
+const specOf = (...resources: object[]) => ({
+  containers: resources.map((containerResources, i) => ({ name: `c${i}`, resources: containerResources })),
 })
-const both = { cpu: '1', memory: '1Gi' }
+const ONE_CPU_AND_GIB = { cpu: '1', memory: '1Gi' }
 
-describe('QoS class', () => {
+describe('qosClassOf', () => {
   it.each([
-    ['no requests or limits', spec({}), 'BestEffort'],
-    ['no requests for cpu or memory', spec({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }), 'BestEffort'],
+    ['a pod without requests and limits', specOf({}), 'BestEffort'],
     [
-      'limits and equal requests everywhere',
-      spec({ requests: both, limits: both }, { requests: both, limits: both }),
+      'a pod without requests for cpu and memory',
+      specOf({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }),
+      'BestEffort',
+    ],
+    [
+      'containers with equal requests and limits',
+      specOf(
+        { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB },
+        { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB },
+      ),
       'Guaranteed',
     ],
     [
       'equal amounts in other notations',
-      spec({ requests: { cpu: '1000m', memory: '1024Mi' }, limits: both }),
+      specOf({ requests: { cpu: '1000m', memory: '1024Mi' }, limits: ONE_CPU_AND_GIB }),
       'Guaranteed',
     ],
-    ['one container without limits', spec({ requests: both, limits: both }, {}), 'Burstable'],
-    ['a lower request', spec({ requests: { cpu: '500m', memory: '1Gi' }, limits: both }), 'Burstable'],
-    ['cpu alone', spec({ requests: { cpu: '1' }, limits: { cpu: '1' } }), 'Burstable'],
-    ['for the pod as a whole', { ...spec({}), resources: { requests: both, limits: both } }, 'Guaranteed'],
-  ])('%s', (_case, podSpec, qosClass) => {
+    [
+      'a pod with one container without limits',
+      specOf({ requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB }, {}),
+      'Burstable',
+    ],
+    [
+      'a request below the limit',
+      specOf({ requests: { cpu: '500m', memory: '1Gi' }, limits: ONE_CPU_AND_GIB }),
+      'Burstable',
+    ],
+    ['requests and limits only for cpu', specOf({ requests: { cpu: '1' }, limits: { cpu: '1' } }), 'Burstable'],
+    [
+      'equal pod-level requests and limits',
+      { ...specOf({}), resources: { requests: ONE_CPU_AND_GIB, limits: ONE_CPU_AND_GIB } },
+      'Guaranteed',
+    ],
+  ])('returns the class for %s', (_case, podSpec, qosClass) => {
     expect(qosClassOf(podSpec)).toBe(qosClass)
   })
 })

@@ -165,7 +165,7 @@ function validateSecurity(spec: PodSpec, errors: FieldErrors): void {
   }
 }
 
-/** A token belongs to a service account, so a pod without one cannot project a token. */
+/** Rejects projected tokens of a pod without a service account, because a token belongs to a service account. */
 function validateTokens(spec: PodSpec, errors: FieldErrors): void {
   if (spec.serviceAccountName) return
   for (const [index, { projected }] of (spec.volumes ?? []).entries()) {

@@ -1,5 +1,5 @@
-// The fields of Pod and of Binding, which assigns a pod to a node. Containers are in container-schema.ts, volumes in
-// pod-volumes-schema.ts; rules in pod.ts and the *-rules.ts files.
+// The schemas of Pod and of Binding, which assigns a pod to a node. Containers are in container-schema.ts and volumes are in
+// pod-volumes-schema.ts. The rules are in pod.ts and the *-rules.ts files.
 
 import {
   boolean,

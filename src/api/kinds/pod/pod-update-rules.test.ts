@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { tryCreate, tryUpdate } from '../kind.fixture.ts'
-import { aPod, type PodParts } from './pod.fixture.ts'
+import { aPod, type PodOptions } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
-/** The errors when `old` is replaced by `next`. */
-const errorsOf = (old: PodParts, next: PodParts) =>
+/** Returns the errors of an update from `old` to `next`. */
+const errorsOf = (old: PodOptions, next: PodOptions) =>
   tryUpdate(podKind, tryCreate(podKind, aPod(old)).object, aPod(next)).errors
 
-const required = (...nodeSelectorTerms: object[]) => ({
+const requiredNodeAffinity = (...nodeSelectorTerms: object[]) => ({
   nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
 })
-const inZone = (...values: string[]) => ({ key: 'zone', operator: 'In', values })
+const zoneRequirement = (...values: string[]) => ({ key: 'zone', operator: 'In', values })
 
-describe('updates of a pod', () => {
-  it.each<[string, PodParts, PodParts]>([
-    ['nothing', {}, {}],
-    ['its image', {}, { container: { image: 'postgres:18' } }],
-    ['its labels and a deadline', {}, { spec: { activeDeadlineSeconds: 60 } }],
+describe('validatePodUpdate', () => {
+  it.each<[string, PodOptions, PodOptions]>([
+    ['no change', {}, {}],
+    ['another image', {}, { container: { image: 'postgres:18' } }],
+    ['a deadline', {}, { spec: { activeDeadlineSeconds: 60 } }],
     ['a shorter deadline', { spec: { activeDeadlineSeconds: 60 } }, { spec: { activeDeadlineSeconds: 30 } }],
     [
       'another toleration',
@@ -46,25 +46,35 @@ describe('updates of a pod', () => {
       { spec: { schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } } },
     ],
     [
-      'a first node affinity while gated',
+      'a node affinity while gated if there was none',
       { spec: { schedulingGates: [{ name: 'a' }] } },
-      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
-    ],
-    [
-      'a narrower node affinity while gated',
-      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
       {
         spec: {
           schedulingGates: [{ name: 'a' }],
-          affinity: required({ matchExpressions: [inZone('x'), inZone('y')] }),
+          affinity: requiredNodeAffinity({ matchExpressions: [zoneRequirement('x')] }),
         },
       },
     ],
-  ])('accept %s', (_case, old, next) => {
+    [
+      'a narrower node affinity while gated',
+      {
+        spec: {
+          schedulingGates: [{ name: 'a' }],
+          affinity: requiredNodeAffinity({ matchExpressions: [zoneRequirement('x')] }),
+        },
+      },
+      {
+        spec: {
+          schedulingGates: [{ name: 'a' }],
+          affinity: requiredNodeAffinity({ matchExpressions: [zoneRequirement('x'), zoneRequirement('y')] }),
+        },
+      },
+    ],
+  ])('accepts %s', (_case, old, next) => {
     expect(errorsOf(old, next)).toEqual([])
   })
 
-  it.each<[string, PodParts, PodParts, string]>([
+  it.each<[string, PodOptions, PodOptions, string]>([
     [
       'another container',
       {},
@@ -110,14 +120,24 @@ describe('updates of a pod', () => {
     ],
     [
       'another node affinity while gated',
-      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
-      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x', 'y')] }) } },
+      {
+        spec: {
+          schedulingGates: [{ name: 'a' }],
+          affinity: requiredNodeAffinity({ matchExpressions: [zoneRequirement('x')] }),
+        },
+      },
+      {
+        spec: {
+          schedulingGates: [{ name: 'a' }],
+          affinity: requiredNodeAffinity({ matchExpressions: [zoneRequirement('x', 'y')] }),
+        },
+      },
       'only additions are allowed (no mutations or deletions)',
     ],
-    ['its node', {}, { spec: { nodeName: 'node-1' } }, '  nodeName: (none) -> "node-1"'],
-    ['its volumes', {}, { volumes: [] }, '  volumes: [{"name":"data"'],
+    ['another node', {}, { spec: { nodeName: 'node-1' } }, '  nodeName: (none) -> "node-1"'],
+    ['other volumes', {}, { volumes: [] }, '  volumes: [{"name":"data"'],
     [
-      'its command',
+      'another command',
       {},
       { container: { command: ['sh'] } },
       'spec: Forbidden: pod updates may not change fields other than ',
@@ -128,13 +148,13 @@ describe('updates of a pod', () => {
       { spec: { nodeSelector: { disk: 'ssd' } } },
       '  nodeSelector.disk: (none) -> "ssd"',
     ],
-  ])('reject %s', (_case, old, next, message) => {
+  ])('rejects %s', (_case, old, next, message) => {
     const errors = errorsOf(old, next)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('list the mutable fields and the rejected changes', () => {
+  it('lists the mutable fields and the rejected changes in the error', () => {
     expect(errorsOf({}, { spec: { hostname: 'db' } })).toEqual([
       'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,' +
         '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +
@@ -143,10 +163,10 @@ describe('updates of a pod', () => {
     ])
   })
 
-  it('are validated only if the spec changed', () => {
+  it('does not validate an unchanged spec', () => {
     const { object } = tryCreate(podKind, aPod())
-    const oldBad = { ...object, spec: { ...object.spec!, hostname: 'not.a.label' } }
-    const relabelled = { ...oldBad, metadata: { ...oldBad.metadata, labels: { a: 'b' } } }
-    expect(tryUpdate(podKind, oldBad, relabelled).errors).toEqual([])
+    const invalidPod = { ...object, spec: { ...object.spec!, hostname: 'not.a.label' } }
+    const labelledPod = { ...invalidPod, metadata: { ...invalidPod.metadata, labels: { a: 'b' } } }
+    expect(tryUpdate(podKind, invalidPod, labelledPod).errors).toEqual([])
   })
 })

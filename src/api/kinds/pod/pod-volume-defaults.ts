@@ -2,14 +2,14 @@
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'
-import { pullPolicyOf } from './pull-policy.ts'
+import { defaultPullPolicy } from './pull-policy.ts'
 
 const FILE_MODE = 0o644
 
 export function defaultVolume(volume: Volume): void {
   if (sourcesOf(volume).length === 0) volume.emptyDir = {}
   if (volume.hostPath) volume.hostPath.type ??= ''
-  if (volume.image) volume.image.pullPolicy ??= pullPolicyOf(volume.image.reference ?? '')
+  if (volume.image) volume.image.pullPolicy ??= defaultPullPolicy(volume.image.reference ?? '')
   for (const files of [volume.secret, volume.configMap, volume.downwardAPI, volume.projected]) {
     if (files) files.defaultMode ??= FILE_MODE
   }

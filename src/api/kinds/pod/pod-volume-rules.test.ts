@@ -3,10 +3,10 @@ import { tryCreate } from '../kind.fixture.ts'
 import { aClaimVolume, anEphemeralVolume, aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
-const volumesOf = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes }))
-const errorsOf = (...volumes: object[]) => volumesOf(...volumes).errors
+const createWithVolumes = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes }))
+const errorsOf = (...volumes: object[]) => createWithVolumes(...volumes).errors
 
-describe('volume defaults', () => {
+describe('the defaults of a pod volume', () => {
   it.each([
     [{}, { emptyDir: {} }],
     [{ hostPath: { path: '/data' } }, { hostPath: { path: '/data', type: '' } }],
@@ -22,14 +22,14 @@ describe('volume defaults', () => {
       },
     ],
     [{ image: { reference: 'tools' } }, { image: { reference: 'tools', pullPolicy: 'Always' } }],
-  ])('%j becomes %j', (given, stored) => {
-    const { object, errors } = volumesOf({ name: 'v', ...given })
+  ])('change %j to %j', (source, expected) => {
+    const { object, errors } = createWithVolumes({ name: 'v', ...source })
     expect(errors).toEqual([])
-    expect(object.spec?.volumes).toEqual([{ name: 'v', ...stored }])
+    expect(object.spec?.volumes).toEqual([{ name: 'v', ...expected }])
   })
 
-  it('CAP-14 default the volumeMode of a claim template to Filesystem', () => {
-    const { object, errors } = volumesOf(anEphemeralVolume())
+  it('CAP-14 include volumeMode Filesystem in a claim template', () => {
+    const { object, errors } = createWithVolumes(anEphemeralVolume())
     expect(errors).toEqual([])
     expect(object.spec?.volumes?.[0]?.ephemeral?.volumeClaimTemplate?.spec.volumeMode).toBe('Filesystem')
   })
@@ -90,7 +90,7 @@ describe('volumes of a pod', () => {
       { name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 60 } }] } },
       'spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 60: may not specify a duration less than 10 minutes',
     ],
-  ])('rejects %j', (volume, message) => {
+  ])('are rejected: %j', (volume, message) => {
     expect(errorsOf(volume)).toContainEqual(expect.stringContaining(message))
   })
 
@@ -115,22 +115,22 @@ describe('ephemeral volumes', () => {
     ])
   })
 
-  it('CAP-14 accept only labels and annotations in the metadata of the template', () => {
-    const good = { labels: { app: 'db' }, annotations: { note: 'x' } }
-    expect(errorsOf(anEphemeralVolume({}, good))).toEqual([])
-    expect(errorsOf(anEphemeralVolume({}, { name: 'mine', finalizers: ['a/b'] }))).toEqual([
+  it('CAP-14 may have only labels and annotations in the metadata of the template', () => {
+    const validMetadata = { labels: { app: 'db' }, annotations: { note: 'x' } }
+    expect(errorsOf(anEphemeralVolume({}, validMetadata))).toEqual([])
+    expect(errorsOf(anEphemeralVolume({}, { name: 'claim', finalizers: ['a/b'] }))).toEqual([
       'spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set',
       'spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.finalizers: Forbidden: cannot be set',
     ])
   })
 
-  it('CAP-14 validate the template as a claim', () => {
+  it('CAP-14 must have a template that is a valid claim', () => {
     expect(errorsOf(anEphemeralVolume({ accessModes: [] }))).toEqual([
       'spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required',
     ])
   })
 
-  it('PIO-1 accept iops and throughput', () => {
+  it('PIO-1 may request iops and throughput', () => {
     const requests = { storage: '1Gi', iops: '100', throughput: '10' }
     expect(errorsOf(anEphemeralVolume({ resources: { requests } }))).toEqual([])
     expect(errorsOf(anEphemeralVolume({ resources: { requests: { ...requests, iops: '-1' } } }))).toEqual([
@@ -138,14 +138,14 @@ describe('ephemeral volumes', () => {
     ])
   })
 
-  it('CAP-14 reject a volume that references the generated claim', () => {
-    const byName = { name: 'again', persistentVolumeClaim: { claimName: 'db-0-scratch' } }
-    expect(errorsOf(anEphemeralVolume(), byName)).toEqual([
+  it('CAP-14 must not be referenced by another volume through the generated claim', () => {
+    const claimVolume = { name: 'copy', persistentVolumeClaim: { claimName: 'db-0-scratch' } }
+    expect(errorsOf(anEphemeralVolume(), claimVolume)).toEqual([
       'spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "db-0-scratch": must not reference a PVC that gets created for an ephemeral volume',
     ])
   })
 
-  it('CAP-14 reject a name that makes the claim name too long', () => {
+  it('CAP-14 must not have a name that makes the claim name too long', () => {
     const name = 'p'.repeat(250)
     const { errors } = tryCreate(podKind, aPod({ name, volumes: [anEphemeralVolume()] }))
     expect(errors).toEqual([

@@ -1,5 +1,5 @@
-// The volume sources of pods: scratch space, files from API objects, claims, and deprecated network and cloud types.
-// Sources that persistent volumes share are in ../volume/volume-sources-schema.ts.
+// The schemas of pod volumes: emptyDir, files from API objects, claims, and deprecated network and cloud sources. The
+// sources that persistent volumes also have are in ../volume/volume-sources-schema.ts.
 
 import {
   boolean,

@@ -1,14 +1,14 @@
-// Test support: builders of small valid pods, so that a test states only the fields that matter to it.
+// Test support: creates small valid pods, so that a test only specifies the fields that it needs.
 
-export interface PodParts {
+export interface PodOptions {
   readonly name?: string
   readonly spec?: object
   readonly container?: object
   readonly volumes?: readonly object[]
 }
 
-/** One container, one claim mounted as `data`. */
-export const aPod = ({ name = 'db-0', spec = {}, container = {}, volumes = [aClaimVolume] }: PodParts = {}) => ({
+/** Creates a pod with one container and one claim volume named `data`. */
+export const aPod = ({ name = 'db-0', spec = {}, container = {}, volumes = [aClaimVolume] }: PodOptions = {}) => ({
   metadata: { name, namespace: 'shop' },
   spec: { containers: [{ name: 'db', image: 'postgres:17', ...container }], volumes, ...spec },
 })

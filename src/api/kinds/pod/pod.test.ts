@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { tryCreate, tryStatus } from '../kind.fixture.ts'
-import { aPod, type PodParts } from './pod.fixture.ts'
+import { aPod, type PodOptions } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
-const created = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).object
-const errorsOf = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).errors
+const createPod = (options?: PodOptions) => tryCreate(podKind, aPod(options)).object
+const errorsOf = (options?: PodOptions) => tryCreate(podKind, aPod(options)).errors
 
-describe('Pod defaults', () => {
+describe('creating a pod', () => {
   it('applies all defaults', () => {
-    expect(created()).toEqual({
+    expect(createPod()).toEqual({
       metadata: { name: 'db-0', namespace: 'shop' },
       spec: {
         containers: [
@@ -40,32 +40,32 @@ describe('Pod defaults', () => {
     ['postgres@sha256:abc', 'IfNotPresent'],
     ['postgres:latest@sha256:abc', 'Always'],
   ])('defaults the pull policy of %s to %s', (image, policy) => {
-    expect(created({ container: { image } }).spec?.containers[0]?.imagePullPolicy).toBe(policy)
+    expect(createPod({ container: { image } }).spec?.containers[0]?.imagePullPolicy).toBe(policy)
   })
 
   it('defaults requests to limits', () => {
     const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '1' } }
-    expect(created({ container: { resources } }).spec?.containers[0]?.resources).toEqual({
+    expect(createPod({ container: { resources } }).spec?.containers[0]?.resources).toEqual({
       limits: { cpu: '2', memory: '1Gi' },
       requests: { cpu: '1', memory: '1Gi' },
     })
   })
 
   it('sets both serviceAccountName and serviceAccount', () => {
-    expect(created({ spec: { serviceAccount: 'robot' } }).spec).toMatchObject({
+    expect(createPod({ spec: { serviceAccount: 'robot' } }).spec).toMatchObject({
       serviceAccount: 'robot',
       serviceAccountName: 'robot',
     })
-    expect(created({ spec: { serviceAccount: 'old', serviceAccountName: 'new' } }).spec).toMatchObject({
+    expect(createPod({ spec: { serviceAccount: 'old', serviceAccountName: 'new' } }).spec).toMatchObject({
       serviceAccount: 'new',
       serviceAccountName: 'new',
     })
   })
 
-  it('sets host ports on the host network', () => {
+  it('defaults host ports to container ports on the host network', () => {
     const container = { ports: [{ containerPort: 80 }] }
     expect(
-      created({ spec: { hostNetwork: true, containers: [{ name: 'a', image: 'a', ...container }] } }).spec,
+      createPod({ spec: { hostNetwork: true, containers: [{ name: 'a', image: 'a', ...container }] } }).spec,
     ).toMatchObject({
       containers: [{ ports: [{ containerPort: 80, hostPort: 80, protocol: 'TCP' }] }],
     })
@@ -73,7 +73,7 @@ describe('Pod defaults', () => {
 
   it('applies the defaults of probes and hooks', () => {
     const container = { livenessProbe: { httpGet: { port: 80 } }, lifecycle: { preStop: { httpGet: { port: 80 } } } }
-    expect(created({ container }).spec?.containers[0]).toMatchObject({
+    expect(createPod({ container }).spec?.containers[0]).toMatchObject({
       livenessProbe: {
         httpGet: { port: 80, path: '/', scheme: 'HTTP' },
         timeoutSeconds: 1,
@@ -86,7 +86,7 @@ describe('Pod defaults', () => {
   })
 
   it('changes a negative grace period to one second', () => {
-    expect(created({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
+    expect(createPod({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
   })
 
   it('ignores the status and sets the condition SchedulingGated', () => {
@@ -109,8 +109,8 @@ describe('Pod defaults', () => {
   })
 })
 
-describe('Pod rules', () => {
-  it('accepts a small pod', () => expect(errorsOf()).toEqual([]))
+describe('the spec of a pod', () => {
+  it('is accepted without optional fields', () => expect(errorsOf()).toEqual([]))
 
   it.each([
     [{ containers: [] }, 'spec.containers: Required value'],
@@ -119,8 +119,8 @@ describe('Pod rules', () => {
       'spec.restartPolicy: Unsupported value: "Often": supported values: "Always", "OnFailure", "Never"',
     ],
     [
-      { dnsPolicy: 'Mine' },
-      'spec.dnsPolicy: Unsupported value: "Mine": supported values: "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"',
+      { dnsPolicy: 'Custom' },
+      'spec.dnsPolicy: Unsupported value: "Custom": supported values: "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"',
     ],
     [{ dnsPolicy: 'None' }, 'spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None'],
     [
@@ -128,8 +128,8 @@ describe('Pod rules', () => {
       'spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None',
     ],
     [
-      { dnsConfig: { nameservers: ['here'] } },
-      'spec.dnsConfig.nameservers[0]: Invalid value: "here": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      { dnsConfig: { nameservers: ['dns'] } },
+      'spec.dnsConfig.nameservers[0]: Invalid value: "dns": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
     ],
     [{ nodeName: 'Node_1' }, 'spec.nodeName: Invalid value: "Node_1": a lowercase RFC 1123 subdomain'],
     [{ serviceAccountName: 'A' }, 'spec.serviceAccountName: Invalid value: "A": a lowercase RFC 1123 subdomain'],
@@ -167,17 +167,17 @@ describe('Pod rules', () => {
     [{ os: { name: 'plan9' } }, 'spec.os: Unsupported value: "plan9": supported values: "linux", "windows"'],
     [{ hostAliases: [{ ip: 'x' }] }, 'spec.hostAliases[0].ip: Invalid value: "x": must be a valid IP address'],
     [{ overhead: { cpu: '-1' } }, 'spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-  ])('rejects a spec with %j', (spec, message) => {
+  ])('is rejected with %j', (spec, message) => {
     const errors = errorsOf({ spec })
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('accepts a nodeName on create', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
+  it('may have a nodeName on create', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
 })
 
-describe('Pod status', () => {
-  const stored = created({ spec: { restartPolicy: 'OnFailure' } })
+describe('the status of a pod', () => {
+  const stored = createPod({ spec: { restartPolicy: 'OnFailure' } })
 
   it('keeps its QoS class', () => {
     expect(tryStatus(podKind, stored, { phase: 'Running' }).object.status).toEqual({
@@ -189,7 +189,7 @@ describe('Pod status', () => {
     ])
   })
 
-  it('aligns podIP and podIPs', () => {
+  it('has the same address in podIP and podIPs', () => {
     expect(tryStatus(podKind, stored, { podIP: '10.0.0.1' }).object.status?.podIPs).toEqual([{ ip: '10.0.0.1' }])
     expect(tryStatus(podKind, stored, { podIPs: [{ ip: '10.0.0.1' }] }).object.status?.podIP).toBe('10.0.0.1')
   })
@@ -201,52 +201,52 @@ describe('Pod status', () => {
     [{ nominatedNodeName: 'A' }, 'status.nominatedNodeName: Invalid value: "A": a lowercase RFC 1123 subdomain'],
     [{ conditions: [{ type: 'a b', status: 'True' }] }, 'status.conditions[0].Type: Invalid value: "a b"'],
     [{ observedGeneration: -1 }, 'status.observedGeneration: Invalid value: -1: must be a non-negative integer'],
-  ])('rejects %j', (status, message) => {
+  ])('is rejected with %j', (status, message) => {
     const { errors } = tryStatus(podKind, stored, status)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('rejects a nominated node once the pod has a node', () => {
-    const bound = { ...stored, spec: { ...stored.spec!, nodeName: 'node-1' } }
-    expect(tryStatus(podKind, bound, { nominatedNodeName: 'node-2' }).errors).toEqual([
+  it('is rejected with a nominated node if the pod has a node', () => {
+    const boundPod = { ...stored, spec: { ...stored.spec!, nodeName: 'node-1' } }
+    expect(tryStatus(podKind, boundPod, { nominatedNodeName: 'node-2' }).errors).toEqual([
       'status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node',
     ])
   })
 
-  it('rejects a non-terminated state of a container that is not restarted', () => {
+  it('is rejected with a non-terminated state of a terminated container that is not restarted', () => {
     const container = { name: 'db', ready: false, restartCount: 0, image: '', imageID: '' }
-    const endedWith = (exitCode: number) => ({
+    const podTerminatedWith = (exitCode: number) => ({
       ...stored,
       status: { ...stored.status, containerStatuses: [{ ...container, state: { terminated: { exitCode } } }] },
     })
     const running = { containerStatuses: [{ ...container, state: { running: {} } }] }
-    expect(tryStatus(podKind, endedWith(1), running).errors).toEqual([])
-    expect(tryStatus(podKind, endedWith(0), running).errors).toEqual([
+    expect(tryStatus(podKind, podTerminatedWith(1), running).errors).toEqual([])
+    expect(tryStatus(podKind, podTerminatedWith(0), running).errors).toEqual([
       'status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state',
     ])
   })
 })
 
-describe('Pod deletion', () => {
-  const onNode = created({ spec: { nodeName: 'node-1', terminationGracePeriodSeconds: 45 } })
+describe('the deletion of a pod', () => {
+  const assignedPod = createPod({ spec: { nodeName: 'node-1', terminationGracePeriodSeconds: 45 } })
   it.each([
-    ['its own seconds by default', onNode, undefined, 45],
-    ['the requested seconds', onNode, 5, 5],
-    ['zero if requested', onNode, 0, 0],
-    ['one second for a negative request', onNode, -3, 1],
-    ['zero without a node', created(), undefined, 0],
-    ['zero in a final phase', { ...onNode, status: { phase: 'Succeeded' as const } }, 30, 0],
+    ['terminationGracePeriodSeconds by default', assignedPod, undefined, 45],
+    ['the requested seconds', assignedPod, 5, 5],
+    ['zero if requested', assignedPod, 0, 0],
+    ['one second for a negative request', assignedPod, -3, 1],
+    ['zero without a node', createPod(), undefined, 0],
+    ['zero in a final phase', { ...assignedPod, status: { phase: 'Succeeded' as const } }, 30, 0],
   ])('has a grace period of %s', (_case, pod, requested, seconds) => {
     expect(podKind.gracePeriodSeconds?.(pod, requested)).toBe(seconds)
   })
 })
 
-describe('Pod field selectors', () => {
-  it('support the selectors of schedulers and node agents', () => {
-    const pod = created({ spec: { nodeName: 'node-1', hostNetwork: true } })
-    const selected = Object.entries(podKind.selectableFields ?? {}).map(([field, read]) => [field, read(pod)])
-    expect(Object.fromEntries(selected)).toEqual({
+describe('the field selectors of a pod', () => {
+  it('include those of schedulers and node agents', () => {
+    const pod = createPod({ spec: { nodeName: 'node-1', hostNetwork: true } })
+    const values = Object.entries(podKind.selectableFields ?? {}).map(([field, select]) => [field, select(pod)])
+    expect(Object.fromEntries(values)).toEqual({
       'spec.nodeName': 'node-1',
       'spec.host': 'node-1',
       'spec.restartPolicy': 'Always',

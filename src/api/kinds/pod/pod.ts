@@ -1,5 +1,5 @@
-// Declares Pod: containers that run together on one node and share volumes. Stowage stores and schedules pods so that their volumes
-// can be provisioned and attached; node agents run the containers.
+// Declares Pod: containers that run on the same node and share volumes. Stowage stores and schedules pods to provision and
+// attach their volumes; node agents run the containers.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { podColumns } from './pod-columns.ts'
@@ -38,7 +38,7 @@ export const podKind = defineKind<Pod>({
     }
   },
   validate(object, errors, context, old) {
-    if (old && isSameSpec(object, old)) return // it was validated when it was stored
+    if (old && isSameSpec(object, old)) return // the stored spec has already been validated
     validatePodSpec(object, errors, context)
     if (!old) validateNewPod(object, errors)
   },
@@ -69,10 +69,10 @@ export const podKind = defineKind<Pod>({
   gracePeriodSeconds,
 })
 
-/** A pod without a node or in a final phase has no running containers, so it is deleted immediately. */
+/** Returns 0 for a pod without a node or in a final phase, because it has no running containers. */
 function gracePeriodSeconds({ spec, status }: Pod, requested: number | undefined): number {
-  const idle = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
-  if (idle) return 0
+  const hasNoContainers = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
+  if (hasNoContainers) return 0
   const seconds = requested ?? spec?.terminationGracePeriodSeconds ?? 0
   return seconds < 0 ? 1 : seconds
 }

@@ -1,4 +1,4 @@
-// Validates the ports of containers: number ranges, names, and unique host ports.
+// Validates the numbers, names and protocols of container ports, and that host ports are unique.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Container } from './container-schema.ts'
 
@@ -12,30 +12,30 @@ export function validatePort(port: number | string, field: string, errors: Field
 export function validatePorts(ports: Container['ports'], field: string, errors: FieldErrors): void {
   const names = new Set<string>()
   for (const [index, port] of (ports ?? []).entries()) {
-    const at = `${field}[${index}]`
+    const path = `${field}[${index}]`
     if (port.name) {
       const problems = portNameProblems(port.name)
-      errors.invalidAll(`${at}.name`, port.name, problems)
-      if (names.has(port.name)) errors.duplicate(`${at}.name`, port.name)
+      errors.invalidAll(`${path}.name`, port.name, problems)
+      if (names.has(port.name)) errors.duplicate(`${path}.name`, port.name)
       if (problems.length === 0) names.add(port.name)
     }
-    if (port.containerPort === 0) errors.required(`${at}.containerPort`)
-    else validatePort(port.containerPort, `${at}.containerPort`, errors)
-    if (port.hostPort) validatePort(port.hostPort, `${at}.hostPort`, errors)
-    if (!port.protocol) errors.required(`${at}.protocol`)
-    else if (!PROTOCOLS.includes(port.protocol)) errors.notSupported(`${at}.protocol`, port.protocol, PROTOCOLS)
+    if (port.containerPort === 0) errors.required(`${path}.containerPort`)
+    else validatePort(port.containerPort, `${path}.containerPort`, errors)
+    if (port.hostPort) validatePort(port.hostPort, `${path}.hostPort`, errors)
+    if (!port.protocol) errors.required(`${path}.protocol`)
+    else if (!PROTOCOLS.includes(port.protocol)) errors.notSupported(`${path}.protocol`, port.protocol, PROTOCOLS)
   }
 }
 
-/** Containers that run at the same time share the ports of the node. */
+/** Validates that the host ports of containers that run at the same time are unique. */
 export function validateHostPorts(containers: readonly Container[], field: string, errors: FieldErrors): void {
-  const taken = new Set<string>()
-  for (const [nth, { ports = [] }] of containers.entries()) {
+  const usedPorts = new Set<string>()
+  for (const [containerIndex, { ports = [] }] of containers.entries()) {
     for (const [index, { protocol, hostIP = '', hostPort }] of ports.entries()) {
       if (!hostPort) continue
       const key = `${protocol}/${hostIP}/${hostPort}`
-      if (taken.has(key)) errors.duplicate(`${field}[${nth}].ports[${index}].hostPort`, key)
-      taken.add(key)
+      if (usedPorts.has(key)) errors.duplicate(`${field}[${containerIndex}].ports[${index}].hostPort`, key)
+      usedPorts.add(key)
     }
   }
 }

@@ -1,4 +1,4 @@
-// Validates the probes and lifecycle hooks of a container: exactly one handler each, valid ports and numbers.
+// Validates the probes and lifecycle hooks of a container, which must have exactly one handler each.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
 import type { Container, httpGetAction, lifecycle, lifecycleHandler, probe } from './container-schema.ts'
@@ -10,29 +10,29 @@ type Handler = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'> & Infer<ty
 export interface HandlerContext {
   /** Path of the container. */
   readonly field: string
-  /** Upper bound of a sleep hook. */
+  /** The grace period of the pod, which is the upper bound of a sleep hook. */
   readonly gracePeriodSeconds: number | undefined
 }
 
 export function validateProbes(container: Container, context: HandlerContext, errors: FieldErrors): void {
   const { livenessProbe, readinessProbe, startupProbe } = container
   const { field, gracePeriodSeconds } = context
-  for (const [name, once] of [
+  for (const [name, probe] of [
     ['livenessProbe', livenessProbe],
     ['startupProbe', startupProbe],
   ] as const) {
-    if (!once) continue
-    validateProbe(once, { field: `${field}.${name}`, gracePeriodSeconds }, errors)
-    const threshold = once.successThreshold ?? 0
+    if (!probe) continue
+    validateProbe(probe, { field: `${field}.${name}`, gracePeriodSeconds }, errors)
+    const threshold = probe.successThreshold ?? 0
     if (threshold !== 1) errors.invalid(`${field}.${name}.successThreshold`, threshold, 'must be 1')
   }
   if (!readinessProbe) return
   validateProbe(readinessProbe, { field: `${field}.readinessProbe`, gracePeriodSeconds }, errors)
-  const ownGracePeriod = readinessProbe.terminationGracePeriodSeconds
-  if (ownGracePeriod !== undefined) {
+  const probeGracePeriod = readinessProbe.terminationGracePeriodSeconds
+  if (probeGracePeriod !== undefined) {
     errors.invalid(
       `${field}.readinessProbe.terminationGracePeriodSeconds`,
-      ownGracePeriod,
+      probeGracePeriod,
       'must not be set for readinessProbes',
     )
   }
@@ -47,7 +47,7 @@ export function validateLifecycle(
   if (preStop) validateHandler(preStop, { field: `${field}.lifecycle.preStop`, gracePeriodSeconds }, errors)
 }
 
-const PROBE_NUMBERS = [
+const NUMERIC_FIELDS = [
   'initialDelaySeconds',
   'timeoutSeconds',
   'periodSeconds',
@@ -57,7 +57,7 @@ const PROBE_NUMBERS = [
 
 function validateProbe(probe: Probe, context: HandlerContext, errors: FieldErrors): void {
   validateHandler(probe, context, errors)
-  for (const name of PROBE_NUMBERS) {
+  for (const name of NUMERIC_FIELDS) {
     const value = probe[name] ?? 0
     if (value < 0) errors.invalid(`${context.field}.${name}`, value, 'must be greater than or equal to 0')
   }
@@ -70,9 +70,10 @@ function validateProbe(probe: Probe, context: HandlerContext, errors: FieldError
 const HANDLER_TYPES = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
 
 function validateHandler(handler: Handler, { field, gracePeriodSeconds }: HandlerContext, errors: FieldErrors): void {
-  const [type, ...others] = HANDLER_TYPES.filter((name) => handler[name] !== undefined)
+  const [type, ...extraTypes] = HANDLER_TYPES.filter((name) => handler[name] !== undefined)
   if (type === undefined) errors.required(field, 'must specify a handler type')
-  for (const other of others) errors.forbidden(`${field}.${other}`, 'may not specify more than 1 handler type')
+  for (const extraType of extraTypes)
+    errors.forbidden(`${field}.${extraType}`, 'may not specify more than 1 handler type')
   const { exec, httpGet, tcpSocket, grpc, sleep } = handler
   if (type === 'exec' && !exec?.command?.length) errors.required(`${field}.exec.command`)
   if (type === 'httpGet' && httpGet) validateHttpGet(httpGet, `${field}.httpGet`, errors)

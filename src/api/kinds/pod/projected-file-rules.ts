@@ -1,4 +1,4 @@
-// Validates files that are projected into a pod: entries of secrets and config maps, fields of the pod, tokens.
+// Validates the files of secret, configMap, downwardAPI and projected volumes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import type { Infer } from '../../schema.ts'
@@ -25,11 +25,11 @@ export function validateKeysToPaths(
   errors: FieldErrors,
 ): void {
   for (const [index, { key, path, mode }] of (items ?? []).entries()) {
-    const at = `${field}[${index}]`
-    if (key === '') errors.required(`${at}.key`)
-    if (path === '') errors.required(`${at}.path`)
-    validateFilePath(path, `${at}.path`, errors)
-    validateFileMode(mode, `${at}.mode`, errors)
+    const itemField = `${field}[${index}]`
+    if (key === '') errors.required(`${itemField}.key`)
+    if (path === '') errors.required(`${itemField}.path`)
+    validateFilePath(path, `${itemField}.path`, errors)
+    validateFileMode(mode, `${itemField}.mode`, errors)
   }
 }
 
@@ -47,8 +47,8 @@ export function validateDownwardFiles(
         errors.invalid(field, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously')
       }
     } else if (resourceFieldRef) {
-      const at = `${field}.resourceFieldRef`
-      validateResourceReference(resourceFieldRef, { field: at, requiresContainer: true }, errors)
+      const referenceField = `${field}.resourceFieldRef`
+      validateResourceReference(resourceFieldRef, { field: referenceField, requiresContainer: true }, errors)
     } else errors.required(field, 'one of fieldRef and resourceFieldRef is required')
     validateFileMode(mode, `${field}.mode`, errors)
   }
@@ -61,19 +61,19 @@ export function validateProjected(
 ): void {
   validateFileMode(projected.defaultMode, `${field}.defaultMode`, errors)
   const paths = new Set<string>()
-  const claimPath = (path: string, shown: string) => {
-    if (path !== '' && paths.has(path)) errors.invalid(field, shown, 'conflicting duplicate paths')
+  const addPath = (path: string, reportedValue: string) => {
+    if (path !== '' && paths.has(path)) errors.invalid(field, reportedValue, 'conflicting duplicate paths')
     paths.add(path)
   }
   for (const [index, source] of projected.sources.entries()) {
-    const at = `${field}.sources[${index}]`
+    const sourceField = `${field}.sources[${index}]`
     const kinds = Object.keys(source)
-    if (kinds.length > 1) errors.forbidden(at, 'may not specify more than 1 volume type per source')
-    validateProjection(source, at, errors)
-    for (const item of source.secret?.items ?? []) claimPath(item.path, source.secret?.name ?? '')
-    for (const item of source.configMap?.items ?? []) claimPath(item.path, source.configMap?.name ?? '')
-    for (const item of source.downwardAPI?.items ?? []) claimPath(item.path, item.path)
-    if (source.clusterTrustBundle) claimPath(source.clusterTrustBundle.path, source.clusterTrustBundle.path)
+    if (kinds.length > 1) errors.forbidden(sourceField, 'may not specify more than 1 volume type per source')
+    validateProjection(source, sourceField, errors)
+    for (const item of source.secret?.items ?? []) addPath(item.path, source.secret?.name ?? '')
+    for (const item of source.configMap?.items ?? []) addPath(item.path, source.configMap?.name ?? '')
+    for (const item of source.downwardAPI?.items ?? []) addPath(item.path, item.path)
+    if (source.clusterTrustBundle) addPath(source.clusterTrustBundle.path, source.clusterTrustBundle.path)
   }
 }
 

@@ -1,11 +1,11 @@
-// The image pull policy: its default, derived from the image reference, and its validation.
+// Computes the default image pull policy from an image reference, and validates image pull policies.
 import type { FieldErrors } from '../../field-errors.ts'
 
-/** Always for a mutable reference (tag latest or no tag), otherwise IfNotPresent. */
-export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
+/** Returns Always for a mutable reference (tag latest or no tag), and IfNotPresent otherwise. */
+export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
   const [name = '', digest] = image.split('@')
-  const lastPart = name.slice(name.lastIndexOf('/') + 1)
-  const tag = lastPart.includes(':') ? lastPart.slice(lastPart.indexOf(':') + 1) : undefined
+  const repository = name.slice(name.lastIndexOf('/') + 1)
+  const tag = repository.includes(':') ? repository.slice(repository.indexOf(':') + 1) : undefined
   const isMutable = tag === 'latest' || (tag === undefined && digest === undefined && name !== '')
   return isMutable ? 'Always' : 'IfNotPresent'
 }

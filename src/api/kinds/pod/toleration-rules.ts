@@ -3,10 +3,10 @@ import type { FieldErrors } from '../../field-errors.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import type { Toleration } from './pod-schema.ts'
 
-const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
+const TAINT_EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
 export function validateTaintEffect(effect: string, field: string, errors: FieldErrors): void {
-  if (!EFFECTS.includes(effect)) errors.notSupported(field, effect, EFFECTS)
+  if (!TAINT_EFFECTS.includes(effect)) errors.notSupported(field, effect, TAINT_EFFECTS)
 }
 
 export function validateTolerations(tolerations: readonly Toleration[], field: string, errors: FieldErrors): void {
