@@ -2,9 +2,9 @@
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'
-import { type KindWord, storeKeyOf, viewOver } from '../engine/view.ts'
+import { createViewWithoutStore, type KindKey, storeKeyOf } from '../engine/view.ts'
 import { createSimDriver } from '../environment/driver.ts'
-import { premadeVolume } from '../environment/premade-volume.ts'
+import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { createSimulation } from '../environment/simulation.ts'
 import { DRIVERS, type DriverName, GI, NODES, settingsOf } from '../plan/catalog.ts'
 import { problemsOf } from './at-rest/index.ts'
@@ -42,7 +42,7 @@ export function createFixture() {
     gates: { enabled: () => true },
     onCall: (listener: Parameters<System['onCall']>[0]) => void listeners.push(listener),
   } as unknown as System
-  const view = viewOver({ nowMs: () => simulation.nowMs })
+  const view = createViewWithoutStore({ nowMs: () => simulation.nowMs })
   const violations: string[] = []
   const deletedByProcess = new Set<string>()
   const exemptions = createExemptions(system, view, ({ metadata }) => deletedByProcess.has(metadata.uid ?? ''))
@@ -57,7 +57,7 @@ export function createFixture() {
   const events = followEvents(view)
   let revision = 0
 
-  const encodeStored = (kind: KindWord, object: FixtureObject) => {
+  const encodeStored = (kind: KindKey, object: FixtureObject) => {
     const { namespace, name, ...metadata } = object.metadata
     const key = storeKeyOf(kind, namespace ? `${namespace}/${name}` : name)
     const value = {
@@ -81,12 +81,12 @@ export function createFixture() {
     registries,
     calls,
     /** Stores the objects in one commit. */
-    put: (...objects: readonly (readonly [KindWord, FixtureObject])[]) =>
+    put: (...objects: readonly (readonly [KindKey, FixtureObject])[]) =>
       view.take(objects.map(([kind, object]) => encodeStored(kind, object))),
-    remove: (kind: KindWord, key: string) =>
+    remove: (kind: KindKey, key: string) =>
       view.take([{ key: storeKeyOf(kind, key), value: undefined, revision: ++revision }]),
     addDriverVolume: (driver: DriverName, handle: string, gi = 1) => {
-      premadeVolume(drivers.get(driver)!, handle, gi * GI)
+      addPremadeVolume(drivers.get(driver)!, handle, gi * GI)
       return drivers.get(driver)!.state().volumes[handle]!
     },
     recordEvent: (uid: string, reason: string, message = 'because') =>

@@ -2,7 +2,7 @@
 // every write acknowledged to a user was seen in the store.
 import type { Entry } from '../../store/index.ts'
 import type { Acknowledged } from '../engine/users.ts'
-import { type KindWord, storeKeyOf } from '../engine/view.ts'
+import { type KindKey, storeKeyOf } from '../engine/view.ts'
 import type { CheckContext } from './context.ts'
 
 export interface LostWrites {
@@ -15,7 +15,7 @@ interface ObservedState {
   readonly present: ReadonlyMap<string, number>
 }
 
-const KIND_KEYS: Readonly<Record<string, KindWord>> = {
+const KIND_KEYS: Readonly<Record<string, KindKey>> = {
   claim: 'claim',
   pod: 'pod',
   volume: 'volume',

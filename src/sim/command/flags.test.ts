@@ -5,8 +5,8 @@ const read = (line: string) => readFlags(line.split(' ').filter(Boolean), { core
 
 describe('flags of npm run sim', () => {
   it('SYS-14 select one seed or plan, or many seeds by number or time', () => {
-    expect(read('--seed 7 --shrink')).toMatchObject({ do: 'one', of: { seed: 7 }, shrink: true, all: false })
-    expect(read('--plan a.json --all')).toMatchObject({ do: 'one', of: { file: 'a.json' }, all: true })
+    expect(read('--seed 7 --shrink')).toMatchObject({ do: 'one', target: { seed: 7 }, shrink: true, all: false })
+    expect(read('--plan a.json --all')).toMatchObject({ do: 'one', target: { file: 'a.json' }, all: true })
     expect(read('')).toMatchObject({ do: 'many', until: { minutes: 1 }, from: undefined, workers: 2 })
     expect(read('--minutes 0.5 --from 3')).toMatchObject({ do: 'many', until: { minutes: 0.5 }, from: 3 })
     expect(read('--seeds 5000 --from 1 --twice --workers 4 --operations 300')).toMatchObject({

@@ -14,7 +14,7 @@ import { createExpandVolume, type ExpandDeps } from '../../nodeagent/csi/expand-
 import { createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
 import type { ProcessContext } from '../engine/process-host.ts'
 import type { SimDriver } from '../environment/driver.ts'
-import { premadeVolume } from '../environment/premade-volume.ts'
+import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { GI } from '../plan/catalog.ts'
 import { connectDriver, controllerDeps } from './claim-controllers.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
@@ -72,7 +72,7 @@ export async function createBoundClaims(client: Client, driver: SimDriver, names
 }
 
 function addMountedVolume(driver: SimDriver, handle: string): void {
-  premadeVolume(driver, handle, GI)
+  addPremadeVolume(driver, handle, GI)
   const capability = 'mount SINGLE_NODE_WRITER'
   const volume = driver.state().volumes[handle]!
   const use = { capability, isReadonly: false }

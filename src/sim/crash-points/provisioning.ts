@@ -5,7 +5,7 @@ import { fakeSettings } from '../../csi/fake/index.ts'
 import { isBound } from '../checkers/context.ts'
 import type { View } from '../engine/view.ts'
 import type { SimDriver } from '../environment/driver.ts'
-import { premadeVolume } from '../environment/premade-volume.ts'
+import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { createMemoryPlugin, runBinder, runProvisioner } from './claim-controllers.ts'
 import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, type Mode, POLL_MS } from './crash-point.ts'
 import { createInitialObjects, PREMADE, type Step, stepsOf } from './provisioning-steps.ts'
@@ -23,7 +23,7 @@ export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<Cras
     at: crash?.at,
     driverSettings: fakeSettings({ name: DRIVER }),
     async prepare(client, driver) {
-      premadeVolume(driver, PREMADE, GI)
+      addPremadeVolume(driver, PREMADE, GI)
       await createInitialObjects(client)
     },
     addProcesses(host, { effects, view, report }) {

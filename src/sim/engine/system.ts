@@ -29,9 +29,9 @@ export interface System {
     readonly incarnation: number
     readonly registry: Registry
   }[]
-  /** Every driver call as its caller saw it. */
+  /** Every driver call from the perspective of its caller. */
   readonly calls: readonly DriverCall[]
-  /** Calls `listener` when a driver call starts, and when its caller learns that it has ended. */
+  /** Calls `listener` when a driver call starts, and when its caller receives the result. */
   onCall(listener: (call: DriverCall, phase: 'begins' | 'ends') => void): void
   /** Calls `listener` when a process exits without being stopped, which is a fault. */
   onEnd(listener: (process: string, error: unknown) => void): void
@@ -42,14 +42,14 @@ export interface System {
   start(): void
   /** Ends all faults, starts every process, and waits until the server answers. */
   heal(): Promise<void>
-  /** Releases what the runtime would otherwise keep after the run. */
+  /** Ends all processes and releases their memory. */
   dispose(): void
 }
 
 export interface SystemOptions {
-  /** Wraps the client of each incarnation of a process, for checkers that must know what it read. */
+  /** Wraps the client of each incarnation of a process, for checkers that record its requests. */
   readonly aroundClient?: (process: string, client: Client) => Client
-  /** Wraps its requests one by one, below the commit mode. */
+  /** Wraps the client below the commit mode, where every write is one request. */
   readonly aroundNetwork?: (env: Env, client: Client) => Client
   readonly aroundDriver?: (env: Env, driver: CsiDriver) => CsiDriver
   /** Default: the processes of the whole system. */
@@ -85,14 +85,14 @@ export interface DriverCall {
 const HISTORY = { keepMs: 180_000, entriesMax: 300 }
 
 export async function createSystem(simulation: Simulation, setup: Setup, options: SystemOptions = {}): Promise<System> {
-  const off = new Set<FeatureGate>()
-  const gates: FeatureGates = { enabled: (gate) => !off.has(gate) }
-  const gatesNow = (): FeatureGates => {
-    const now = new Set(off)
-    return { enabled: (gate) => !now.has(gate) }
+  const disabledGates = new Set<FeatureGate>()
+  const gates: FeatureGates = { enabled: (gate) => !disabledGates.has(gate) }
+  const currentGates = (): FeatureGates => {
+    const disabled = new Set(disabledGates)
+    return { enabled: (gate) => !disabled.has(gate) }
   }
   const { expansionQuota, apiServers } = setup
-  const cluster = await createCluster(simulation, HISTORY, { expansionQuota, apiServers, gates: gatesNow })
+  const cluster = await createCluster(simulation, HISTORY, { expansionQuota, apiServers, gates: currentGates })
   const names = NODES.slice(0, setup.nodes)
   const machines = new Map<string, Machine>()
   const drivers = new Map<DriverName, SimDriver>()
@@ -132,8 +132,8 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
     setGate(gate, isOn) {
       const found = FEATURE_GATES.find((candidate) => candidate === gate)
       if (!found) throw new Error(`There is no feature gate "${gate}". Known gates: ${FEATURE_GATES.join(', ')}.`)
-      if (isOn) off.delete(found)
-      else off.add(found)
+      if (isOn) disabledGates.delete(found)
+      else disabledGates.add(found)
     },
     start() {
       host ??= (options.addProcesses ?? addProcesses)({
@@ -142,7 +142,7 @@ export async function createSystem(simulation: Simulation, setup: Setup, options
         drivers,
         machines,
         setup,
-        gates: gatesNow,
+        gates: currentGates,
         aroundClient: options.aroundClient ?? ((_process, client) => client),
         aroundNetwork: options.aroundNetwork ?? ((_env, client) => client),
         aroundDriver: options.aroundDriver ?? ((_env, driver) => driver),

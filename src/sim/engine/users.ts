@@ -1,4 +1,4 @@
-// Performs the user actions of a plan: sends requests that bypass the network, and returns the outcome in a word or two.
+// Performs the user actions of a plan: sends requests that bypass the network, and returns a short name of each outcome.
 // Records every acknowledged write for the lost-write checker.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
@@ -16,7 +16,7 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { WriteRefusedError } from '../../store/index.ts'
-import { premadeVolume } from '../environment/premade-volume.ts'
+import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import type { KindName, Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { keyOf } from '../workload/draft.ts'
@@ -33,7 +33,7 @@ export interface UsersOptions {
 export interface Users {
   /**
    * `done`, `refused 422`, `conflict`, `not there`, `exists`, `over quota`, `disk refused`, `no server`; or `BUG …` for an
-   * answer that no server may give. Never settles if the server crashes meanwhile.
+   * response that no server may give. Never settles if the server crashes during the request.
    */
   perform(action: UserAction): Promise<string>
   readonly acknowledged: readonly Acknowledged[]
@@ -48,7 +48,7 @@ export interface Acknowledged {
   readonly uid: string
   /** Of the written object; of a deleted one, the last that was seen. */
   readonly resourceVersion: string
-  readonly gone: boolean
+  readonly isDeleted: boolean
 }
 
 const KINDS: Readonly<Record<KindName, Kind>> = {
@@ -69,10 +69,10 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   const { cluster } = system
   const acknowledged: Acknowledged[] = []
 
-  function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, gone = false): void {
+  function acknowledge(kind: KindName, { metadata }: Readonly<KubeObject>, isDeleted = false): void {
     const { namespace, name = '', uid = '', resourceVersion = '' } = metadata
     const key = keyOf({ ...(namespace ? { namespace } : {}), name })
-    acknowledged.push({ atMs: cluster.simulation.nowMs, kind, key, uid, resourceVersion, gone })
+    acknowledged.push({ atMs: cluster.simulation.nowMs, kind, key, uid, resourceVersion, isDeleted })
   }
 
   async function create(client: Client, kind: KindName, object: Manifest, dryRun = false): Promise<string> {
@@ -90,8 +90,8 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   }
 
   async function edit(client: Client, kind: KindName, ref: Ref, patch: object): Promise<string> {
-    const left = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
-    if (left) acknowledge(kind, left) // undefined if the edit completed a deletion
+    const remaining = await client.patch(KINDS[kind], ref, { type: 'strategic', body: patch })
+    if (remaining) acknowledge(kind, remaining) // undefined if the edit completed a deletion
     return isInvalid(patch) ? 'BUG an invalid object was stored' : 'done'
   }
 
@@ -99,25 +99,25 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     const { kind, graceSeconds, propagation } = action
     const ref = kind === 'volume' ? volumeOf(action.ref) : action.ref
     if (!ref) return 'not there'
-    const seen = await client.get(KINDS[kind], ref)
-    // Only this object, not another that got its name meanwhile.
-    const left = await client.delete(KINDS[kind], ref, {
-      uid: seen.metadata.uid,
+    const stored = await client.get(KINDS[kind], ref)
+    // The uid prevents the deletion of another object that got the same name in between.
+    const remaining = await client.delete(KINDS[kind], ref, {
+      uid: stored.metadata.uid,
       ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
       ...(propagation ? { propagation } : {}),
     })
-    acknowledge(kind, left ?? seen, left === undefined)
+    acknowledge(kind, remaining ?? stored, remaining === undefined)
     return 'done'
   }
 
-  /** A volume by its own name, or the present or last volume of a claim. */
+  /** Returns a volume by its own name, or the present or last volume of a claim. */
   function volumeOf({ namespace, name }: Ref): Ref | undefined {
     if (!namespace) return { name }
-    const ofClaim = [...view.volumes.values()].filter(
+    const volumesOfClaim = [...view.volumes.values()].filter(
       ({ spec }) => spec?.claimRef?.namespace === namespace && spec.claimRef.name === name,
     )
-    const found = ofClaim.find(({ status }) => status?.phase === 'Bound') ?? ofClaim.at(-1)
-    return found && { name: found.metadata.name ?? '' }
+    const volume = volumesOfClaim.find(({ status }) => status?.phase === 'Bound') ?? volumesOfClaim.at(-1)
+    return volume && { name: volume.metadata.name ?? '' }
   }
 
   async function editVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
@@ -128,7 +128,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return volume ? edit(client, 'volume', volume, patch) : 'not there'
   }
 
-  /** Only a Released volume, at the version that was seen. */
+  /** Clears the claimRef of a volume if it is Released, at the version in the view. */
   async function releaseVolume(client: Client, ref: Ref, patch: Manifest): Promise<string> {
     const released = [...view.volumes.values()].find(({ metadata, spec, status }) => {
       if (status?.phase !== 'Released') return false
@@ -140,7 +140,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
   }
 
-  /** Only a free volume, at the version that was seen. */
+  /** Reserves a volume if it is free, at the version in the view. */
   async function reserve(client: Client, { name }: Ref, patch: Manifest): Promise<string> {
     const volume = view.volumes.get(name)
     if (!volume || volume.spec?.claimRef) return 'not there'
@@ -152,8 +152,11 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     const claim = view.claims.get(keyOf(ref))
     if (!claim) return 'not there'
     const { capacity, currentVolumeAttributesClassName } = claim.status ?? {}
-    const wanted = claim.spec?.resources?.requests ?? {}
-    const amounts = Object.keys(wanted).map((key) => [key, capacity?.[key] ?? (key === 'storage' ? wanted[key] : null)])
+    const requested = claim.spec?.resources?.requests ?? {}
+    const amounts = Object.keys(requested).map((key) => [
+      key,
+      capacity?.[key] ?? (key === 'storage' ? requested[key] : null),
+    ])
     const spec = {
       resources: { requests: Object.fromEntries(amounts) },
       volumeAttributesClassName: currentVolumeAttributesClassName ?? null,
@@ -161,9 +164,13 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
     return edit(client, 'claim', ref, { metadata: { uid: claim.metadata.uid }, spec })
   }
 
-  async function bringIn(client: Client, action: Extract<UserAction, { do: 'import' }>): Promise<string> {
+  async function importVolume(client: Client, action: Extract<UserAction, { do: 'import' }>): Promise<string> {
     const { capacity } = (action.object.spec ?? {}) as { readonly capacity?: { readonly storage?: string } }
-    premadeVolume(system.drivers.get(action.driver)!, action.name, Number(quantityToBytes(capacity?.storage ?? '1Gi')))
+    addPremadeVolume(
+      system.drivers.get(action.driver)!,
+      action.name,
+      Number(quantityToBytes(capacity?.storage ?? '1Gi')),
+    )
     return create(client, 'volume', action.object)
   }
 
@@ -171,11 +178,12 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
   function setGate(gate: string, isOn: boolean): string {
     system.setGate(gate, isOn)
     const servers = [...system.processes].filter(([name]) => name === 'server')
-    const others = [...system.processes].filter(
-      ([name]) => name !== 'server' && !name.startsWith('agent-') && !DRIVERS.some((one) => name === `driver ${one}`),
+    const otherProcesses = [...system.processes].filter(
+      ([name]) =>
+        name !== 'server' && !name.startsWith('agent-') && !DRIVERS.some((driver) => name === `driver ${driver}`),
     )
-    for (const [, process] of [...others, ...servers]) process.crash()
-    for (const [, process] of [...servers, ...others]) process.start()
+    for (const [, process] of [...otherProcesses, ...servers]) process.crash()
+    for (const [, process] of [...servers, ...otherProcesses]) process.start()
     return 'done'
   }
 
@@ -197,7 +205,7 @@ export function createUsers({ system, view, note }: UsersOptions): Users {
       case 'revert':
         return revert(client, action.ref)
       case 'import':
-        return bringIn(client, action)
+        return importVolume(client, action)
     }
   }
 

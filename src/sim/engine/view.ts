@@ -34,7 +34,7 @@ import type { ClaimsAndVolumes } from '../checkers/bindings.ts'
 import type { Cluster } from '../environment/cluster.ts'
 import { followStore, type StoreWrite } from './follow-store.ts'
 
-/** The kinds in the view, by the word that checkers use. */
+/** The kinds in the view, by the keys that checkers use. */
 interface Kinds {
   claim: PersistentVolumeClaim
   volume: PersistentVolume
@@ -52,11 +52,11 @@ interface Kinds {
   event: Event
 }
 
-export type KindWord = keyof Kinds
-export type ObjectOf<W extends KindWord> = Readonly<Kinds[W]>
-export type Collection<W extends KindWord> = ReadonlyMap<string, ObjectOf<W>>
+export type KindKey = keyof Kinds
+export type ObjectOf<W extends KindKey> = Readonly<Kinds[W]>
+export type Collection<W extends KindKey> = ReadonlyMap<string, ObjectOf<W>>
 
-const KINDS: Readonly<Record<KindWord, Kind>> = {
+const KINDS: Readonly<Record<KindKey, Kind>> = {
   claim: persistentVolumeClaimKind,
   volume: persistentVolumeKind,
   pod: podKind,
@@ -78,8 +78,8 @@ const KINDS: Readonly<Record<KindWord, Kind>> = {
 type AnyObject = any
 
 /** A change of one object. */
-export type Change = { readonly [W in KindWord]: ChangeOf<W> }[KindWord]
-export interface ChangeOf<W extends KindWord> {
+export type Change = { readonly [W in KindKey]: ChangeOf<W> }[KindKey]
+export interface ChangeOf<W extends KindKey> {
   readonly of: W
   /** `namespace/name`, or the name of a cluster-scoped object. */
   readonly key: string
@@ -114,7 +114,7 @@ export interface View {
   /** Keys under a prefix that exist, without the prefix, with their revisions. */
   present(prefix: string): ReadonlyMap<string, number>
   /** The newest revision at which a key was seen, existing or deleted. */
-  revisionOf(key: string): { readonly revision: number; readonly isGone: boolean } | undefined
+  revisionOf(key: string): { readonly revision: number; readonly isDeleted: boolean } | undefined
 
   /** Claims and volumes only. */
   readonly store: ClaimsAndVolumes
@@ -130,51 +130,55 @@ const LEASES = 'coordination.k8s.io/'
 const EVENTS = [collectionPrefix(eventKind), 'events.k8s.io/']
 
 export function createView(cluster: Cluster): View {
-  const view = viewOver({ nowMs: () => cluster.simulation.nowMs })
+  const view = createViewWithoutStore({ nowMs: () => cluster.simulation.nowMs })
   followStore(cluster, '', view.take)
   return view
 }
 
-/** A view without a store: `take` feeds it. */
-export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly StoreWrite[]): void } {
-  const collections = Object.fromEntries(Object.keys(KINDS).map((word) => [word, new Map()])) as {
-    [W in KindWord]: Map<string, ObjectOf<W>>
+/** Creates a view that gets its contents by `take` instead of from a store. */
+export function createViewWithoutStore({
+  nowMs,
+}: {
+  nowMs(): number
+}): View & { take(states: readonly StoreWrite[]): void } {
+  const collections = Object.fromEntries(Object.keys(KINDS).map((kindKey) => [kindKey, new Map()])) as {
+    [W in KindKey]: Map<string, ObjectOf<W>>
   }
-  const places = (Object.entries(KINDS) as [KindWord, Kind][]).map(([word, kind]) => {
-    return [collectionPrefix(kind), word] as const
+  const prefixes = (Object.entries(KINDS) as [KindKey, Kind][]).map(([kindKey, kind]) => {
+    return [collectionPrefix(kind), kindKey] as const
   })
-  const wordOf = (key: string) => places.find(([prefix]) => key.startsWith(prefix))
+  const kindOfKey = (key: string) => prefixes.find(([prefix]) => key.startsWith(prefix))
   const claimNames = new Map<string, string>()
   const volumesByAsset = new Map<string, Set<string>>()
   const eventsByUid = new Map<string, Map<string, ObjectOf<'event'>>>()
   const counts = new Map<string, number>()
-  const revisions = new Map<string, { revision: number; isGone: boolean }>()
+  const revisions = new Map<string, { revision: number; isDeleted: boolean }>()
   const checks: ((changes: readonly Change[]) => void)[] = []
   const writeChecks: ((writes: readonly StoreWrite[]) => void)[] = []
   let changedMs = nowMs()
 
   function take(states: readonly StoreWrite[]): void {
-    const news = states.filter(({ key, revision, value }) => {
-      const known = revisions.get(key)
-      return !(known?.revision === revision && known.isGone === (value === undefined))
+    const newWrites = states.filter(({ key, revision, value }) => {
+      const previous = revisions.get(key)
+      return !(previous?.revision === revision && previous.isDeleted === (value === undefined))
     })
-    if (news.length === 0) return
-    const changes = news.flatMap(changesOf)
-    for (const check of writeChecks) check(news)
-    if (news.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
+    if (newWrites.length === 0) return
+    const changes = newWrites.flatMap(changesOf)
+    for (const check of writeChecks) check(newWrites)
+    if (newWrites.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
       changedMs = nowMs()
     }
-    const whole = joined(changes)
-    if (whole.length > 0) for (const check of checks) check(whole)
+    const merged = mergeChanges(changes)
+    if (merged.length > 0) for (const check of checks) check(merged)
   }
 
   function changesOf({ key, value, revision }: StoreWrite): Change[] {
-    const wasThere = revisions.get(key)?.isGone === false
-    revisions.set(key, { revision, isGone: value === undefined })
-    if (wasThere !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
-    const place = wordOf(key)
-    if (!place) return []
-    const [prefix, of] = place
+    const existed = revisions.get(key)?.isDeleted === false
+    revisions.set(key, { revision, isDeleted: value === undefined })
+    if (existed !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
+    const entry = kindOfKey(key)
+    if (!entry) return []
+    const [prefix, of] = entry
     const name = key.slice(prefix.length)
     const collection = collections[of] as Map<string, AnyObject>
     const old = collection.get(name)
@@ -189,7 +193,7 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     return [{ of, key: name, old, next } as Change]
   }
 
-  function index({ of, key, old, next }: { of: KindWord; key: string; old: AnyObject; next: AnyObject }): void {
+  function index({ of, key, old, next }: { of: KindKey; key: string; old: AnyObject; next: AnyObject }): void {
     if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
     if (of === 'volume') {
       const [before, after] = [assetOf(old), assetOf(next)]
@@ -218,8 +222,8 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     claimNames,
     onCommit: (check) =>
       void checks.push((changes) => {
-        const ours = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
-        if (ours.length > 0) check(ours)
+        const relevant = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
+        if (relevant.length > 0) check(relevant)
       }),
   }
 
@@ -249,7 +253,7 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
     present: (prefix) =>
       new Map(
         [...revisions]
-          .filter(([key, { isGone }]) => !isGone && key.startsWith(prefix))
+          .filter(([key, { isDeleted }]) => !isDeleted && key.startsWith(prefix))
           .map(([key, { revision }]) => [key.slice(prefix.length), revision]),
       ),
     revisionOf: (key) => revisions.get(key),
@@ -264,24 +268,24 @@ export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: 
 }
 
 /** The store key of an object. */
-export const storeKeyOf = (word: KindWord, key: string): string => collectionPrefix(KINDS[word]) + key
+export const storeKeyOf = (kindKey: KindKey, key: string): string => collectionPrefix(KINDS[kindKey]) + key
 
 /** `net.sim^vol-7`: identifies a driver volume. */
 export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
 
-/** Undefined for volumes without a CSI source. */
+/** Returns the asset name of a volume's storage, or undefined without a CSI source. */
 export const assetOf = (volume: ObjectOf<'volume'> | undefined): string | undefined =>
   volume?.spec?.csi && assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle)
 
 /** Merges several changes of one object in one commit into one. */
-function joined(changes: readonly Change[]): Change[] {
+function mergeChanges(changes: readonly Change[]): Change[] {
   if (changes.length < 2) return [...changes]
   const byObject = new Map<string, Change>()
   for (const change of changes) {
     const { uid = '' } = (change.next ?? change.old)!.metadata
     const id = `${change.of} ${change.key} ${uid}`
-    const known = byObject.get(id)
-    byObject.set(id, known ? ({ ...known, next: change.next } as Change) : change)
+    const previous = byObject.get(id)
+    byObject.set(id, previous ? ({ ...previous, next: change.next } as Change) : change)
   }
   return [...byObject.values()].filter(({ old, next }) => old || next)
 }

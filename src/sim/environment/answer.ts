@@ -6,7 +6,7 @@ const PATIENCE_MS = 60_000
 
 export async function answerTo<T>(
   simulation: Simulation,
-  asked: Promise<T>,
+  promise: Promise<T>,
   waitingFor: string,
   withinMs = PATIENCE_MS,
 ): Promise<T> {
@@ -14,7 +14,7 @@ export async function answerTo<T>(
   const settled = () => {
     isOver = true
   }
-  asked.then(settled, settled)
+  promise.then(settled, settled)
   await simulation.runUntil(() => isOver, { withinMs, waitingFor })
-  return asked
+  return promise
 }

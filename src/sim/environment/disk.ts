@@ -19,42 +19,42 @@ export interface SimDisk {
 
 export function createDisk(simulation: Simulation, name: string): SimDisk {
   const random = simulation.random(`disk ${name}`)
-  const kept = memoryMedium()
+  const stored = memoryMedium()
   const faults: DiskFaults = { refuse: 0, latencyMs: 2 }
-  let mounted = 0
-  let underWay: { batch: MediumBatch; mount: number }[] = []
+  let currentMount = 0
+  let pendingWrites: { batch: MediumBatch; mount: number }[] = []
 
   return {
     faults,
     powerCut() {
-      mounted++
+      currentMount++
       // Only a prefix can have reached the disk: batches are written in order.
-      for (const { batch } of underWay) {
+      for (const { batch } of pendingWrites) {
         if (random() < 0.5) break
-        void kept.write(batch)
+        void stored.write(batch)
       }
-      underWay = []
+      pendingWrites = []
     },
     mount() {
-      const mount = ++mounted
-      underWay = []
+      const mount = ++currentMount
+      pendingWrites = []
       return {
-        scan: (visit) => kept.scan(visit),
-        read: (position) => kept.read(position),
-        bytesOnDisk: () => kept.bytesOnDisk(),
+        scan: (visit) => stored.scan(visit),
+        read: (position) => stored.read(position),
+        bytesOnDisk: () => stored.bytesOnDisk(),
         close: async () => {},
         write: (batch) =>
           new Promise((resolve, reject) => {
             const entry = { batch, mount }
-            underWay.push(entry)
+            pendingWrites.push(entry)
             simulation.schedule(faults.latencyMs * random(), () => {
-              if (mount !== mounted) return // disconnected: no one receives the result
-              underWay = underWay.filter((other) => other !== entry)
+              if (mount !== currentMount) return // disconnected: no one receives the result
+              pendingWrites = pendingWrites.filter((other) => other !== entry)
               if (random() < faults.refuse) {
                 simulation.tally('disk refused')
                 return reject(new AppendRefusedError('the disk refused the write'))
               }
-              kept.write(batch).then(resolve, reject)
+              stored.write(batch).then(resolve, reject)
             })
           }),
       }

@@ -87,8 +87,8 @@ const TIMEOUT_MS = 10_000
 
 /** UNIMPLEMENTED is a fixed property of a driver and never random. */
 const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
-/** Every other code states that CreateVolume created nothing. A driver that states that falsely cannot be used without leaks. */
-const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
+/** Codes that leave the result open. Any other code of CreateVolume states that no volume was created. */
+const UNCERTAIN_CODES: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
 
 export function createSimDriver(
   simulation: Simulation,
@@ -102,9 +102,9 @@ export function createSimDriver(
   const script = createScript()
   let state = emptyState()
   let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
-  const underWay = new Set<UnderWay>()
+  const openCalls = new Set<OpenCall>()
   /** The attributes last requested, by volume. */
-  const lastAsked = new Map<string, Readonly<Record<string, string>>>()
+  const lastRequested = new Map<string, Readonly<Record<string, string>>>()
 
   const process = createProcess(simulation, name, (env) => {
     const fake = createFakeDriver({
@@ -115,8 +115,11 @@ export function createSimDriver(
       script: {
         ...script,
         match: (method, volumes) =>
-          fair(method, volumes, script.match(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
-          byChance(method, volumes),
+          withoutFalseDenial(
+            method,
+            volumes,
+            script.match(method, volumes) ?? driver.scripted?.({ method, volumes }),
+          ) ?? randomRule(method, volumes),
         hang: () => env.pass(script.hang()), // a crashed incarnation does not continue when hangs are released
       },
       onCrash: () => process.crash(),
@@ -129,15 +132,15 @@ export function createSimDriver(
     crash()
     current = undefined
     record.endAllCalls()
-    for (const call of underWay)
+    for (const call of openCalls)
       simulation.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
   }
 
   const latency = () => faults.latencyMs * random()
 
-  function byChance(method: string, volumes: readonly string[]): FakeRule | undefined {
+  function randomRule(method: string, volumes: readonly string[]): FakeRule | undefined {
     if (random() < faults.refuse) {
-      const codes = isDoneAlready(method, volumes) ? TELLING_NOTHING : ERRORS
+      const codes = isCompleted(method, volumes) ? UNCERTAIN_CODES : ERRORS
       const code = codes[Math.floor(random() * codes.length)]!
       return { effect: { do: 'fail', code, message: 'a bad day' } }
     }
@@ -147,16 +150,22 @@ export function createSimDriver(
   }
 
   /** Replaces an error that would deny completed work: a driver that does so cannot be used correctly. */
-  function fair(method: string, volumes: readonly string[], rule: FakeRule | undefined): FakeRule | undefined {
-    if (rule?.effect?.do !== 'fail' || TELLING_NOTHING.includes(rule.effect.code)) return rule
-    return isDoneAlready(method, volumes) ? { ...rule, effect: { ...rule.effect, code: 'UNAVAILABLE' } } : rule
+  function withoutFalseDenial(
+    method: string,
+    volumes: readonly string[],
+    rule: FakeRule | undefined,
+  ): FakeRule | undefined {
+    if (rule?.effect?.do !== 'fail' || UNCERTAIN_CODES.includes(rule.effect.code)) return rule
+    return isCompleted(method, volumes) ? { ...rule, effect: { ...rule.effect, code: 'UNAVAILABLE' } } : rule
   }
 
-  function isDoneAlready(method: string, volumes: readonly string[]): boolean {
-    const held = Object.values(state.volumes).find(({ id, name }) => volumes.includes(name) || volumes.includes(id))
-    if (method === 'CreateVolume') return held !== undefined
-    if (method !== 'ControllerModifyVolume' || !held) return false
-    return Object.entries(lastAsked.get(held.id) ?? {}).every(([key, value]) => held.mutableParameters[key] === value)
+  function isCompleted(method: string, volumes: readonly string[]): boolean {
+    const volume = Object.values(state.volumes).find(({ id, name }) => volumes.includes(name) || volumes.includes(id))
+    if (method === 'CreateVolume') return volume !== undefined
+    if (method !== 'ControllerModifyVolume' || !volume) return false
+    return Object.entries(lastRequested.get(volume.id) ?? {}).every(
+      ([key, value]) => volume.mutableParameters[key] === value,
+    )
   }
 
   function send(incarnation: Incarnation, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
@@ -164,13 +173,13 @@ export function createSimDriver(
       const { signal, timeoutMs = TIMEOUT_MS } = options
       const gone = new AbortController()
       const end = (settle: () => void) => {
-        if (!underWay.delete(call)) return
+        if (!openCalls.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        gone.abort(OVER) // no effect after the response
+        gone.abort(CALL_ENDED) // no effect after the response
         settle()
       }
-      const call: UnderWay = {
+      const call: OpenCall = {
         incarnation,
         gone,
         fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
@@ -182,7 +191,7 @@ export function createSimDriver(
       /** Half of the losses break the connection, which the caller notices; the others are silent. */
       const lose = () => random() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
 
-      underWay.add(call)
+      openCalls.add(call)
       if (signal?.aborted) return giveUp()
       signal?.addEventListener('abort', giveUp, { once: true })
       simulation.schedule(latency(), () => {
@@ -191,13 +200,13 @@ export function createSimDriver(
           simulation.tally('driver request lost')
           return lose()
         }
-        for (const other of underWay) if (!other.incarnation.alive) other.gone.abort() // sockets of crashed processes are closed
-        const own = current
-        const { volumeId, mutableParameters } = request as unknown as Asked
-        if (method.name === 'ControllerModifyVolume') lastAsked.set(volumeId, mutableParameters)
+        for (const other of openCalls) if (!other.incarnation.alive) other.gone.abort() // sockets of crashed processes are closed
+        const running = current
+        const { volumeId, mutableParameters } = request as unknown as ModifyRequest
+        if (method.name === 'ControllerModifyVolume') lastRequested.set(volumeId, mutableParameters)
         const boot = hooks.bootOf?.(nodeId)
         const action = async () => {
-          const reply = await serviceOf(own.fake, nodeId, method)(request, { signal: gone.signal })
+          const reply = await serviceOf(running.fake, nodeId, method)(request, { signal: gone.signal })
           if (!method.name.startsWith('Node')) return reply
           if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
           else hooks.onNode?.(nodeId, method.name, request)
@@ -213,7 +222,7 @@ export function createSimDriver(
           return simulation.schedule(latency(), () => end(settle))
         }
         // The driver may crash before the work, and between the work and the reply.
-        const work = own.env.pass(Promise.resolve()).then(() => own.env.pass(action()))
+        const work = running.env.pass(Promise.resolve()).then(() => running.env.pass(action()))
         work.then(
           (reply) => answer('OK', () => resolve(create(method.output, reply as never))),
           (error: CsiError) => answer(error.codeName ?? 'INTERNAL', () => reject(error)),
@@ -250,7 +259,7 @@ export function createSimDriver(
   return driver
 }
 
-interface Asked {
+interface ModifyRequest {
   readonly volumeId: string
   readonly mutableParameters: Readonly<Record<string, string>>
 }
@@ -261,9 +270,9 @@ export function forgetNode(state: FakeState, nodeId: string): void {
 }
 
 /** The reason of every cancelled call, created once because an error per call would be costly. */
-const OVER = new Error('the call is over')
+const CALL_ENDED = new Error('the call is over')
 
-interface UnderWay {
+interface OpenCall {
   readonly incarnation: Incarnation
   readonly gone: AbortController
   fail(code: CsiFailureCode, because: string): void

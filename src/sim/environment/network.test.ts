@@ -6,9 +6,9 @@ import type { Client } from '../../client/index.ts'
 import { createCluster } from './cluster.ts'
 import { createSimulation } from './simulation.ts'
 
-const named = (name: string) => ({ metadata: { namespace: 'default', name } })
+const aConfigMap = (name: string) => ({ metadata: { namespace: 'default', name } })
 
-async function aCluster() {
+async function createFixture() {
   const simulation = createSimulation(1)
   const cluster = await createCluster(simulation)
   const clients = new Map<string, Client>()
@@ -18,41 +18,41 @@ async function aCluster() {
 
 describe('the network', () => {
   it('SYS-14 silences the watches of one process for a while and then answers 410 to a resume', async () => {
-    const { simulation, cluster, deaf, other } = await aCluster()
+    const { simulation, cluster, deaf, other } = await createFixture()
     const { signal } = new AbortController()
-    const { resourceVersion } = await settled(deaf.list(configMapKind))
+    const { resourceVersion } = await waitFor(deaf.list(configMapKind))
     const ends: string[] = []
-    const seen = { deaf: [] as string[], other: [] as string[] }
+    const received = { deaf: [] as string[], other: [] as string[] }
     const follow = async (client: Client, names: string[]) => {
       for await (const event of client.watch(configMapKind, { resourceVersion, signal }))
         if (event.type !== 'bookmark') names.push(event.object.metadata.name ?? '')
     }
-    void follow(other, seen.other)
-    void follow(deaf, seen.deaf).catch((error: ApiError) => void ends.push(error.message))
+    void follow(other, received.other)
+    void follow(deaf, received.deaf).catch((error: ApiError) => void ends.push(error.message))
     await simulation.runFor(1_000)
     cluster.network.cutHistory(30_000, { process: 'deaf', plural: 'configmaps' })
-    await settled(cluster.direct()!.create(configMapKind, named('a') as never))
+    await waitFor(cluster.direct()!.create(configMapKind, aConfigMap('a') as never))
     await simulation.runFor(29_000)
-    expect(seen).toEqual({ deaf: [], other: ['a'] })
+    expect(received).toEqual({ deaf: [], other: ['a'] })
     expect(ends).toEqual([])
     await simulation.runFor(2_000)
     expect(ends).toEqual(['the stream broke'])
-    const again = follow(deaf, seen.deaf).catch((error: ApiError) => error.code)
-    expect(await settled(again)).toBe(410)
-    void follow(deaf, seen.deaf).catch(() => {})
+    const resumed = follow(deaf, received.deaf).catch((error: ApiError) => error.code)
+    expect(await waitFor(resumed)).toBe(410)
+    void follow(deaf, received.deaf).catch(() => {})
     await simulation.runFor(1_000)
-    expect(seen.deaf).toEqual(['a'])
+    expect(received.deaf).toEqual(['a'])
 
-    async function settled<T>(work: Promise<T>): Promise<T> {
+    async function waitFor<T>(work: Promise<T>): Promise<T> {
       await simulation.runFor(1_000)
       return work
     }
   })
 
   it('SYS-14 can lose the replies to writes only: the writes are executed', async () => {
-    const { simulation, cluster, deaf } = await aCluster()
+    const { simulation, cluster, deaf } = await createFixture()
     cluster.network.losing.set('deaf', { share: 1, onlyReplies: true })
-    const write = deaf.create(configMapKind, named('a') as never).catch((error: ApiError) => error.code)
+    const write = deaf.create(configMapKind, aConfigMap('a') as never).catch((error: ApiError) => error.code)
     const read = deaf.list(persistentVolumeClaimKind).then(({ items }) => items.length)
     await simulation.runFor(11_000)
     expect([await write, await read]).toEqual([503, 0])

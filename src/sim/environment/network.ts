@@ -81,8 +81,9 @@ interface OpenStream {
   notice?: () => void
 }
 
-/** Periodic bookmarks change nothing, and there is one per minute and watch: they are delivered without a delay. */
-const isSignOfLife = (event: WatchEvent<KubeObject>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
+/** Periodic bookmarks change no state, so they are delivered without a delay. */
+const isPeriodicBookmark = (event: WatchEvent<KubeObject>): boolean =>
+  event.type === 'bookmark' && !event.endsInitialEvents
 
 export function createNetwork(simulation: Simulation, server: () => Client | undefined): Network {
   const random = simulation.random('network')
@@ -92,20 +93,20 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   /** Active cuts. */
   let cuts: (Streams & { readonly untilMs: number })[] = []
   /** By process and kind: how many resumed watches still get 410. */
-  const tooLate = new Map<string, number>()
+  const expiredByStream = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void simulation.schedule(faults.latencyMs * random(), resolve))
-  const later = (ms: number) => new Promise<void>((resolve) => void simulation.schedule(ms, resolve))
+  const wait = (ms: number) => new Promise<void>((resolve) => void simulation.schedule(ms, resolve))
   const noReply = async (): Promise<never> => {
-    await later(REPLY_TIMEOUT_MS)
+    await wait(REPLY_TIMEOUT_MS)
     throw unavailable('no reply came')
   }
 
-  const happens = (rate: number, what: string): boolean => {
-    const does = random() < rate
-    if (does) simulation.tally(what)
-    return does
+  const happens = (rate: number, fault: string): boolean => {
+    const occurs = random() < rate
+    if (occurs) simulation.tally(fault)
+    return occurs
   }
-  const losesOf = ({ name = '' }: Sender): number => {
+  const lossRateOf = ({ name = '' }: Sender): number => {
     const losses = losing.get(name)
     return losses && !losses.onlyReplies ? losses.share : 0
   }
@@ -113,33 +114,33 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
   /** Sends one request and returns the reply. */
   async function exchange<T>(incarnation: Sender, call: (client: Client) => Promise<T>, isWrite = false): Promise<T> {
     await delay()
-    if (happens(faults.loseRequest + losesOf(incarnation), 'request lost')) return noReply()
+    if (happens(faults.loseRequest + lossRateOf(incarnation), 'request lost')) return noReply()
     const client = server()
     if (!client) throw unavailable('connection refused')
     if (happens(faults.refuse, 'refused 429 or 503'))
       throw random() < 0.5 ? tooManyRequests('too busy') : unavailable('failing')
-    const twice = happens(faults.duplicate, 'request twice')
+    const isDuplicated = happens(faults.duplicate, 'request twice')
     const outcome = call(client).then(
       (value) => ({ ok: true as const, value }),
       (error: unknown) => ({ ok: false as const, error }),
     )
-    // A server that crashes meanwhile never answers.
-    const settled = await orTooLate(outcome)
-    if (twice) void call(client).catch(() => {})
+    // A server that crashes during the request never answers.
+    const settled = await withTimeout(outcome)
+    if (isDuplicated) void call(client).catch(() => {})
     if (!settled || server() !== client) return noReply()
     const losses = losing.get(incarnation.name ?? '')
-    const loses = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
-    if (happens(faults.loseReply + loses, 'reply lost')) return noReply()
+    const lossRate = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
+    if (happens(faults.loseReply + lossRate, 'reply lost')) return noReply()
     await delay()
     if (settled.ok) return settled.value
     if ((settled.error as { code?: number }).code === 409) simulation.tally('conflict')
     throw settled.error
   }
 
-  const isOf = ({ name, plural }: OpenStream, of: Streams): boolean =>
+  const matches = ({ name, plural }: OpenStream, of: Streams): boolean =>
     name === (of.process ?? name) && plural === (of.plural ?? plural)
-  const deafUntilMs = (own: OpenStream): number =>
-    Math.max(0, ...cuts.filter((cut) => isOf(own, cut)).map(({ untilMs }) => untilMs))
+  const silentUntilMs = (openStream: OpenStream): number =>
+    Math.max(0, ...cuts.filter((cut) => matches(openStream, cut)).map(({ untilMs }) => untilMs))
 
   async function* stream<T extends KubeObject>(
     incarnation: Incarnation & Sender,
@@ -154,46 +155,46 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     const client = server()
     if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
     const { name = '' } = incarnation
-    const late = tooLate.get(`${name} ${plural}`) ?? 0
-    if (isResumed && late > 0) {
-      tooLate.set(`${name} ${plural}`, late - 1)
+    const expiredResumes = expiredByStream.get(`${name} ${plural}`) ?? 0
+    if (isResumed && expiredResumes > 0) {
+      expiredByStream.set(`${name} ${plural}`, expiredResumes - 1)
       simulation.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
     let isState = hasState
-    const own: OpenStream = { name, plural }
-    streams.add(own)
+    const openStream: OpenStream = { name, plural }
+    streams.add(openStream)
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
         const next = await incarnation.pass(
-          patiently(events.next(), client, own).finally(() => incarnation.alive || events.return?.()),
+          waitForEvent(events.next(), client, openStream).finally(() => incarnation.alive || events.return?.()),
         )
         if (next.done) return
-        if (happens(faults.breakWatch + losesOf(incarnation), 'watch broken')) throw unavailable('the stream broke')
+        if (happens(faults.breakWatch + lossRateOf(incarnation), 'watch broken')) throw unavailable('the stream broke')
         if (happens(faults.silenceWatch, 'watch silent')) {
-          await incarnation.pass(later(SILENCE_MS_MAX))
+          await incarnation.pass(wait(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
         // The initial state arrives as a whole; every later event is delayed on its own.
         if (next.value.type === 'bookmark') isState = false
         if (!isState) {
-          const deafMs = deafUntilMs(own) - simulation.nowMs
-          if (deafMs > 0) {
-            await incarnation.pass(later(deafMs + 1)) // after every open watch was counted
+          const silentMs = silentUntilMs(openStream) - simulation.nowMs
+          if (silentMs > 0) {
+            await incarnation.pass(wait(silentMs + 1)) // after every open watch was counted
             throw unavailable('the stream broke')
           }
-          if (!isSignOfLife(next.value)) await incarnation.pass(delay())
+          if (!isPeriodicBookmark(next.value)) await incarnation.pass(delay())
         }
         yield next.value
       }
     } finally {
-      streams.delete(own)
+      streams.delete(openStream)
       void events.return?.()
     }
   }
 
-  const orTooLate = <T>(outcome: Promise<T>): Promise<T | undefined> =>
+  const withTimeout = <T>(outcome: Promise<T>): Promise<T | undefined> =>
     new Promise((resolve) => {
       const cancel = simulation.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
       void outcome.then((settled) => {
@@ -203,7 +204,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     })
 
   /** Waits for the next event until the server crashes or the client cancels. */
-  function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
+  function waitForEvent<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const notice = () => {
         simulation.schedule(NOTICE_MS_MAX * random(), () => end(() => reject(unavailable('the connection was reset'))))
@@ -232,9 +233,9 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       simulation.schedule(ms, () => {
         cuts = cuts.filter((one) => one !== cut)
         for (const stream of streams) {
-          if (!isOf(stream, cut)) continue
+          if (!matches(stream, cut)) continue
           const key = `${stream.name} ${stream.plural}`
-          tooLate.set(key, (tooLate.get(key) ?? 0) + 1)
+          expiredByStream.set(key, (expiredByStream.get(key) ?? 0) + 1)
           stream.notice?.()
         }
       })

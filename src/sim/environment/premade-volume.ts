@@ -1,7 +1,7 @@
 // Puts a volume into the simulated driver without a CreateVolume call.
 import type { SimDriver } from './driver.ts'
 
-export function premadeVolume(driver: SimDriver, id: string, capacityBytes: number): void {
+export function addPremadeVolume(driver: SimDriver, id: string, capacityBytes: number): void {
   const state = driver.state()
   state.volumes[id] = {
     id,

@@ -10,7 +10,7 @@ export interface Incarnation {
   pass<T>(work: Promise<T>): Promise<T>
 }
 
-/** What a process is started with. */
+/** The environment of one incarnation of a process. */
 export interface Env extends Incarnation {
   readonly name: string
   readonly clock: Clock
@@ -32,8 +32,8 @@ export interface SimProcess {
   /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
-   * Ends the process with its simulation. The runtime keeps signals derived from this one's until it fires, with all their
-   * listeners: without this, a process that runs many worlds would keep them all.
+   * Ends the process with its simulation. Node.js keeps signals derived from the process's signal, with all their
+   * listeners, until it fires: without this, many simulations in one Node.js process would exhaust its memory.
    */
   dispose(): void
   /** Probability of a crash at each await. */
@@ -44,12 +44,12 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
   const random = simulation.random(`process ${name}`)
   let incarnation: { alive: boolean } = { alive: false }
   let starts = 0
-  const wrong = { offsetMs: 0 }
+  const clockOffset = { offsetMs: 0 }
   const stops: AbortController[] = []
   /** Continuations that wait for the end of a freeze. */
-  let held: (() => void)[] | undefined
-  const onceThawed = (run: () => void): void => {
-    if (held) held.push(run)
+  let pausedContinuations: (() => void)[] | undefined
+  const whenThawed = (run: () => void): void => {
+    if (pausedContinuations) pausedContinuations.push(run)
     else run()
   }
 
@@ -63,41 +63,41 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       return starts
     },
     get isFrozen() {
-      return held !== undefined
+      return pausedContinuations !== undefined
     },
     start() {
       if (incarnation.alive) return
-      const own = { alive: true }
-      incarnation = own
+      const current = { alive: true }
+      incarnation = current
       const stop = new AbortController()
       stops.push(stop)
-      held = undefined
+      pausedContinuations = undefined
       starts++
       simulation.note(`${name} starts (${starts})`)
-      const mayDie = () => {
-        if (own.alive && random() < process.crashRate) process.crash()
+      const crashRandomly = () => {
+        if (current.alive && random() < process.crashRate) process.crash()
       }
       const schedule: Simulation['schedule'] = (ms, run) =>
-        simulation.schedule(ms, () => own.alive && onceThawed(() => own.alive && run()))
+        simulation.schedule(ms, () => current.alive && whenThawed(() => current.alive && run()))
       main({
         name,
         random: random,
-        clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, wrong),
+        clock: clockOf({ schedule, nowMs: () => simulation.nowMs }, clockOffset),
         signal: stop.signal,
         get alive() {
-          return own.alive
+          return current.alive
         },
         pass: (work) => {
-          mayDie()
+          crashRandomly()
           return new Promise((resolve, reject) => {
             work.then(
               (value) => {
-                mayDie()
-                if (own.alive) onceThawed(() => own.alive && resolve(value))
+                crashRandomly()
+                if (current.alive) whenThawed(() => current.alive && resolve(value))
               },
               (error) => {
-                mayDie()
-                if (own.alive) onceThawed(() => own.alive && reject(error))
+                crashRandomly()
+                if (current.alive) whenThawed(() => current.alive && reject(error))
               },
             )
           })
@@ -107,30 +107,30 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
     crash() {
       if (!incarnation.alive) return
       incarnation.alive = false
-      held = undefined
+      pausedContinuations = undefined
       simulation.tally('crash')
       simulation.note(`${name} crashes`)
     },
     freeze(ms) {
-      if (!incarnation.alive || held) return
-      const own: (() => void)[] = []
-      held = own
+      if (!incarnation.alive || pausedContinuations) return
+      const continuations: (() => void)[] = []
+      pausedContinuations = continuations
       simulation.tally('freeze')
       simulation.note(`${name} freezes`)
       simulation.schedule(ms, () => {
-        if (held !== own) return // the process crashed meanwhile
-        held = undefined
+        if (pausedContinuations !== continuations) return // the process crashed meanwhile
+        pausedContinuations = undefined
         simulation.note(`${name} goes on`)
-        for (const run of own) run()
+        for (const run of continuations) run()
       })
     },
     dispose() {
       incarnation.alive = false
-      held = undefined
+      pausedContinuations = undefined
       for (const stop of stops.splice(0)) stop.abort()
     },
     jumpClock(byMs) {
-      wrong.offsetMs += byMs
+      clockOffset.offsetMs += byMs
       simulation.tally('clock jump')
       simulation.note(`the clock of ${name} jumps by ${byMs} ms`)
     },

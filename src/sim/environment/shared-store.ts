@@ -1,6 +1,5 @@
-// The view that one of several API servers has of a shared store, as with etcd: the production transactor decides on a copy
-// that lags behind, and a commit succeeds only if every key it read is unchanged. `shared` stands for etcd; it exists as
-// long as the process that holds it.
+// The store of one of several API servers that share a store, as on etcd: the production transactor decides on a copy that
+// lags behind, and a commit succeeds only if every key it read is unchanged. `shared` stands for etcd.
 
 import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
@@ -53,15 +52,15 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
     let committed = false
     const { revision, revisions } = await shared.transact((view) => {
       committed = [...reads].every(([key, read]) => (view.get(key)?.modRevision ?? 0) === read)
-      return committed ? writes.map(kept) : []
+      return committed ? writes.map(withoutCoalescing) : []
     })
     return { committed, revision: committed ? (revisions[0] ?? revision) : revision }
   }
 
   async function followCopy() {
     const { entries, revision: start } = await env.pass(shared.list({ prefix: '' }))
-    const held = new Map<string, Entry>(entries.map((entry) => [entry.key, entry]))
-    const late: (readonly StoreEvent[])[] = []
+    const entriesByKey = new Map<string, Entry>(entries.map((entry) => [entry.key, entry]))
+    const pendingEvents: (readonly StoreEvent[])[] = []
     let waiting: { readonly revision: Revision; readonly resolve: () => void }[] = []
     let revision = start
     shared.watch({
@@ -69,34 +68,34 @@ export async function shareStore({ simulation, env, shared, latencyMs }: SharedS
       afterRevision: start,
       onEnd: () => {},
       onEvents: (events) => {
-        late.push(events)
-        env.clock.after(latencyMs * random(), () => take(late.shift() ?? []))
+        pendingEvents.push(events)
+        env.clock.after(latencyMs * random(), () => take(pendingEvents.shift() ?? []))
       },
     })
     /** Applies changes in their order, whichever delay ends first. */
     function take(events: readonly StoreEvent[]): void {
       for (const { key, entry } of events) {
-        if (entry) held.set(key, entry)
-        else held.delete(key)
+        if (entry) entriesByKey.set(key, entry)
+        else entriesByKey.delete(key)
       }
       revision = events.at(-1)?.revision ?? revision
-      const served = waiting.filter((one) => one.revision <= revision)
-      waiting = waiting.filter((one) => one.revision > revision)
-      for (const { resolve } of served) resolve()
+      const reached = waiting.filter((waiter) => waiter.revision <= revision)
+      waiting = waiting.filter((waiter) => waiter.revision > revision)
+      for (const { resolve } of reached) resolve()
     }
     return {
-      get: (key: string) => held.get(key),
+      get: (key: string) => entriesByKey.get(key),
       list: (prefix: string) =>
-        [...held.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
+        [...entriesByKey.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
       revision: () => revision,
-      reaches: (wanted: Revision): Promise<void> =>
-        wanted <= revision
+      reaches: (target: Revision): Promise<void> =>
+        target <= revision
           ? Promise.resolve()
-          : new Promise((resolve) => void waiting.push({ revision: wanted, resolve })),
+          : new Promise((resolve) => void waiting.push({ revision: target, resolve })),
     }
   }
 }
 
 /** etcd keeps every revision. */
-const kept = (write: Write): Write =>
+const withoutCoalescing = (write: Write): Write =>
   'put' in write && write.isCoalescable ? { put: write.put, value: write.value } : write

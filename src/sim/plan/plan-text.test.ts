@@ -76,20 +76,20 @@ describe('the text of an action', () => {
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)
         for (const { action } of plan.steps) expect(isReadable(textOfAction(action)), textOfAction(action)).toBe(true)
-        const one = plan.steps[nth % plan.steps.length]!
-        for (const { steps } of simplerValues({ ...plan, steps: [one] }))
+        const step = plan.steps[nth % plan.steps.length]!
+        for (const { steps } of simplerValues({ ...plan, steps: [step] }))
           expect(isReadable(textOfAction(steps[0]!.action)), textOfAction(steps[0]!.action)).toBe(true)
       }),
       { numRuns: 60 },
     )
   })
 
-  it('SYS-14 exists for objects of any shape', () => {
+  it('SYS-14 is not empty for objects of any shape', () => {
     const object = fc.dictionary(fc.constantFrom('metadata', 'spec', 'x'), fc.jsonValue())
     const kinds = ['claim', 'pod', 'volume', 'quota', 'limit range', 'storage class', 'attributes class'] as const
     fc.assert(
-      fc.property(fc.constantFrom(...kinds), object, (kind, written) => {
-        expect(textOfAction({ do: 'create', kind, object: written as never })).not.toBe('')
+      fc.property(fc.constantFrom(...kinds), object, (kind, anyObject) => {
+        expect(textOfAction({ do: 'create', kind, object: anyObject as never })).not.toBe('')
       }),
     )
   })

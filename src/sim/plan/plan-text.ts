@@ -22,62 +22,62 @@ export function textOfAction(action: Action): string {
 function textOfUserAction(action: UserAction): string {
   switch (action.do) {
     case 'create': {
-      const ref = namedIn(action.object)
-      return `${whoOf(action.kind, ref)} ${action.dryRun ? 'tries to create' : 'creates'} ${action.kind} ${nameOf(ref)}${inBrackets(factsOf(action.kind, action.object))}`
+      const ref = refOf(action.object)
+      return `${userOf(action.kind, ref)} ${action.dryRun ? 'tries to create' : 'creates'} ${action.kind} ${nameOf(ref)}${inParentheses(factsOf(action.kind, action.object))}`
     }
     case 'create together': {
-      const refs = action.objects.map(namedIn)
+      const refs = action.objects.map(refOf)
       const [first = { name: 'nothing' }] = refs
-      return `${whoOf(action.kind, first)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
+      return `${userOf(action.kind, first)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
     }
     case 'edit':
-      return `${whoOf(action.kind, action.ref)} edits ${thingOf(action.kind, action.ref)} (${action.purpose}): ${patchText(action.patch)}`
+      return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${patchText(action.patch)}`
     case 'delete': {
-      const how = [
+      const options = [
         action.graceSeconds === 0 && 'at once',
         action.graceSeconds !== undefined && action.graceSeconds > 0 && `within ${action.graceSeconds} s`,
         action.propagation === 'Foreground' && 'foreground',
         action.propagation === 'Orphan' && 'orphaning dependents',
       ]
-      return `${whoOf(action.kind, action.ref)} deletes ${thingOf(action.kind, action.ref)}${inBrackets(how)}`
+      return `${userOf(action.kind, action.ref)} deletes ${describeObject(action.kind, action.ref)}${inParentheses(options)}`
     }
     case 'revert':
-      return `${whoOf('claim', action.ref)} reverts claim ${nameOf(action.ref)} to its status`
+      return `${userOf('claim', action.ref)} reverts claim ${nameOf(action.ref)} to its status`
     case 'set gate':
       return `${ADMIN} turns ${action.gate} ${action.isOn ? 'on' : 'off'}`
     case 'import': {
       const facts = factsOf('volume', action.object)
-      return `${ADMIN} imports ${action.name} of ${action.driver} as volume ${nameOf(namedIn(action.object))}${inBrackets(facts)}`
+      return `${ADMIN} imports ${action.name} of ${action.driver} as volume ${nameOf(refOf(action.object))}${inParentheses(facts)}`
     }
   }
 }
 
 const ADMIN = 'admin'
 const USERS: Readonly<Record<string, string>> = { [NAMESPACES[0]]: 'alice', [NAMESPACES[1]]: 'bob' }
-const OF_USERS: readonly KindName[] = ['claim', 'pod', 'config map']
+const USER_KINDS: readonly KindName[] = ['claim', 'pod', 'config map']
 
-const whoOf = (kind: KindName, { namespace = '' }: Ref): string =>
-  OF_USERS.includes(kind) ? (USERS[namespace] ?? 'a user') : ADMIN
+const userOf = (kind: KindName, { namespace = '' }: Ref): string =>
+  USER_KINDS.includes(kind) ? (USERS[namespace] ?? 'a user') : ADMIN
 
 const nameOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
-const thingOf = (kind: KindName, ref: Ref): string =>
+const describeObject = (kind: KindName, ref: Ref): string =>
   kind === 'volume' && ref.namespace ? `the volume of claim ${nameOf(ref)}` : `${kind} ${nameOf(ref)}`
 
-function namedIn(object: Manifest): Ref {
+function refOf(object: Manifest): Ref {
   const { namespace, name } = (object.metadata ?? {}) as Partial<Ref>
   return { ...(namespace ? { namespace } : {}), name: name ?? 'without a name' }
 }
 
 type Facts = readonly (string | false | undefined)[]
 
-function inBrackets(facts: Facts): string {
-  const said = facts.filter((fact) => fact)
-  return said.length > 0 ? ` (${said.join(', ')})` : ''
+function inParentheses(facts: Facts): string {
+  const present = facts.filter((fact) => fact)
+  return present.length > 0 ? ` (${present.join(', ')})` : ''
 }
 
 /** The facts of an object that a reader needs first. */
 function factsOf(kind: KindName, object: Manifest): Facts {
-  const spec = partOf(object, 'spec')
+  const spec = fieldOf(object, 'spec')
   switch (kind) {
     case 'claim':
       return claimFacts(spec)
@@ -85,42 +85,46 @@ function factsOf(kind: KindName, object: Manifest): Facts {
       return podFacts(spec)
     case 'volume':
       return [
-        textIn(partOf(spec, 'capacity'), 'storage'),
-        textIn(spec, 'storageClassName'),
-        textIn(spec, 'persistentVolumeReclaimPolicy'),
+        textOfField(fieldOf(spec, 'capacity'), 'storage'),
+        textOfField(spec, 'storageClassName'),
+        textOfField(spec, 'persistentVolumeReclaimPolicy'),
         spec.volumeMode === 'Block' && 'Block',
-        spec.claimRef !== undefined && `for ${nameOf(namedIn({ metadata: spec.claimRef }))}`,
+        spec.claimRef !== undefined && `for ${nameOf(refOf({ metadata: spec.claimRef }))}`,
       ]
     case 'quota':
       return [
-        ...Object.entries(partOf(spec, 'hard')).map(([key, value]) => `${key} ${value}`),
+        ...Object.entries(fieldOf(spec, 'hard')).map(([key, value]) => `${key} ${value}`),
         spec.scopes !== undefined && patchText(spec.scopes),
         spec.scopeSelector !== undefined && patchText(spec.scopeSelector),
       ]
     case 'limit range':
       return [patchText(spec.limits ?? [])]
     case 'storage class':
-      return [textIn(object, 'provisioner'), textIn(object, 'volumeBindingMode'), textIn(object, 'reclaimPolicy')]
+      return [
+        textOfField(object, 'provisioner'),
+        textOfField(object, 'volumeBindingMode'),
+        textOfField(object, 'reclaimPolicy'),
+      ]
     case 'attributes class':
-      return [textIn(object, 'driverName'), patchText(object.parameters ?? {})]
+      return [textOfField(object, 'driverName'), patchText(object.parameters ?? {})]
     default:
       return []
   }
 }
 
 function claimFacts(spec: Manifest): Facts {
-  const { storage, ...amounts } = partOf(partOf(spec, 'resources'), 'requests')
+  const { storage, ...amounts } = fieldOf(fieldOf(spec, 'resources'), 'requests')
   const { accessModes } = spec
   return [
     String(storage ?? 'no size'),
-    spec.storageClassName === '' ? 'class ""' : textIn(spec, 'storageClassName'),
-    textIn(spec, 'volumeAttributesClassName'),
+    spec.storageClassName === '' ? 'class ""' : textOfField(spec, 'storageClassName'),
+    textOfField(spec, 'volumeAttributesClassName'),
     ...Object.entries(amounts).map(([key, value]) => `${key} ${value}`),
     Array.isArray(accessModes) && accessModes.join() !== 'ReadWriteOnce' && accessModes.join('+'),
     spec.volumeMode === 'Block' && 'Block',
     spec.volumeName !== undefined && `volume ${spec.volumeName}`,
     spec.selector !== undefined && `selecting ${patchText(spec.selector)}`,
-    spec.dataSource !== undefined && `copy of ${textIn(partOf(spec, 'dataSource'), 'name') ?? 'something'}`,
+    spec.dataSource !== undefined && `copy of ${textOfField(fieldOf(spec, 'dataSource'), 'name') ?? 'something'}`,
   ]
 }
 
@@ -128,9 +132,9 @@ function podFacts(spec: Manifest): Facts {
   const volumes = Array.isArray(spec.volumes) ? (spec.volumes as Manifest[]) : []
   return [
     ...volumes.map((volume) => {
-      const claim = textIn(partOf(volume, 'persistentVolumeClaim'), 'claimName')
+      const claim = textOfField(fieldOf(volume, 'persistentVolumeClaim'), 'claimName')
       if (claim !== undefined) return claim
-      const template = partOf(partOf(partOf(volume, 'ephemeral'), 'volumeClaimTemplate'), 'spec')
+      const template = fieldOf(fieldOf(fieldOf(volume, 'ephemeral'), 'volumeClaimTemplate'), 'spec')
       return `ephemeral ${claimFacts(template)
         .filter((fact) => fact)
         .join(' ')}`
@@ -141,12 +145,12 @@ function podFacts(spec: Manifest): Facts {
   ]
 }
 
-function partOf(object: Manifest, key: string): Manifest {
-  const part = object[key]
-  return typeof part === 'object' && part !== null ? (part as Manifest) : {}
+function fieldOf(object: Manifest, key: string): Manifest {
+  const value = object[key]
+  return typeof value === 'object' && value !== null ? (value as Manifest) : {}
 }
 
-function textIn(object: Manifest, key: string): string | undefined {
+function textOfField(object: Manifest, key: string): string | undefined {
   const value = object[key]
   return value === undefined || value === '' ? undefined : String(value)
 }
@@ -156,10 +160,10 @@ function patchText(patch: unknown): string {
   const path: string[] = []
   let inner = patch
   while (typeof inner === 'object' && inner !== null && !Array.isArray(inner)) {
-    const [only, ...others] = Object.entries(inner)
-    if (!only || others.length > 0) break
-    path.push(only[0])
-    inner = only[1]
+    const [firstEntry, ...otherEntries] = Object.entries(inner)
+    if (!firstEntry || otherEntries.length > 0) break
+    path.push(firstEntry[0])
+    inner = firstEntry[1]
   }
   const value = typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? 'nothing')
   return path.length > 0 ? `${path.join('.')}=${value}` : value
@@ -182,9 +186,9 @@ function textOfFault(action: Fault): string {
     case 'refuse writes':
       return `the disk refuses writes for ${duration(action.ms)}`
     case 'bad network': {
-      const whose = action.process ? ` of ${action.process}` : ''
-      const what = action.only === 'replies' ? ' of the replies to writes' : ''
-      return `the network${whose} loses ${Math.round(action.lose * 100)} %${what} for ${duration(action.ms)}`
+      const ofProcess = action.process ? ` of ${action.process}` : ''
+      const ofReplies = action.only === 'replies' ? ' of the replies to writes' : ''
+      return `the network${ofProcess} loses ${Math.round(action.lose * 100)} %${ofReplies} for ${duration(action.ms)}`
     }
     case 'driver fails':
       return `${action.driver} answers ${action.method} with ${action.code}${action.times > 1 ? `, ${action.times} times` : ''}`

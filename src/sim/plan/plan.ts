@@ -1,6 +1,6 @@
-// A plan: what one run does to the system, as plain data that JSON can hold. workload/generate.ts makes it from a seed,
-// engine/run.ts runs it, shrink.ts makes it smaller. Every step names the object or process it concerns, so that
-// removing one step leaves the others valid.
+// A plan describes one run as JSON data: setup, fault rates and steps. workload/generate.ts generates it from a seed,
+// engine/run.ts runs it, shrink.ts makes it smaller. Every step names the object or process it concerns, so that the others
+// stay valid if one is removed.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import type { DriverFaults } from '../environment/driver.ts'
@@ -17,7 +17,7 @@ export interface Plan {
   readonly faultRates: FaultRates
   /** Ordered by time. */
   readonly steps: readonly Step[]
-  /** The step after the system has come to rest, before it is checked again. */
+  /** The steps after the system has come to rest; it is checked again after each. */
   readonly atRest?: readonly AtRestStep[]
 }
 

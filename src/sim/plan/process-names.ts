@@ -19,8 +19,8 @@ const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
 export function controlProcesses({ controlReplicas, driverControllers }: Setup): string[] {
   const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
   const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
-  const started = ['control', ...(driverControllers === 'sidecars' ? sidecars : [])]
-  return started.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
+  const roles = ['control', ...(driverControllers === 'sidecars' ? sidecars : [])]
+  return roles.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
 }
 
 export const processesOf = (setup: Setup): string[] => [
@@ -37,6 +37,6 @@ export const clientsOf = (setup: Setup): string[] =>
 /** All replicas that do this work for a driver: its sidecars, or else the control processes. */
 export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
   const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
-  const isApart = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)
-  return replicas.map((replica) => (isApart ? `${role}-${driver}-${replica}` : `control-${replica}`))
+  const isSidecar = setup.driverControllers === 'sidecars' && driver !== undefined && SIDECARS[driver].includes(role)
+  return replicas.map((replica) => (isSidecar ? `${role}-${driver}-${replica}` : `control-${replica}`))
 }

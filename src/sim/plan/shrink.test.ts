@@ -7,8 +7,8 @@ import { type RunPlan, shrink } from './shrink.ts'
 describe('shrinking a failing plan', () => {
   it('SYS-14 keeps the rule, and leaves no step that can be removed', async () => {
     await fc.assert(
-      fc.asyncProperty(causes(), async ({ plan, fails }) => {
-        const shrunk = (await shrink(plan, runner(fails), PLENTY))!
+      fc.asyncProperty(failingPlans(), async ({ plan, fails }) => {
+        const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
         expect(shrunk.rule).toBe('leak')
         expect(shrunk.isSmallest).toBe(true)
         expect(fails(shrunk.plan)).toBe(true)
@@ -22,9 +22,9 @@ describe('shrinking a failing plan', () => {
 
   it('SYS-14 finds three causes among 250 steps in under 100 runs', async () => {
     const plan = planOf(250)
-    const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => names(candidate).includes(name))
-    const shrunk = (await shrink(plan, runner(fails), PLENTY))!
-    expect(names(shrunk.plan)).toEqual(['c20', 'c101', 'c230'])
+    const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => claimNames(candidate).includes(name))
+    const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
+    expect(claimNames(shrunk.plan)).toEqual(['c20', 'c101', 'c230'])
     expect(shrunk.runs).toBeLessThan(100)
   })
 
@@ -35,7 +35,11 @@ describe('shrinking a failing plan', () => {
       steps.some(({ action }) => action.do === 'crash' && action.downMs >= 10_000) &&
       steps.some(({ action }) => action.do === 'create' && JSON.stringify(action.object).includes('gold'))
     const crash: Step = { atMs: 1_234_567, action: { do: 'crash', process: 'server', downMs: 90_000 } }
-    const { plan } = (await shrink({ ...planOf(4), steps: [...planOf(4).steps, crash] }, runner(fails), PLENTY))!
+    const { plan } = (await shrink(
+      { ...planOf(4), steps: [...planOf(4).steps, crash] },
+      createRunner(fails),
+      AMPLE_BUDGET,
+    ))!
     expect(plan).toEqual({
       seed: 7,
       minutes: 1,
@@ -68,50 +72,50 @@ describe('shrinking a failing plan', () => {
 
   it('SYS-14 does not shrink to a violation of another rule', async () => {
     const run: RunPlan = async (plan) => {
-      const has = (name: string) => names(plan).includes(name)
+      const has = (name: string) => claimNames(plan).includes(name)
       if (has('c1') && has('c2')) return runOf(plan, 'leak')
       return has('c1') ? runOf(plan, 'quota') : runOf(plan)
     }
-    const shrunk = (await shrink(planOf(6), run, PLENTY))!
-    expect(names(shrunk.plan)).toEqual(['c1', 'c2'])
+    const shrunk = (await shrink(planOf(6), run, AMPLE_BUDGET))!
+    expect(claimNames(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
   it('SYS-14 stays within the budget of runs and time, and keeps the best plan so far', async () => {
-    const fails = (candidate: Plan) => names(candidate).includes('c3')
+    const fails = (candidate: Plan) => claimNames(candidate).includes('c3')
     let runs = 0
-    const counted: RunPlan = (plan) => {
+    const countingRunner: RunPlan = (plan) => {
       runs++
-      return runner(fails)(plan)
+      return createRunner(fails)(plan)
     }
-    const few = (await shrink(planOf(64), counted, { ...PLENTY, budget: { runs: 5, ms: 1_000 } }))!
+    const limited = (await shrink(planOf(64), countingRunner, { ...AMPLE_BUDGET, budget: { runs: 5, ms: 1_000 } }))!
     expect(runs).toBe(5)
-    expect(few).toMatchObject({ runs: 5, isSmallest: false })
-    expect(fails(few.plan)).toBe(true)
-    expect(few.plan.steps.length).toBeLessThan(64)
+    expect(limited).toMatchObject({ runs: 5, isSmallest: false })
+    expect(fails(limited.plan)).toBe(true)
+    expect(limited.plan.steps.length).toBeLessThan(64)
 
     let nowMs = 0
     const clock = { monotonicMs: () => nowMs }
-    const slow: RunPlan = (plan) => {
+    const slowRunner: RunPlan = (plan) => {
       nowMs += 400
-      return runner(fails)(plan)
+      return createRunner(fails)(plan)
     }
-    const short = (await shrink(planOf(64), slow, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
-    expect(short).toMatchObject({ runs: 4, isSmallest: false })
+    const timeLimited = (await shrink(planOf(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
+    expect(timeLimited).toMatchObject({ runs: 4, isSmallest: false })
   })
 
   it('SYS-14 does not shrink a plan without a violation', async () => {
-    expect(await shrink(planOf(3), async (plan) => runOf(plan), PLENTY)).toBeUndefined()
+    expect(await shrink(planOf(3), async (plan) => runOf(plan), AMPLE_BUDGET)).toBeUndefined()
   })
 })
 
-const PLENTY = { budget: { runs: 20_000, ms: 1 }, clock: { monotonicMs: () => 0 } }
+const AMPLE_BUDGET = { budget: { runs: 20_000, ms: 1 }, clock: { monotonicMs: () => 0 } }
 
-const names = (plan: Plan): string[] =>
+const claimNames = (plan: Plan): string[] =>
   plan.steps.flatMap(({ action }) =>
     action.do === 'create' ? [(action.object.metadata as { name: string }).name] : [],
   )
 
-const runner =
+const createRunner =
   (fails: (plan: Plan) => boolean): RunPlan =>
   async (plan) =>
     fails(plan) ? runOf(plan, 'leak') : runOf(plan)
@@ -155,7 +159,7 @@ function planOf(steps: number): Plan {
 }
 
 /** Deterministic failures that need all of some steps, one of several sets, or an even number. */
-function causes() {
+function failingPlans() {
   return fc
     .tuple(
       fc.integer({ min: 1, max: 40 }),
@@ -164,12 +168,12 @@ function causes() {
     )
     .map(([length, sets, isEven]) => {
       const plan = planOf(length)
-      const wanted = sets.map((set) => [...new Set(set.map((nr) => `c${nr % length}`))])
-      const all = new Set(wanted.flat())
+      const requiredSets = sets.map((set) => [...new Set(set.map((index) => `c${index % length}`))])
+      const requiredNames = new Set(requiredSets.flat())
       const fails = (candidate: Plan): boolean => {
-        const there = new Set(names(candidate))
-        if (!wanted.some((set) => set.every((name) => there.has(name)))) return false
-        return !isEven || [...all].filter((name) => there.has(name)).length % 2 === all.size % 2
+        const present = new Set(claimNames(candidate))
+        if (!requiredSets.some((set) => set.every((name) => present.has(name)))) return false
+        return !isEven || [...requiredNames].filter((name) => present.has(name)).length % 2 === requiredNames.size % 2
       }
       return { plan, fails }
     })

@@ -29,32 +29,32 @@ export interface Shrunk {
   readonly isSmallest: boolean
 }
 
-/** Undefined if the run of the plan has no violation. */
+/** Returns undefined if the run of the plan has no violation. */
 export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): Promise<Shrunk | undefined> {
-  const first = await run(plan)
-  const violation = first.violations[0]
+  const firstRun = await run(plan)
+  const violation = firstRun.violations[0]
   if (!violation) return undefined
-  const search = createSearch(plan, first, violation.rule, run, options)
+  const search = createSearch(plan, firstRun, violation.rule, run, options)
 
   // Two large cuts that often succeed shorten every later run.
-  await search.attempt(onlyUntil(plan, violation.atMs))
-  await search.attempt({ ...search.plan, faultRates: CLEAR })
-  let before: Plan
+  await search.attempt(cutAfter(plan, violation.atMs))
+  await search.attempt({ ...search.plan, faultRates: NO_FAULT_RATES })
+  let previous: Plan
   do {
-    before = search.plan
-    await fewerSteps(search)
+    previous = search.plan
+    await removeSteps(search)
     for (const simpler of [simplerFaultRates, simplerSetups, simplerTimes, simplerValues])
       await descend(search, simpler)
-  } while (search.plan !== before && !search.isSpent())
+  } while (search.plan !== previous && !search.isSpent())
 
   return { plan: search.plan, run: search.run, rule: violation.rule, runs: search.runs, isSmallest: !search.isSpent() }
 }
 
-const CLEAR: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
+const NO_FAULT_RATES: Plan['faultRates'] = { network: {}, diskErrors: 0, drivers: {}, crashes: {} }
 const MINUTE_MS = 60_000
 
 /** Later steps cannot have caused the violation. */
-function onlyUntil(plan: Plan, atMs: number): Plan {
+function cutAfter(plan: Plan, atMs: number): Plan {
   return {
     ...plan,
     minutes: Math.min(plan.minutes, Math.max(1, Math.ceil(atMs / MINUTE_MS))),
@@ -71,13 +71,13 @@ interface Search {
   attempt(candidate: Plan): Promise<boolean>
 }
 
-function createSearch(plan: Plan, first: SimulationRun, rule: string, run: RunPlan, options: ShrinkOptions): Search {
+function createSearch(plan: Plan, firstRun: SimulationRun, rule: string, run: RunPlan, options: ShrinkOptions): Search {
   const { budget, clock, progress } = options
   const deadlineMs = clock.monotonicMs() + budget.ms
   const tried = new Set<string>([JSON.stringify(plan)]) // a repeated run gives the same result
-  let best = { plan, run: first }
+  let best = { plan, run: firstRun }
   let runs = 1
-  let spent = false
+  let isBudgetSpent = false
   return {
     get plan() {
       return best.plan
@@ -88,12 +88,12 @@ function createSearch(plan: Plan, first: SimulationRun, rule: string, run: RunPl
     get runs() {
       return runs
     },
-    isSpent: () => spent,
+    isSpent: () => isBudgetSpent,
     async attempt(candidate) {
       const text = JSON.stringify(candidate)
-      if (spent || tried.has(text)) return false
+      if (isBudgetSpent || tried.has(text)) return false
       if (runs >= budget.runs || clock.monotonicMs() >= deadlineMs) {
-        spent = true
+        isBudgetSpent = true
         return false
       }
       tried.add(text)
@@ -112,7 +112,7 @@ function createSearch(plan: Plan, first: SimulationRun, rule: string, run: RunPl
  * often unnecessary, and removing them keeps the positions of earlier parts. Ends after a round in which no single step
  * could be removed.
  */
-async function fewerSteps(search: Search): Promise<void> {
+async function removeSteps(search: Search): Promise<void> {
   let size = Math.ceil(search.plan.steps.length / 2)
   while (search.plan.steps.length > 0 && !search.isSpent()) {
     let isSmaller = false

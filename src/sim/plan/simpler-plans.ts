@@ -6,16 +6,15 @@ export type Simpler = (plan: Plan) => Iterable<Plan>
 
 export function* simplerFaultRates(plan: Plan): Iterable<Plan> {
   const { faultRates } = plan
-  const withWeather = (change: Partial<FaultRates>): Plan => ({ ...plan, faultRates: { ...faultRates, ...change } })
-  if (faultRates.diskErrors > 0) yield withWeather({ diskErrors: 0 })
+  const withRates = (change: Partial<FaultRates>): Plan => ({ ...plan, faultRates: { ...faultRates, ...change } })
+  if (faultRates.diskErrors > 0) yield withRates({ diskErrors: 0 })
   for (const part of ['network', 'drivers', 'crashes'] as const)
-    if (Object.keys(faultRates[part]).length > 0) yield withWeather({ [part]: {} })
-  for (const network of withoutOneKey(faultRates.network)) yield withWeather({ network })
-  for (const drivers of withoutOneKey(faultRates.drivers)) yield withWeather({ drivers })
-  for (const crashes of withoutOneKey(faultRates.crashes)) yield withWeather({ crashes })
+    if (Object.keys(faultRates[part]).length > 0) yield withRates({ [part]: {} })
+  for (const network of withoutOneKey(faultRates.network)) yield withRates({ network })
+  for (const drivers of withoutOneKey(faultRates.drivers)) yield withRates({ drivers })
+  for (const crashes of withoutOneKey(faultRates.crashes)) yield withRates({ crashes })
   for (const [driver, faults] of Object.entries(faultRates.drivers))
-    for (const fewer of withoutOneKey(faults))
-      yield withWeather({ drivers: { ...faultRates.drivers, [driver]: fewer } })
+    for (const fewer of withoutOneKey(faults)) yield withRates({ drivers: { ...faultRates.drivers, [driver]: fewer } })
 }
 
 const SIMPLEST: Setup = {
@@ -39,8 +38,8 @@ const SECOND_MS = 1_000
 /** Shorter plans and pauses, and whole seconds. */
 export function* simplerTimes(plan: Plan): Iterable<Plan> {
   const lastMs = plan.steps.at(-1)?.atMs ?? 0
-  const enough = Math.max(1, Math.ceil(lastMs / MINUTE_MS))
-  for (const minutes of [enough, enough + 2, Math.ceil((enough + plan.minutes) / 2)])
+  const requiredMinutes = Math.max(1, Math.ceil(lastMs / MINUTE_MS))
+  for (const minutes of [requiredMinutes, requiredMinutes + 2, Math.ceil((requiredMinutes + plan.minutes) / 2)])
     if (minutes < plan.minutes) yield { ...plan, minutes }
 
   const pauses = plan.steps.map((step, index) => step.atMs - (plan.steps[index - 1]?.atMs ?? 0))
@@ -60,8 +59,8 @@ export function* simplerTimes(plan: Plan): Iterable<Plan> {
     yield withPauses((ms) => Math.min(ms, SECOND_MS))
     yield withPauses((ms) => Math.min(ms, MINUTE_MS))
     yield withPauses(halved)
-    for (const [only, ms] of pauses.entries())
-      if (isLong(ms)) yield withPauses((own, index) => (index === only ? SECOND_MS : own))
+    for (const [shortened, ms] of pauses.entries())
+      if (isLong(ms)) yield withPauses((pauseMs, index) => (index === shortened ? SECOND_MS : pauseMs))
   }
   const floored = (ms: number) => Math.floor(ms / SECOND_MS) * SECOND_MS
   if (plan.steps.some(({ atMs }) => atMs % SECOND_MS !== 0))
@@ -76,55 +75,55 @@ export function* simplerValues(plan: Plan): Iterable<Plan> {
 }
 
 /** The smallest sensible value of a number in an action. */
-const LEAST: Readonly<Record<string, number>> = { downMs: 1_000, ms: 1_000, byMs: 60_000, times: 1 }
+const MINIMUM: Readonly<Record<string, number>> = { downMs: 1_000, ms: 1_000, byMs: 60_000, times: 1 }
 
 function* simplerActions(action: Action): Iterable<Action> {
   for (const [key, value] of Object.entries(action)) {
-    const least = LEAST[key]
-    if (least === undefined || typeof value !== 'number') continue
+    const minimum = MINIMUM[key]
+    if (minimum === undefined || typeof value !== 'number') continue
     const sign = Math.sign(value) || 1 // a clock may jump backwards
-    for (const smaller of [least, Math.floor(Math.abs(value) / 2)])
-      if (smaller >= least && smaller < Math.abs(value)) yield { ...action, [key]: sign * smaller } as Action
+    for (const smaller of [minimum, Math.floor(Math.abs(value) / 2)])
+      if (smaller >= minimum && smaller < Math.abs(value)) yield { ...action, [key]: sign * smaller } as Action
   }
   if (action.do === 'delete' && action.graceSeconds !== undefined) {
-    const { graceSeconds: _, ...rest } = action
-    yield rest
+    const { graceSeconds: _, ...withoutGrace } = action
+    yield withoutGrace
   }
   for (const key of ['object', 'patch'] as const) {
-    const written = (action as { object?: object; patch?: object })[key]
-    if (written) for (const simpler of simplerObjects(written, [])) yield { ...action, [key]: simpler } as Action
+    const value = (action as { object?: object; patch?: object })[key]
+    if (value) for (const simpler of simplerObjects(value, [])) yield { ...action, [key]: simpler } as Action
   }
 }
 
 /** Fields that identify an object. */
-const NEEDED = new Set(['apiVersion', 'kind', 'metadata', 'metadata.name', 'metadata.namespace', 'spec'])
+const REQUIRED_FIELDS = new Set(['apiVersion', 'kind', 'metadata', 'metadata.name', 'metadata.namespace', 'spec'])
 const SIZE = /^\d+Gi$/
 
-function* simplerObjects(written: object, path: readonly string[]): Iterable<object> {
-  const isList = Array.isArray(written)
-  const entries = Object.entries(written)
+function* simplerObjects(object: object, path: readonly string[]): Iterable<object> {
+  const isList = Array.isArray(object)
+  const entries = Object.entries(object)
   for (const [key] of entries) {
-    if (NEEDED.has([...path, key].join('.')) || (isList && entries.length === 1)) continue
-    if (isList) yield written.filter((_, index) => String(index) !== key)
-    else yield without(written, key)
+    if (REQUIRED_FIELDS.has([...path, key].join('.')) || (isList && entries.length === 1)) continue
+    if (isList) yield object.filter((_, index) => String(index) !== key)
+    else yield without(object, key)
   }
   for (const [key, value] of entries) {
-    const put = (simpler: unknown): object =>
-      isList ? written.with(Number(key), simpler) : { ...written, [key]: simpler }
+    const replaceWith = (simpler: unknown): object =>
+      isList ? object.with(Number(key), simpler) : { ...object, [key]: simpler }
     if (typeof value === 'object' && value !== null) {
-      for (const simpler of simplerObjects(value, [...path, key])) yield put(simpler)
+      for (const simpler of simplerObjects(value, [...path, key])) yield replaceWith(simpler)
     } else if (typeof value === 'string' && SIZE.test(value) && Number.parseInt(value, 10) > 1) {
-      yield put('1Gi')
+      yield replaceWith('1Gi')
     }
   }
 }
 
-function without<T extends object>(all: T, key: string): T {
-  const { [key]: _, ...rest } = all as Record<string, unknown>
-  return rest as T
+function without<T extends object>(object: T, key: string): T {
+  const { [key]: _, ...remaining } = object as Record<string, unknown>
+  return remaining as T
 }
 
-function* withoutOneKey<T extends object>(all: T): Iterable<T> {
-  const keys = Object.keys(all)
-  if (keys.length > 1) for (const key of keys) yield without(all, key)
+function* withoutOneKey<T extends object>(object: T): Iterable<T> {
+  const keys = Object.keys(object)
+  if (keys.length > 1) for (const key of keys) yield without(object, key)
 }

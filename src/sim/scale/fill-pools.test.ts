@@ -1,5 +1,5 @@
-// Prints its figures beside those that the authors of the KEP published (csi-driver-host-path with the scheduler of its
-// time): 27 and 573 failed CreateVolume calls. SCALE=100 adds 100 × 100, which takes some minutes; `npm run prove` does.
+// Prints the figures next to those that the KEP's authors published for csi-driver-host-path and the scheduler of that time:
+// 27 and 573 failed CreateVolume calls. SCALE=100, as in `npm run prove`, adds 100 × 100, which takes some minutes.
 import { afterAll, describe, expect, it } from 'vitest'
 import { fillEveryPool, type ScaleOptions, type ScaleRun } from './fill-pools.ts'
 
@@ -18,19 +18,19 @@ async function run(options: ScaleOptions): Promise<ScaleRun> {
 
 afterAll(() => console.log(tableOf(runs)))
 
-/** As docs/explanation/scheduling.md has it. */
+/** Returns the table in docs/explanation/scheduling.md. */
 function tableOf(results: readonly ScaleRun[]): string {
-  const count = (value: number) => value.toLocaleString('en')
+  const formatCount = (value: number) => value.toLocaleString('en')
   const rows = results.map(({ nodes, capacityReservation, bound, pods, virtualSeconds, attempts, failedCreates }) => [
     `${nodes} × ${VOLUMES_PER_NODE}`,
     capacityReservation ? 'on' : 'off',
-    `${count(bound)} of ${count(pods)}`,
-    count(failedCreates),
-    count(PUBLISHED[nodes] ?? 0),
+    `${formatCount(bound)} of ${formatCount(pods)}`,
+    formatCount(failedCreates),
+    formatCount(PUBLISHED[nodes] ?? 0),
     `${virtualSeconds.toFixed(1)} s`,
-    count(attempts),
+    formatCount(attempts),
   ])
-  const head = [
+  const header = [
     '',
     'reservation',
     'pods bound',
@@ -39,7 +39,7 @@ function tableOf(results: readonly ScaleRun[]): string {
     'virtual time',
     'attempts',
   ]
-  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+  return [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
 describe('filling every pool with pods, late capacity reports and two classes per pool', () => {

@@ -31,9 +31,9 @@ export interface ScaleRun extends ScaleOptions {
 }
 
 const CLASSES = ['plain', 'tuned']
-/** Maximal age of what GetCapacity reports. */
-const REPORTS_LATE_MS = 5_000
-const CREATES_AT_ONCE = 64
+/** The maximal age of the capacity that GetCapacity reports. */
+const REPORT_AGE_MS_MAX = 5_000
+const CONCURRENT_CREATES = 64
 const WITHIN_MS = 3_600_000
 
 export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
@@ -50,13 +50,13 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const client = cluster.direct()!
   const { name } = driver.settings
 
-  await answerTo(simulation, prepare(), 'objects', WITHIN_MS)
+  await answerTo(simulation, createObjects(), 'objects', WITHIN_MS)
   let failedCreates = 0
   let scheduler: ReturnType<typeof runScheduler> | undefined
   cluster.add('controllers', runClaimControllers)
-  cluster.add('storage', (env, way) => void runStorage(env, way, counted(driver.driverFor(env))))
-  cluster.add('scheduler', (env, way) => {
-    scheduler = runScheduler(env, way, { capacityReservation })
+  cluster.add('storage', (env, client) => void runStorage(env, client, countFailures(driver.driverFor(env))))
+  cluster.add('scheduler', (env, client) => {
+    scheduler = runScheduler(env, client, { capacityReservation })
   })
   const reports = nodeCount * CLASSES.length
   await simulation.runUntil(() => view.capacities.size === reports, {
@@ -69,24 +69,24 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const pods = nodeCount * volumesPerNode
   const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
   await answerTo(simulation, createPods(pods), 'objects', WITHIN_MS)
-  let seenMs = -1
+  let checkedMs = -1
   const isFull = () => {
-    if (view.changedMs === seenMs) return false
-    seenMs = view.changedMs
+    if (view.changedMs === checkedMs) return false
+    checkedMs = view.changedMs
     return bound() === pods
   }
-  // The result says how many pods have no node if the time is up.
+  // If the time is up, the result shows how many pods have no node.
   await simulation.runUntil(isFull, { withinMs: WITHIN_MS, waitingFor: 'every pod to have a node' }).catch(() => {})
   const virtualSeconds = (simulation.nowMs - startMs) / 1_000
   return { ...options, pods, bound: bound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
 
-  async function prepare(): Promise<void> {
+  async function createObjects(): Promise<void> {
     await createDriver(client, name)
     for (const className of CLASSES) await createClass(client, className, name)
     for (const node of nodes) await createNode(client, node, name)
   }
 
-  function counted(csi: CsiDriver): CsiDriver {
+  function countFailures(csi: CsiDriver): CsiDriver {
     return createCsiDriver((method, request, call) =>
       callDriver(csi, method, request, call).catch((error: unknown) => {
         if (method.name === 'CreateVolume') failedCreates++
@@ -97,18 +97,18 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
 
   function refreshReports(): void {
     driver.freezeCapacity()
-    simulation.schedule(REPORTS_LATE_MS, refreshReports)
+    simulation.schedule(REPORT_AGE_MS_MAX, refreshReports)
   }
 
   async function createPods(count: number): Promise<void> {
-    let next = 0
-    const one = async () => {
-      while (next < count) {
-        const nth = next++
+    let nextIndex = 0
+    const createRemaining = async () => {
+      while (nextIndex < count) {
+        const nth = nextIndex++
         const className = CLASSES[nth % CLASSES.length]!
         await createPod(client, `pod-${nth}`, { sizeGi: 1, className })
       }
     }
-    await Promise.all(Array.from({ length: CREATES_AT_ONCE }, one))
+    await Promise.all(Array.from({ length: CONCURRENT_CREATES }, createRemaining))
   }
 }

@@ -7,22 +7,22 @@ import type { Plan } from '../plan/plan.ts'
 export interface RelatedObjects {
   readonly names: ReadonlySet<string>
   /** Whether a text mentions any of them; true for an empty set. */
-  isIn(text: string): boolean
+  isMentionedIn(text: string): boolean
 }
 
 export function relatedObjects(run: SimulationRun, violation: Violation): RelatedObjects {
-  const known = new Set([...namesInPlan(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
-  const names = new Set(wordsOf(violation.text).filter((word) => known.has(word) || isTelling(word)))
+  const knownNames = new Set([...namesInPlan(run.plan), ...Object.keys(run.objects ?? {}).map(nameInTitle)])
+  const names = new Set(wordsOf(violation.text).filter((word) => knownNames.has(word) || isUnambiguous(word)))
   const objects = Object.entries(run.objects ?? {}).map(([title, object]) => ({
     name: nameInTitle(title),
-    belongs: belongings(object as Written),
+    references: referencesOf(object as NamedObject),
   }))
-  for (const { name, belongs } of objects) {
-    if (names.has(name)) for (const other of belongs) names.add(other)
+  for (const { name, references } of objects) {
+    if (names.has(name)) for (const other of references) names.add(other)
   }
-  for (const { name, belongs } of objects) if (belongs.some((other) => names.has(other))) names.add(name)
-  const pattern = names.size > 0 ? mentionOf([...names]) : undefined
-  return { names, isIn: (text) => pattern === undefined || pattern.test(text) }
+  for (const { name, references } of objects) if (references.some((other) => names.has(other))) names.add(name)
+  const pattern = names.size > 0 ? mentionPattern([...names]) : undefined
+  return { names, isMentionedIn: (text) => pattern === undefined || pattern.test(text) }
 }
 
 /** `claim team-a/c1` → `team-a/c1`; `net.sim volume v-3` → `v-3`. */
@@ -31,16 +31,17 @@ export const nameInTitle = (title: string): string => title.slice(title.lastInde
 const wordsOf = (text: string): string[] => text.split(/[^\w./-]+/).map((word) => word.replace(/^[./-]+|[./-]+$/g, ''))
 
 /** Names that cannot be other words: `team-a/c1`, `pvc-6c9f…`, `csi-…`. */
-const isTelling = (word: string): boolean => /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
+const isUnambiguous = (word: string): boolean =>
+  /^[a-z0-9-]+\/[a-z0-9.-]+$/.test(word) || /^(pvc|csi)-[0-9a-f]/.test(word)
 
 function namesInPlan({ steps }: Plan): string[] {
   return steps.flatMap(({ action }) => {
     if ('ref' in action) return [keyOf(action.ref)]
-    return 'object' in action ? [keyOf((action.object as Written).metadata)] : []
+    return 'object' in action ? [keyOf((action.object as NamedObject).metadata)] : []
   })
 }
 
-interface Written {
+interface NamedObject {
   /** The name of a driver volume. */
   readonly name?: string
   readonly metadata?: {
@@ -62,10 +63,10 @@ const keyOf = (named: { namespace?: string; name?: string } = {}): string =>
   named.namespace ? `${named.namespace}/${named.name ?? ''}` : (named.name ?? '')
 
 /** The objects that an object refers to. Nodes and classes are omitted: too many objects refer to them. */
-function belongings({ name: given, metadata, spec = {} }: Written): string[] {
+function referencesOf({ name: driverName, metadata, spec = {} }: NamedObject): string[] {
   const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? []
   return [
-    given,
+    driverName,
     spec.volumeName,
     spec.claimRef && keyOf(spec.claimRef),
     spec.csi?.volumeHandle,
@@ -76,7 +77,7 @@ function belongings({ name: given, metadata, spec = {} }: Written): string[] {
   ].filter((name): name is string => Boolean(name))
 }
 
-function mentionOf(names: readonly string[]): RegExp {
-  const either = names.map((name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|')
-  return new RegExp(`(?<![\\w./-])(?:${either})(?![\\w/-]|\\.\\w)`)
+function mentionPattern(names: readonly string[]): RegExp {
+  const alternatives = names.map((name) => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|')
+  return new RegExp(`(?<![\\w./-])(?:${alternatives})(?![\\w/-]|\\.\\w)`)
 }

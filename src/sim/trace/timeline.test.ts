@@ -4,7 +4,7 @@ import { timelineOf } from './timeline.ts'
 
 describe('the timeline of a run', () => {
   it('SYS-14 shows the actions on the objects of the violation, and the objects at the end', () => {
-    const story = timelineOf(
+    const timeline = timelineOf(
       runOf({
         log: [
           '     1.000s user: alice creates claim team-a/c1 (4Gi, net-now)',
@@ -31,7 +31,7 @@ describe('the timeline of a run', () => {
         },
       }),
     )
-    expect(story).toBe(`\
+    expect(timeline).toBe(`\
 Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, driver controllers in-process, commits atomic, capacity reservation off, quota by actual size.
 Fault rates: none.
 
@@ -89,14 +89,17 @@ Objects at the end:
       '1.000s control-1: sees team-a/p6',
       '2.000s user: alice edits node n1: done',
     ]
-    const large = runOf({ log, objects, violations })
-    expect(timelineOf(large)).toContain('alice creates pod team-a/p5')
-    expect(timelineOf(large)).toContain('sees team-a/p5')
-    expect(timelineOf(large)).not.toContain('team-a/p6')
-    expect(timelineOf(large)).not.toContain('alice edits node n1')
-    const small = timelineOf({ ...large, plan: { ...large.plan, steps: large.plan.steps.slice(0, 10) } })
-    expect(small).toContain('alice edits node n1')
-    expect(small).not.toContain('team-a/p6')
+    const largeRun = runOf({ log, objects, violations })
+    expect(timelineOf(largeRun)).toContain('alice creates pod team-a/p5')
+    expect(timelineOf(largeRun)).toContain('sees team-a/p5')
+    expect(timelineOf(largeRun)).not.toContain('team-a/p6')
+    expect(timelineOf(largeRun)).not.toContain('alice edits node n1')
+    const smallTimeline = timelineOf({
+      ...largeRun,
+      plan: { ...largeRun.plan, steps: largeRun.plan.steps.slice(0, 10) },
+    })
+    expect(smallTimeline).toContain('alice edits node n1')
+    expect(smallTimeline).not.toContain('team-a/p6')
   })
 
   it('SYS-14 shortens thousands of lines to about 60: first, last and user actions, with counts of omitted lines', () => {
@@ -111,36 +114,40 @@ Objects at the end:
     const lines = timelineOf(runOf({ log, violations })).split('\n')
     expect(lines.length).toBeLessThanOrEqual(68)
     expect(lines.length).toBeGreaterThan(40)
-    const story = lines.join('\n')
-    expect(story).toContain('(try 0)')
-    expect(story).toContain('alice deletes claim')
-    expect(story).toContain('(try 4998)')
-    expect(story).toMatch(/… 499 lines until 41:38\.0: 250 control-0, 249 control-1/)
-    const shown = story.match(/(?<=… )\d+(?= lines)/g)!.reduce((sum, count) => sum + Number(count), 0)
-    const timed = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
-    expect(shown + timed).toBe(5_000)
+    const timeline = lines.join('\n')
+    expect(timeline).toContain('(try 0)')
+    expect(timeline).toContain('alice deletes claim')
+    expect(timeline).toContain('(try 4998)')
+    expect(timeline).toMatch(/… 499 lines until 41:38\.0: 250 control-0, 249 control-1/)
+    const omittedLines = timeline.match(/(?<=… )\d+(?= lines)/g)!.reduce((sum, count) => sum + Number(count), 0)
+    const timedLines = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
+    expect(omittedLines + timedLines).toBe(5_000)
 
-    const everything = timelineOf(runOf({ log, violations }), { all: true })
-    expect(everything.split('\n').length).toBeGreaterThan(5_000)
+    const fullTimeline = timelineOf(runOf({ log, violations }), { all: true })
+    expect(fullTimeline.split('\n').length).toBeGreaterThan(5_000)
   })
 
   it('SYS-14 merges repeated lines into one with a count', () => {
     const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
-    const story = timelineOf(runOf({ log, violations: [] }))
-    expect(story).toContain('0:01.0   control-1  lists claims (2 times)\n')
-    expect(story).toContain('0:03.0   control-2  lists claims\n')
-    expect(story).toContain('No violation.')
+    const timeline = timelineOf(runOf({ log, violations: [] }))
+    expect(timeline).toContain('0:01.0   control-1  lists claims (2 times)\n')
+    expect(timeline).toContain('0:03.0   control-2  lists claims\n')
+    expect(timeline).toContain('No violation.')
   })
 
   it('SYS-14 prints the first violations and counts the others', () => {
-    const violations = Array.from({ length: 9 }, (_, nr) => ({ atMs: nr, rule: 'leak', text: `volume number ${nr}` }))
-    const story = timelineOf(runOf({ violations }))
-    expect(story.match(/VIOLATION/g)).toHaveLength(6)
-    expect(story).toContain('… and 3 more violations.')
+    const violations = Array.from({ length: 9 }, (_, index) => ({
+      atMs: index,
+      rule: 'leak',
+      text: `volume number ${index}`,
+    }))
+    const timeline = timelineOf(runOf({ violations }))
+    expect(timeline.match(/VIOLATION/g)).toHaveLength(6)
+    expect(timeline).toContain('… and 3 more violations.')
   })
 })
 
-function runOf(given: Partial<SimulationRun>): SimulationRun {
+function runOf(overrides: Partial<SimulationRun>): SimulationRun {
   return {
     plan: {
       seed: 7,
@@ -163,6 +170,6 @@ function runOf(given: Partial<SimulationRun>): SimulationRun {
     virtualMs: 0,
     operations: {},
     faults: {},
-    ...given,
+    ...overrides,
   }
 }

@@ -1,5 +1,5 @@
-// Prints a run as a timeline: who did what when to the objects of the violation, the violation, and the objects at the end.
-// Omits lines about other objects, and the middle of a long timeline, and marks the omission.
+// Formats a run as a timeline: the trace lines about the objects of the violation, the violation, and the objects at the end.
+// Omits lines about other objects and the middle of a long timeline, and marks the omissions.
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -11,10 +11,10 @@ export interface TimelineOptions {
   readonly all?: boolean
 }
 
-/** Longer timelines are not read: the start and the end are kept, and user actions and faults in between. */
+/** Of longer timelines only the start, the end, and user actions and faults in between are printed. */
 const LINES_MAX = 60
 const FIRST_LINES = 8
-/** Up to so many steps, every user action is shown: a shrunk plan needs each of them. */
+/** In plans with at most this many steps every user action is shown: a shrunk plan needs each of them. */
 const STEPS_ALL_SHOWN = 10
 const LAST_LINES = 24
 const OBJECTS_MAX = 6
@@ -22,31 +22,33 @@ const OBJECT_LINES_MAX = 24
 const OTHER_VIOLATIONS_MAX = 5
 
 export function timelineOf(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
-  const [violation, ...others] = run.violations
-  const things = violation && relatedObjects(run, violation)
+  const [violation, ...otherViolations] = run.violations
+  const related = violation && relatedObjects(run, violation)
   const log = readLog(run)
   const isSmall = run.plan.steps.length <= STEPS_ALL_SHOWN
   const isShown = (line: LogLine) =>
-    line.mark === 'fault' || (isSmall && line.mark === 'user') || (things !== undefined && isAbout(things, line))
-  const shown = all || !things ? log : log.filter(isShown)
-  const story = once(shown)
-  const lines = [...headOf(run.plan), '', ...(all ? story.map(lineText) : shortened(story, things))]
-  if (shown.length < log.length)
-    lines.push(`${log.length - shown.length} lines about other objects are omitted; --all shows them.`)
+    line.mark === 'fault' || (isSmall && line.mark === 'user') || (related !== undefined && isAbout(related, line))
+  const shownLines = all || !related ? log : log.filter(isShown)
+  const timeline = mergeRepeated(shownLines)
+  const lines = [...headerOf(run.plan), '', ...(all ? timeline.map(lineText) : shorten(timeline, related))]
+  if (shownLines.length < log.length)
+    lines.push(`${log.length - shownLines.length} lines about other objects are omitted; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
 
   lines.push('', violationText(violation))
-  for (const other of others.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(violationText(other))
-  if (others.length > OTHER_VIOLATIONS_MAX) lines.push(`… and ${others.length - OTHER_VIOLATIONS_MAX} more violations.`)
-  return `${[...lines, ...objectsAtEnd(run, things!)].join('\n')}\n`
+  for (const other of otherViolations.slice(0, OTHER_VIOLATIONS_MAX)) lines.push(violationText(other))
+  if (otherViolations.length > OTHER_VIOLATIONS_MAX)
+    lines.push(`… and ${otherViolations.length - OTHER_VIOLATIONS_MAX} more violations.`)
+  return `${[...lines, ...objectsAtEnd(run, related!)].join('\n')}\n`
 }
 
-const isAbout = (things: RelatedObjects, { who, what }: LogLine): boolean => things.isIn(`${who} ${what}`)
+const isAbout = (related: RelatedObjects, { source, text }: LogLine): boolean =>
+  related.isMentionedIn(`${source} ${text}`)
 
 export const violationText = ({ atMs, rule, text }: Violation): string =>
   `VIOLATION at ${timeText(atMs)}, rule "${rule}": ${text}`
 
-function headOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
+function headerOf({ seed, minutes, setup, faultRates, steps }: Plan): string[] {
   const {
     nodes,
     controlReplicas,
@@ -77,94 +79,94 @@ interface TimelineLine extends LogLine {
   readonly times: number
 }
 
-function once(lines: readonly LogLine[]): TimelineLine[] {
-  const story: TimelineLine[] = []
+function mergeRepeated(lines: readonly LogLine[]): TimelineLine[] {
+  const timeline: TimelineLine[] = []
   for (const line of lines) {
-    const last = story.at(-1)
-    if (last && last.who === line.who && last.what === line.what)
-      story[story.length - 1] = { ...last, times: last.times + 1 }
-    else story.push({ ...line, times: 1 })
+    const last = timeline.at(-1)
+    if (last && last.source === line.source && last.text === line.text)
+      timeline[timeline.length - 1] = { ...last, times: last.times + 1 }
+    else timeline.push({ ...line, times: 1 })
   }
-  return story
+  return timeline
 }
 
 const MARKS = { user: '●', fault: '✗' } as const
 
-function lineText({ atMs, who, what, mark, times }: TimelineLine): string {
-  const shownWho = who === 'fault' ? '' : who
-  const again = times > 1 ? ` (${times} times)` : ''
-  return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownWho.padEnd(10)} ${what}${again}`
+function lineText({ atMs, source, text, mark, times }: TimelineLine): string {
+  const shownWho = source === 'fault' ? '' : source
+  const repetitions = times > 1 ? ` (${times} times)` : ''
+  return `${timeText(atMs).padStart(8)} ${mark ? MARKS[mark] : ' '} ${shownWho.padEnd(10)} ${text}${repetitions}`
 }
 
-function shortened(story: readonly TimelineLine[], things: RelatedObjects | undefined): string[] {
-  const kept = keptOf(story, things)
+function shorten(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): string[] {
+  const selected = selectLines(timeline, related)
   const lines: string[] = []
   let skipped: TimelineLine[] = []
-  const close = () => {
+  const addOmission = () => {
     if (skipped.length > 0)
       lines.push(
         `${' '.repeat(9)}… ${skipped.length} lines until ${timeText(skipped.at(-1)!.atMs)}: ${countsOf(skipped)}`,
       )
     skipped = []
   }
-  for (const [index, line] of story.entries()) {
-    if (!kept.has(index)) {
+  for (const [index, line] of timeline.entries()) {
+    if (!selected.has(index)) {
       skipped.push(line)
       continue
     }
-    close()
+    addOmission()
     lines.push(lineText(line))
   }
-  close()
+  addOmission()
   return lines
 }
 
-/** Each line kept from the middle may need a second one that says how many lines are omitted before it. */
-function keptOf(story: readonly TimelineLine[], things: RelatedObjects | undefined): Set<number> {
-  const all = [...story.keys()]
-  if (all.length <= LINES_MAX) return new Set(all)
-  const kept = new Set([...all.slice(0, FIRST_LINES), ...all.slice(-LAST_LINES)])
-  const middle = all.slice(FIRST_LINES, -LAST_LINES).reverse() // the latest lines matter most
-  const isShown = (line: TimelineLine) => things === undefined || isAbout(things, line)
+/** Returns the indexes of the lines to print. Each line of the middle may need another one that counts omitted lines. */
+function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects | undefined): Set<number> {
+  const indexes = [...timeline.keys()]
+  if (indexes.length <= LINES_MAX) return new Set(indexes)
+  const selected = new Set([...indexes.slice(0, FIRST_LINES), ...indexes.slice(-LAST_LINES)])
+  const middle = indexes.slice(FIRST_LINES, -LAST_LINES).reverse() // the latest lines matter most
+  const isShown = (line: TimelineLine) => related === undefined || isAbout(related, line)
   const ranks = [
     (line: TimelineLine) => line.mark === 'user' && isShown(line),
     (line: TimelineLine) => line.mark === 'fault' && isShown(line),
-    (line: TimelineLine) => line.who === 'fault',
+    (line: TimelineLine) => line.source === 'fault',
     (line: TimelineLine) => line.mark === undefined && isShown(line),
   ]
   let room = Math.floor((LINES_MAX - FIRST_LINES - LAST_LINES - 1) / 2)
   for (const isNext of ranks)
     for (const index of middle) {
-      if (room === 0) return kept
-      if (kept.has(index) || !isNext(story[index]!)) continue
-      kept.add(index)
+      if (room === 0) return selected
+      if (selected.has(index) || !isNext(timeline[index]!)) continue
+      selected.add(index)
       room--
     }
-  return kept
+  return selected
 }
 
 function countsOf(lines: readonly LogLine[]): string {
   const counts = new Map<string, number>()
-  for (const { who } of lines) counts.set(who, (counts.get(who) ?? 0) + 1)
-  const most = [...counts].sort(([, a], [, b]) => b - a)
-  const shown = most.slice(0, 4).map(([who, count]) => `${count} ${who}`)
-  return [...shown, ...(most.length > 4 ? [`${most.length - 4} others`] : [])].join(', ')
+  for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1)
+  const byCount = [...counts].sort(([, a], [, b]) => b - a)
+  const largest = byCount.slice(0, 4).map(([who, count]) => `${count} ${who}`)
+  return [...largest, ...(byCount.length > 4 ? [`${byCount.length - 4} others`] : [])].join(', ')
 }
 
 function objectsAtEnd({ objects = {} }: SimulationRun, { names }: RelatedObjects): string[] {
   const named = Object.entries(objects).filter(([title]) => names.has(nameInTitle(title)))
   if (named.length === 0) return []
-  const shown = named.slice(0, OBJECTS_MAX).flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
-  const more = named.length > OBJECTS_MAX ? [`  … and ${named.length - OBJECTS_MAX} more objects.`] : []
-  return ['', 'Objects at the end:', ...shown, ...more]
+  const shownObjects = named.slice(0, OBJECTS_MAX).flatMap(([title, object]) => [`  ${title}`, ...yamlOf(object)])
+  const omitted = named.length > OBJECTS_MAX ? [`  … and ${named.length - OBJECTS_MAX} more objects.`] : []
+  return ['', 'Objects at the end:', ...shownObjects, ...omitted]
 }
 
-const NOISE = new Set(['managedFields', 'apiVersion', 'kind', 'generation'])
+const OMITTED_FIELDS = new Set(['managedFields', 'apiVersion', 'kind', 'generation'])
 
 function yamlOf(object: object): string[] {
-  const plain = JSON.parse(JSON.stringify(object, (key, value) => (NOISE.has(key) ? undefined : value)))
+  const plain = JSON.parse(JSON.stringify(object, (key, value) => (OMITTED_FIELDS.has(key) ? undefined : value)))
   const lines = stringify(plain, { lineWidth: 110, flowCollectionPadding: false }).trimEnd().split('\n')
-  const shown = lines.slice(0, OBJECT_LINES_MAX)
-  const more = lines.length - shown.length
-  return [...shown, ...(more > 0 ? [`… ${more} more lines`] : [])].map((line) => `    ${line}`)
+  const shownLines = lines.slice(0, OBJECT_LINES_MAX)
+  const omitted = lines.length - shownLines.length
+  return [...shownLines, ...(omitted > 0 ? [`… ${omitted} more lines`] : [])].map((line) => `    ${line}`)
 }

@@ -3,51 +3,51 @@ import type { SimulationRun } from '../engine/run.ts'
 
 export interface LogLine {
   readonly atMs: number
-  readonly who: string
-  readonly what: string
+  readonly source: string
+  readonly text: string
   readonly mark: 'user' | 'fault' | undefined
 }
 
 const NOTE = /^\s*([\d.]+)s (.*)$/s
 const CLOCK = /^the clock of (driver \S+|\S+) (jumps .*)$/
-const WHO = /^(driver [^\s:]+|[^\s:]+):? (.*)$/s
+const SOURCE = /^(driver [^\s:]+|[^\s:]+):? (.*)$/s
 /** Slower answers are shown with their duration. */
 const SLOW_MS = 1_000
 /** Lines of a process that are effects of faults; its first start is not. */
-const BEFALLS = /^(crashes|freezes|goes on|jumps|loses|boots|starts \((?!1\)))/
+const FAULT_EFFECT = /^(crashes|freezes|goes on|jumps|loses|boots|starts \((?!1\)))/
 
 export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
-  const lines = run.log.map(readLine).filter(({ who }) => who !== 'CHECK') // printed after the timeline
-  return withAnswers(lines)
+  const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // printed after the timeline
+  return mergeAnswers(lines)
 }
 
 /** A user action has one line for its start and one for its answer: merges both into one. */
-function withAnswers(lines: readonly LogLine[]): LogLine[] {
+function mergeAnswers(lines: readonly LogLine[]): LogLine[] {
   const entries: LogLine[] = []
-  const asked: { readonly at: number; readonly what: string }[] = []
+  const open: { readonly at: number; readonly text: string }[] = []
   for (const line of lines) {
-    const { who, what, atMs } = line
-    const open = who === 'user' ? asked.findIndex((one) => what.startsWith(`${one.what}: `)) : -1
-    if (open >= 0) {
-      const [{ at }] = asked.splice(open, 1) as [(typeof asked)[0]]
+    const { source, text, atMs } = line
+    const openIndex = source === 'user' ? open.findIndex((action) => text.startsWith(`${action.text}: `)) : -1
+    if (openIndex >= 0) {
+      const [{ at }] = open.splice(openIndex, 1) as [(typeof open)[0]]
       const tookMs = atMs - entries[at]!.atMs
       entries[at] = {
         ...entries[at]!,
-        what: tookMs < SLOW_MS ? what : `${what} (after ${(tookMs / 1000).toFixed(1)} s)`,
+        text: tookMs < SLOW_MS ? text : `${text} (after ${(tookMs / 1000).toFixed(1)} s)`,
       }
       continue
     }
-    if (who === 'user') asked.push({ at: entries.length, what })
+    if (source === 'user') open.push({ at: entries.length, text })
     entries.push(line)
   }
   return entries
 }
 
 function readLine(line: string): LogLine {
-  const [, seconds = '0', text = line] = NOTE.exec(line) ?? []
-  const [, who = '', what = text] = CLOCK.exec(text) ?? WHO.exec(text) ?? []
-  const mark = who === 'user' ? who : who === 'fault' || BEFALLS.test(what) ? 'fault' : undefined
-  return { atMs: Math.round(Number(seconds) * 1000), who, what, mark }
+  const [, seconds = '0', note = line] = NOTE.exec(line) ?? []
+  const [, source = '', text = note] = CLOCK.exec(note) ?? SOURCE.exec(note) ?? []
+  const mark = source === 'user' ? source : source === 'fault' || FAULT_EFFECT.test(text) ? 'fault' : undefined
+  return { atMs: Math.round(Number(seconds) * 1000), source, text, mark }
 }
 
 /** `61:02.5`: minutes, seconds and tenths of virtual time. */

@@ -8,7 +8,7 @@ import {
   freshName,
   isForBlock,
   keyOf,
-  likely,
+  pickExisting,
   someClaim,
   someClaimName,
   someNamespace,
@@ -25,7 +25,7 @@ const HOLD = 'sim.example/hold'
 
 const MINUTE_MS = 60_000
 
-interface ClaimText {
+interface ClaimManifest {
   readonly object: { readonly metadata: Ref; readonly spec: Manifest }
   readonly className: string | undefined
   readonly sizeGi: number
@@ -34,7 +34,7 @@ interface ClaimText {
 export function createClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
   const ref = freshName(rng, claims, () => someClaim(rng))
-  const { object, className, sizeGi } = claimText(draft, ref)
+  const { object, className, sizeGi } = claimManifest(draft, ref)
   if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
   return { do: 'create', kind: 'claim', object: { ...object } }
 }
@@ -44,7 +44,7 @@ export function createClaimsTogether(draft: Draft): UserAction {
   const { rng, claims } = draft
   const namespace = someNamespace(rng)
   const refs = [someClaimName(rng), someClaimName(rng)].map((name) => ({ namespace, name }))
-  const objects = refs.map((ref) => claimText(draft, ref))
+  const objects = refs.map((ref) => claimManifest(draft, ref))
   for (const [index, ref] of refs.entries()) {
     const { className, sizeGi } = objects[index]!
     if (!claims.has(keyOf(ref))) claims.set(keyOf(ref), { ref, className, sizeGi })
@@ -53,38 +53,38 @@ export function createClaimsTogether(draft: Draft): UserAction {
 }
 
 /** A dry run, which must charge no quota. */
-export function tryClaim(draft: Draft): UserAction {
-  const { object } = claimText(draft, someClaim(draft.rng))
+export function dryRunClaim(draft: Draft): UserAction {
+  const { object } = claimManifest(draft, someClaim(draft.rng))
   return { do: 'create', kind: 'claim', object: { ...object }, dryRun: true }
 }
 
 export function writeInvalid(draft: Draft): UserAction {
   const ref = someClaim(draft.rng)
-  return invalidAction(draft.rng, claimText(draft, ref).object)
+  return invalidAction(draft.rng, claimManifest(draft, ref).object)
 }
 
-function claimText(draft: Draft, ref: Ref): ClaimText {
+function claimManifest(draft: Draft, ref: Ref): ClaimManifest {
   const { rng } = draft
   const isBlock = isForBlock(ref.name) ? rng.chance(0.8) : rng.chance(0.02)
   const { spec, className, sizeGi } = claimSpec(draft, { isBlock })
-  const origin = rng.fraction()
-  const from =
-    origin < 0.06
+  const roll = rng.fraction()
+  const origin =
+    roll < 0.06
       ? { storageClassName: rng.pick([STATIC, '']), volumeName: someVolumeName(rng) }
-      : origin < 0.11
+      : roll < 0.11
         ? { storageClassName: rng.pick([STATIC, STATIC, 'net-now']), selector: { matchLabels: SELECTED } }
-        : origin < 0.2
+        : roll < 0.2
           ? { dataSource: { kind: 'PersistentVolumeClaim', name: someClaimName(rng) } }
           : {}
   const metadata = { ...ref, ...(rng.chance(0.1) ? { labels: { app: rng.pick(['db', 'web']) } } : {}) }
-  return { object: { metadata, spec: { ...spec, ...from } }, className, sizeGi }
+  return { object: { metadata, spec: { ...spec, ...origin } }, className, sizeGi }
 }
 
 /** The spec of a claim, or of an ephemeral volume's template. Most requests can be satisfied. */
 export function claimSpec(draft: Draft, { isBlock = false } = {}) {
   const { rng } = draft
   const isModest = rng.chance(0.6)
-  const className = rng.weighted(isModest ? CLASSES_THAT_GIVE : [...CLASSES_THAT_GIVE, ...CLASSES_THAT_MAY_NOT])
+  const className = rng.weighted(isModest ? PROVISIONING_CLASSES : [...PROVISIONING_CLASSES, ...OTHER_CLASSES])
   const attributes = rng.chance(isModest ? 0.15 : 0.45) ? someAttributes(draft, className) : undefined
   const sizeGi = isModest ? rng.between(1, 4) : rng.weighted(sizes(rng))
   const spec = {
@@ -99,7 +99,7 @@ export function claimSpec(draft: Draft, { isBlock = false } = {}) {
 
 type Weights<T> = readonly (readonly [weight: number, value: T])[]
 
-const CLASSES_THAT_GIVE: Weights<string | undefined> = [
+const PROVISIONING_CLASSES: Weights<string | undefined> = [
   [6, 'net-now'],
   [4, 'net-wait'],
   [4, 'local-wait'],
@@ -107,7 +107,7 @@ const CLASSES_THAT_GIVE: Weights<string | undefined> = [
   [3, 'net-keep'],
   [2, 'basic'],
 ]
-const CLASSES_THAT_MAY_NOT: Weights<string | undefined> = [
+const OTHER_CLASSES: Weights<string | undefined> = [
   [6, STATIC],
   [2, ''],
   [4, undefined],
@@ -128,18 +128,18 @@ const sizes = (rng: Rng): Weights<number> => [
 
 function resourcesOf({ rng, hasAmounts }: Draft, storage: string) {
   if (!hasAmounts || rng.chance(0.75)) return { requests: { storage } }
-  const requests = {
+  const requestsPatch = {
     storage,
     ...(rng.chance(0.7) ? { iops: rng.pick(IOPS) } : {}),
     ...(rng.chance(0.5) ? { throughput: rng.pick(THROUGHPUT) } : {}),
   }
-  return { requests, ...(rng.chance(0.4) ? { limits: { iops: '2000', throughput: '200Mi' } } : {}) }
+  return { requests: requestsPatch, ...(rng.chance(0.4) ? { limits: { iops: '2000', throughput: '200Mi' } } : {}) }
 }
 
 const IOPS = ['300', '500', '700', '1000'] as const
 const THROUGHPUT = ['10Mi', '20Mi', '50'] as const
 
-/** Mostly a class of the right driver; sometimes of another, or a missing one. */
+/** Returns an attributes class: mostly of the claim's driver, sometimes of another, or a missing one. */
 function someAttributes({ rng }: Draft, className: string | undefined): string {
   const driver = CLASSES[className ?? '']?.provisioner
   if (driver === 'local.sim') return rng.pick(['quick', 'quick', 'quick', 'gold'])
@@ -160,72 +160,72 @@ const editClaim = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({
   patch,
   purpose,
 })
-const requests = (amounts: object): Manifest => ({ spec: { resources: { requests: amounts } } })
+const requestsPatch = (amounts: object): Manifest => ({ spec: { resources: { requests: amounts } } })
 
-/** Mostly a claim of a class with immediate binding and expansion. */
-function changeable({ rng, claims }: Draft): Ref {
-  const known = [...claims].filter(([, { className }]) => {
+/** Returns a claim, mostly of a class with immediate binding and expansion. */
+function someChangeableClaim({ rng, claims }: Draft): Ref {
+  const candidates = [...claims].filter(([, { className }]) => {
     const facts = CLASSES[className ?? '']
     return facts?.allowVolumeExpansion && facts.volumeBindingMode === 'Immediate'
   })
-  return likely(rng, rng.chance(0.7) ? new Map(known) : claims, () => someClaim(rng))
+  return pickExisting(rng, rng.chance(0.7) ? new Map(candidates) : claims, () => someClaim(rng))
 }
 
 /** An impossible size is lowered or reverted a while later in most cases. */
 export function grow(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = changeable(draft)
+  const ref = someChangeableClaim(draft)
   const claim = draft.claims.get(keyOf(ref))
-  const hasGi = claim?.sizeGi ?? 1
+  const currentGi = claim?.sizeGi ?? 1
   const isTooMuch = rng.chance(0.25)
-  const wantsGi = isTooMuch ? NET_MAXIMUM_GI + rng.between(1, 12) : hasGi + rng.between(1, 4)
-  if (isTooMuch && rng.chance(0.8)) draft.later(rng.between(20, 300) * 1_000, lowerTo(draft, ref, hasGi))
-  else if (claim) claim.sizeGi = wantsGi
-  return editClaim(ref, 'grow', requests({ storage: `${wantsGi}Gi` }))
+  const requestedGi = isTooMuch ? NET_MAXIMUM_GI + rng.between(1, 12) : currentGi + rng.between(1, 4)
+  if (isTooMuch && rng.chance(0.8)) draft.later(rng.between(20, 300) * 1_000, lowerTo(draft, ref, currentGi))
+  else if (claim) claim.sizeGi = requestedGi
+  return editClaim(ref, 'grow', requestsPatch({ storage: `${requestedGi}Gi` }))
 }
 
-function lowerTo({ rng }: Draft, ref: Ref, hasGi: number): UserAction {
+function lowerTo({ rng }: Draft, ref: Ref, currentGi: number): UserAction {
   if (rng.chance(0.3)) return { do: 'revert', ref }
-  return editClaim(ref, 'lower', requests({ storage: `${hasGi + rng.below(3)}Gi` }))
+  return editClaim(ref, 'lower', requestsPatch({ storage: `${currentGi + rng.below(3)}Gi` }))
 }
 
 export function lower(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = likely(rng, draft.claims, () => someClaim(rng))
-  const hasGi = draft.claims.get(keyOf(ref))?.sizeGi ?? 3
-  return editClaim(ref, 'lower', requests({ storage: `${Math.max(1, hasGi - rng.between(1, 3))}Gi` }))
+  const ref = pickExisting(rng, draft.claims, () => someClaim(rng))
+  const currentGi = draft.claims.get(keyOf(ref))?.sizeGi ?? 3
+  return editClaim(ref, 'lower', requestsPatch({ storage: `${Math.max(1, currentGi - rng.between(1, 3))}Gi` }))
 }
 
 export function modify(draft: Draft): UserAction {
   const { rng, hasAmounts } = draft
-  const ref = changeable(draft)
+  const ref = someChangeableClaim(draft)
   const claim = draft.claims.get(keyOf(ref))
   const volumeAttributesClassName = someAttributes(draft, claim?.className)
   if (rng.chance(0.25)) draft.later(rng.between(1, 240) * 1_000, { do: 'revert', ref })
-  const what = rng.below(10)
-  if (what < 5 || !hasAmounts) return editClaim(ref, 'modify', { spec: { volumeAttributesClassName } })
+  const choice = rng.below(10)
+  if (choice < 5 || !hasAmounts) return editClaim(ref, 'modify', { spec: { volumeAttributesClassName } })
   const amounts = {
     ...(rng.chance(0.7) ? { iops: rng.pick([...IOPS, null]) } : {}),
     ...(rng.chance(0.6) ? { throughput: rng.pick([...THROUGHPUT, null]) } : {}),
   }
-  if (what < 8) return editClaim(ref, 'amounts', requests(amounts))
-  const wantsGi = (claim?.sizeGi ?? 1) + rng.between(1, 3)
-  if (claim) claim.sizeGi = wantsGi
-  const resources = { requests: { storage: `${wantsGi}Gi`, ...amounts } }
+  if (choice < 8) return editClaim(ref, 'amounts', requestsPatch(amounts))
+  const requestedGi = (claim?.sizeGi ?? 1) + rng.between(1, 3)
+  if (claim) claim.sizeGi = requestedGi
+  const resources = { requests: { storage: `${requestedGi}Gi`, ...amounts } }
   return editClaim(ref, 'modify and grow', { spec: { volumeAttributesClassName, resources } })
 }
 
 export function revert(draft: Draft): UserAction {
-  return { do: 'revert', ref: likely(draft.rng, draft.claims, () => someClaim(draft.rng)) }
+  return { do: 'revert', ref: pickExisting(draft.rng, draft.claims, () => someClaim(draft.rng)) }
 }
 
 export function touchClaim(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = likely(rng, draft.claims, () => someClaim(rng))
-  const what = rng.below(8)
+  const ref = pickExisting(rng, draft.claims, () => someClaim(rng))
+  const choice = rng.below(8)
   const value = String(rng.below(100))
-  if (what < 4) return editClaim(ref, 'label', { metadata: { labels: { touched: value } } })
-  if (what < 7) return editClaim(ref, 'annotate', { metadata: { annotations: { 'sim.example/note': value } } })
+  if (choice < 4) return editClaim(ref, 'label', { metadata: { labels: { touched: value } } })
+  if (choice < 7) return editClaim(ref, 'annotate', { metadata: { annotations: { 'sim.example/note': value } } })
   const releaseHold = { metadata: { '$deleteFromPrimitiveList/finalizers': [HOLD] } }
   draft.later(rng.between(1, 5) * MINUTE_MS, editClaim(ref, 'release hold', releaseHold))
   return editClaim(ref, 'hold', { metadata: { finalizers: [HOLD] } })
@@ -233,7 +233,7 @@ export function touchClaim(draft: Draft): UserAction {
 
 export function deleteClaim(draft: Draft): UserAction {
   const { rng, claims } = draft
-  const ref = likely(rng, claims, () => someClaim(rng))
+  const ref = pickExisting(rng, claims, () => someClaim(rng))
   const { className = '' } = claims.get(keyOf(ref)) ?? {}
   if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.released.push(ref)
   claims.delete(keyOf(ref))

@@ -1,5 +1,5 @@
-// The state of plan generation: what probably exists, so that most actions have a target, and follow-up actions. Generation
-// never reads a running system; the run shows whether an action finds its target.
+// The state of plan generation: the objects that probably exist, so that most actions have a target, and follow-up actions.
+// Plans are generated without a running system; the run shows whether an action finds its target.
 
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Ref, Setup, UserAction } from '../plan/plan.ts'
@@ -38,7 +38,7 @@ const QUOTAS = 3
 
 export const keyOf = ({ namespace, name }: Ref): string => (namespace ? `${namespace}/${name}` : name)
 
-/** Mostly the first namespace. */
+/** Returns a namespace, mostly the first. */
 export const someNamespace = (rng: Rng): string => (rng.chance(0.6) ? NAMESPACES[0] : NAMESPACES[1])
 
 export const someClaimName = (rng: Rng): string => `c${rng.below(CLAIMS)}`
@@ -49,23 +49,24 @@ export const someQuotaName = (rng: Rng): string => `q${rng.below(QUOTAS)}`
 /** Whether claims of this name are mostly used as block devices. */
 export const isForBlock = (claimName: string): boolean => claimName === `c${CLAIMS - 1}`
 
-/** Mostly an unused name, sometimes a used one. */
-export function freshName(rng: Rng, taken: ReadonlyMap<string, unknown>, some: () => Ref): Ref {
-  const tries = rng.chance(0.85) ? 6 : 1
-  let named = some()
-  for (let left = tries - 1; left > 0 && taken.has(keyOf(named)); left--) named = some()
-  return named
+/** Returns a name, mostly an unused one. */
+export function freshName(rng: Rng, usedNames: ReadonlyMap<string, unknown>, generate: () => Ref): Ref {
+  const attempts = rng.chance(0.85) ? 6 : 1
+  let candidate = generate()
+  for (let remaining = attempts - 1; remaining > 0 && usedNames.has(keyOf(candidate)); remaining--)
+    candidate = generate()
+  return candidate
 }
 
-/** Mostly an existing object, sometimes any. */
-export function likely<T extends { readonly ref: Ref } | Ref>(
+/** Returns an object, mostly one that probably exists. */
+export function pickExisting<T extends { readonly ref: Ref } | Ref>(
   rng: Rng,
-  known: ReadonlyMap<string, T>,
-  some: () => Ref,
+  existing: ReadonlyMap<string, T>,
+  generate: () => Ref,
 ): Ref {
-  if (known.size === 0 || rng.chance(0.1)) return some()
-  const found = rng.pick([...known.values()])
-  return 'ref' in found ? found.ref : found
+  if (existing.size === 0 || rng.chance(0.1)) return generate()
+  const picked = rng.pick([...existing.values()])
+  return 'ref' in picked ? picked.ref : picked
 }
 
 export const someClaim = (rng: Rng): Ref => ({ namespace: someNamespace(rng), name: someClaimName(rng) })

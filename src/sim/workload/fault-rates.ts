@@ -15,37 +15,37 @@ export function generateFaultRates(rng: Rng, setup: Setup, severity = 1): FaultR
   const kind = rng.below(6)
   if (kind === 0) return NO_FAULT_RATES
   const hasAll = kind === 5
-  const has = () => hasAll || rng.chance(0.5)
+  const isIncluded = () => hasAll || rng.chance(0.5)
   return {
-    network: has() ? badNetwork(rng, severity) : {},
-    diskErrors: has() ? rounded(rng.fraction() * 0.01 * severity) : 0,
-    drivers: Object.fromEntries(DRIVERS.filter(has).map((name) => [name, badDriver(rng, severity)])),
+    network: isIncluded() ? badNetwork(rng, severity) : {},
+    diskErrors: isIncluded() ? round(rng.fraction() * 0.01 * severity) : 0,
+    drivers: Object.fromEntries(DRIVERS.filter(isIncluded).map((name) => [name, badDriver(rng, severity)])),
     crashes: Object.fromEntries(
       processesOf(setup)
         .filter(() => rng.chance(hasAll ? 0.8 : 0.25))
-        .map((name) => [name, rounded(1e-4 * 10 ** rng.fraction() * severity)]),
+        .map((name) => [name, round(1e-4 * 10 ** rng.fraction() * severity)]),
     ),
   }
 }
 
 const badNetwork = (rng: Rng, severity: number): Partial<NetworkFaults> => ({
   latencyMs: rng.between(1, 150),
-  loseRequest: rounded(rng.fraction() * 0.015 * severity),
-  loseReply: rounded(rng.fraction() * 0.02 * severity),
-  duplicate: rounded(rng.fraction() * 0.02 * severity),
-  refuse: rounded(rng.fraction() * 0.02 * severity),
-  breakWatch: rounded(rng.fraction() * 0.01 * severity),
-  silenceWatch: rounded(rng.fraction() * 0.002 * severity),
+  loseRequest: round(rng.fraction() * 0.015 * severity),
+  loseReply: round(rng.fraction() * 0.02 * severity),
+  duplicate: round(rng.fraction() * 0.02 * severity),
+  refuse: round(rng.fraction() * 0.02 * severity),
+  breakWatch: round(rng.fraction() * 0.01 * severity),
+  silenceWatch: round(rng.fraction() * 0.002 * severity),
 })
 
 const badDriver = (rng: Rng, severity: number): Partial<DriverFaults> => ({
   latencyMs: rng.between(1, 400),
-  loseRequest: rounded(rng.fraction() * 0.03 * severity),
-  loseReply: rounded(rng.fraction() * 0.06 * severity),
-  refuse: rounded(rng.fraction() * 0.08 * severity),
-  slow: rounded(rng.fraction() * 0.05 * severity),
+  loseRequest: round(rng.fraction() * 0.03 * severity),
+  loseReply: round(rng.fraction() * 0.06 * severity),
+  refuse: round(rng.fraction() * 0.08 * severity),
+  slow: round(rng.fraction() * 0.05 * severity),
   slowMs: 20_000,
 })
 
 /** Short enough to read in a timeline and in a saved regression. */
-const rounded = (share: number): number => Number(share.toPrecision(2))
+const round = (share: number): number => Number(share.toPrecision(2))

@@ -23,7 +23,7 @@ export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
 }
 
 export function generateFault(rng: Rng, setup: Setup): Fault {
-  const seconds = (least: number, most: number) => rng.between(least * SECOND_MS, most * SECOND_MS)
+  const seconds = (min: number, max: number) => rng.between(min * SECOND_MS, max * SECOND_MS)
   const driver = rng.weighted<DriverName>([
     [4, 'net.sim'],
     [4, 'local.sim'],
@@ -31,8 +31,8 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   ])
   const someProcess = () => rng.pick(processesOf(setup))
   const someControl = () => rng.pick(controlProcesses(setup))
-  const make = rng.weighted<() => Fault>([
-    [8, () => ({ do: 'crash', process: crashing(rng, setup), downMs: downMs(rng) })],
+  const generate = rng.weighted<() => Fault>([
+    [8, () => ({ do: 'crash', process: someCrashingProcess(rng, setup), downMs: downMs(rng) })],
     [4, () => ({ do: 'freeze', process: rng.chance(0.7) ? someControl() : someProcess(), ms: seconds(2, 90) })],
     [2, () => ({ do: 'jump clock', process: someProcess(), byMs: jumpMs(rng) })],
     [2, () => cutPower(rng, setup)],
@@ -46,10 +46,10 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
     [2, () => ({ do: 'fill pool', driver, ms: seconds(20, 240) })],
     [1, () => ({ do: 'report late', driver: 'local.sim', ms: seconds(20, 300) })],
   ])
-  return make()
+  return generate()
 }
 
-/** In very few plans: lost state exempts much from checking. */
+/** Used in very few plans, because lost state exempts much from checking. */
 export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
 /** The agent registers its node when it starts. */
@@ -59,11 +59,11 @@ export const restartAgent = (rng: Rng, node: string): Fault => ({
   downMs: rng.between(5 * SECOND_MS, 2 * MINUTE_MS),
 })
 
-function crashing(rng: Rng, setup: Setup): string {
-  const what = rng.below(10)
-  if (what < 2) return 'server'
-  if (what < 7) return rng.pick(controlProcesses(setup))
-  return what < 9 ? agentOf(rng.pick(nodesOf(setup))) : driverProcess(rng.pick(DRIVERS))
+function someCrashingProcess(rng: Rng, setup: Setup): string {
+  const choice = rng.below(10)
+  if (choice < 2) return 'server'
+  if (choice < 7) return rng.pick(controlProcesses(setup))
+  return choice < 9 ? agentOf(rng.pick(nodesOf(setup))) : driverProcess(rng.pick(DRIVERS))
 }
 
 const downMs = (rng: Rng): number =>
@@ -86,7 +86,7 @@ const cutPower = (rng: Rng, setup: Setup): Fault => ({
 
 const WATCHED = ['persistentvolumes', 'persistentvolumeclaims', 'pods', 'nodes', 'volumeattachments', 'storageclasses']
 
-/** Short enough that checkers can still expect processes to know the state. */
+/** Shorter than the time after which checkers expect processes to have received a change. */
 const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),
@@ -95,12 +95,12 @@ const cutHistory = (rng: Rng, setup: Setup): Fault => ({
 })
 
 function badNetwork(rng: Rng, setup: Setup): Fault {
-  const everybody = rng.chance(0.3)
-  const reached = clientsOf(setup)
+  const isForAll = rng.chance(0.3)
+  const clients = clientsOf(setup)
   return {
     do: 'bad network',
-    ...(everybody ? {} : { process: rng.pick(reached) }),
-    ms: rng.between(5, everybody ? 40 : 120) * SECOND_MS,
+    ...(isForAll ? {} : { process: rng.pick(clients) }),
+    ms: rng.between(5, isForAll ? 40 : 120) * SECOND_MS,
     lose: rng.chance(0.4) ? 1 : Math.round(rng.between(10, 90)) / 100,
     ...(rng.chance(0.3) ? { only: 'replies' } : {}),
   }

@@ -10,7 +10,7 @@ import { WORKLOAD_NAMES } from './workloads.ts'
 
 const SEEDS = 300
 const plans = Array.from({ length: SEEDS }, (_, seed) => generatePlan(seed))
-const focused = WORKLOAD_NAMES.flatMap((workload) =>
+const focusedPlans = WORKLOAD_NAMES.flatMap((workload) =>
   Array.from({ length: 20 }, (_, seed) => generatePlan(seed, { workload })),
 )
 const actions = plans.flatMap(({ steps }) => steps.map(({ action }) => action))
@@ -38,8 +38,8 @@ const KINDS: Readonly<Record<KindName, true>> = {
   capacity: true,
 }
 const isUserAction = (action: Action): action is UserAction => Object.hasOwn(USER_ACTIONS, action.do)
-const only = <D extends Action['do']>(word: D) =>
-  actions.filter((action): action is Extract<Action, { readonly do: D }> => action.do === word)
+const actionsOfType = <D extends Action['do']>(type: D) =>
+  actions.filter((action): action is Extract<Action, { readonly do: D }> => action.do === type)
 
 describe('targeted faults', () => {
   it('SYS-14 add steps to a plan, the same for the same seed, and leave the other steps unchanged', () => {
@@ -52,9 +52,9 @@ describe('targeted faults', () => {
       expect(withTargetedFaults.steps.length).toBeGreaterThan(plain.steps.length + 20)
       const texts = new Set(withTargetedFaults.steps.map((step) => JSON.stringify(step)))
       expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
-      const known = processesOf(withTargetedFaults.setup)
+      const processes = processesOf(withTargetedFaults.setup)
       for (const { action } of withTargetedFaults.steps)
-        if ('process' in action && action.process) expect(known).toContain(action.process)
+        if ('process' in action && action.process) expect(processes).toContain(action.process)
       expect(withTargetedFaults.steps.map(({ atMs }) => atMs)).toEqual(
         withTargetedFaults.steps.map(({ atMs }) => atMs).sort((a, b) => a - b),
       )
@@ -74,17 +74,17 @@ describe('targeted faults', () => {
     const withTargetedFaults = Array.from({ length: 40 }, (_, seed) =>
       generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
     )
-    const all = withTargetedFaults.flatMap(({ steps }) => steps.map(({ action }) => action))
+    const targetedActions = withTargetedFaults.flatMap(({ steps }) => steps.map(({ action }) => action))
     for (const method of ['CreateVolume', 'ControllerModifyVolume'])
-      expect(all.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
+      expect(targetedActions.some((action) => action.do === 'driver hangs' && action.method === method)).toBe(true)
     for (const method of ['NodeExpandVolume', 'DeleteVolume', 'ControllerUnpublishVolume'])
-      expect(all.some((action) => action.do === 'driver fails' && action.method === method)).toBe(true)
-    for (const word of ['freeze', 'jump clock', 'revert', 'import', 'bad network', 'cut history', 'refuse writes'])
-      expect(all.some((action) => action.do === word)).toBe(true)
+      expect(targetedActions.some((action) => action.do === 'driver fails' && action.method === method)).toBe(true)
+    for (const type of ['freeze', 'jump clock', 'revert', 'import', 'bad network', 'cut history', 'refuse writes'])
+      expect(targetedActions.some((action) => action.do === type)).toBe(true)
     for (const kind of ['node', 'storage class'])
-      expect(all.some((action) => action.do === 'delete' && action.kind === kind)).toBe(true)
-    expect(all.some((action) => action.do === 'create' && action.kind === 'attributes class')).toBe(true)
-    expect(all.some((action) => action.do === 'bad network' && action.only === 'replies')).toBe(true)
+      expect(targetedActions.some((action) => action.do === 'delete' && action.kind === kind)).toBe(true)
+    expect(targetedActions.some((action) => action.do === 'create' && action.kind === 'attributes class')).toBe(true)
+    expect(targetedActions.some((action) => action.do === 'bad network' && action.only === 'replies')).toBe(true)
   })
 })
 
@@ -141,11 +141,11 @@ describe('a plan', () => {
   })
 
   it('SYS-14 has fewer steps towards its end', () => {
-    const share = ({ minutes, steps }: Plan) =>
-      steps.filter(({ atMs, action }) => atMs > (7 / 8) * minutes * 60_000 && !isTidying(action)).length
-    const late = plans.reduce((sum, plan) => sum + share(plan), 0) / actions.length
-    expect(late).toBeGreaterThan(0.02)
-    expect(late).toBeLessThan(0.1) // an even distribution would give 1/8
+    const stepsNearEnd = ({ minutes, steps }: Plan) =>
+      steps.filter(({ atMs, action }) => atMs > (7 / 8) * minutes * 60_000 && !isFinalRestore(action)).length
+    const shareNearEnd = plans.reduce((sum, plan) => sum + stepsNearEnd(plan), 0) / actions.length
+    expect(shareNearEnd).toBeGreaterThan(0.02)
+    expect(shareNearEnd).toBeLessThan(0.1) // an even distribution would give 1/8
   })
 
   it('SYS-14 refers only to processes, nodes and driver methods of its setup', () => {
@@ -177,23 +177,23 @@ describe('a plan', () => {
 
 describe('all plans together', () => {
   it('SYS-14 contain every action on every kind', () => {
-    const all = [...actions, ...focused.flatMap(({ steps }) => steps.map(({ action }) => action))]
-    const done = new Set(all.map((action) => action.do))
-    expect([...done].sort()).toEqual([...Object.keys(USER_ACTIONS), ...FAULT_KINDS].sort())
-    for (const word of ['create', 'delete'] as const) {
+    const allActions = [...actions, ...focusedPlans.flatMap(({ steps }) => steps.map(({ action }) => action))]
+    const types = new Set(allActions.map((action) => action.do))
+    expect([...types].sort()).toEqual([...Object.keys(USER_ACTIONS), ...FAULT_KINDS].sort())
+    for (const type of ['create', 'delete'] as const) {
       const kinds = new Set<KindName>(
-        all.flatMap((action) => (action.do === word ? [(action as { readonly kind: KindName }).kind] : [])),
+        allActions.flatMap((action) => (action.do === type ? [(action as { readonly kind: KindName }).kind] : [])),
       )
       // Nodes are created by their agents.
-      const expected = Object.keys(KINDS).filter((kind) => !(word === 'create' && kind === 'node'))
+      const expected = Object.keys(KINDS).filter((kind) => !(type === 'create' && kind === 'node'))
       expect([...kinds].sort()).toEqual(expected.sort())
     }
-    expect(new Set(only('delete').map(({ propagation }) => propagation)).size).toBe(3)
-    expect(only('delete').some(({ kind, graceSeconds }) => kind === 'pod' && graceSeconds === 0)).toBe(true)
+    expect(new Set(actionsOfType('delete').map(({ propagation }) => propagation)).size).toBe(3)
+    expect(actionsOfType('delete').some(({ kind, graceSeconds }) => kind === 'pod' && graceSeconds === 0)).toBe(true)
   })
 
   it('SYS-14 contain every purpose of an edit', () => {
-    const purposes = new Set(only('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
+    const purposes = new Set(actionsOfType('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
     expect([...purposes].sort()).toEqual([
       'claim: amounts',
       'claim: annotate',
@@ -225,9 +225,11 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 request every class, every volume mode and every source', () => {
-    const claims = only('create').flatMap(({ kind, object }) => (kind === 'claim' ? [JSON.stringify(object)] : []))
-    const pods = only('create').flatMap(({ kind, object }) => (kind === 'pod' ? [JSON.stringify(object)] : []))
-    const wanted = [
+    const claims = actionsOfType('create').flatMap(({ kind, object }) =>
+      kind === 'claim' ? [JSON.stringify(object)] : [],
+    )
+    const pods = actionsOfType('create').flatMap(({ kind, object }) => (kind === 'pod' ? [JSON.stringify(object)] : []))
+    const expectedTexts = [
       ...Object.keys(CLASSES).map((name) => `"storageClassName":"${name}"`),
       ...Object.keys(ATTRIBUTES_CLASSES).map((name) => `"volumeAttributesClassName":"${name}"`),
       '"storageClassName":"nowhere"',
@@ -245,7 +247,7 @@ describe('all plans together', () => {
       '"limits"',
       '"20Gi"',
     ]
-    for (const text of wanted)
+    for (const text of expectedTexts)
       expect(
         claims.some((claim) => claim.includes(text)),
         text,
@@ -256,14 +258,14 @@ describe('all plans together', () => {
         pods.some((pod) => pod.includes(text)),
         text,
       ).toBe(true)
-    expect(new Set(only('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
+    expect(new Set(actionsOfType('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
   })
 
   it('SYS-14 create quotas for every supported resource and scope', () => {
     const quotas = actions
       .filter((action) => 'kind' in action && action.kind === 'quota')
       .map((action) => JSON.stringify(action))
-    const wanted = [
+    const expectedKeys = [
       ...['requests.storage', 'persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas', 'pods'],
       ...['limits.iops', 'limits.throughput', 'requests.iops', 'requests.throughput'],
       ...['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'],
@@ -281,7 +283,7 @@ describe('all plans together', () => {
       ...['Terminating', 'NotTerminating', 'BestEffort', 'NotBestEffort', 'PriorityClass'],
       ...['CrossNamespacePodAffinity', 'VolumeAttributesClass', 'In', 'NotIn', 'Exists', 'DoesNotExist'],
     ].map((scope) => `"${scope}"`)
-    for (const text of [...wanted, ...scopes])
+    for (const text of [...expectedKeys, ...scopes])
       expect(
         quotas.some((quota) => quota.includes(text)),
         text,
@@ -289,49 +291,49 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 crash every process of every setup and use every code and driver', () => {
-    const broken = new Set(
+    const disrupted = new Set(
       actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])),
     )
-    const all = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
-    expect([...broken].sort()).toEqual([...all].sort())
-    expect(new Set(only('driver fails').map(({ code }) => code)).size).toBe(15) // all codes except OK and UNIMPLEMENTED, which is a fixed property of a driver
-    for (const word of ['driver fails', 'driver hangs', 'lose replies', 'fill pool'] as const)
-      expect(new Set(only(word).map(({ driver }) => driver)).size).toBe(DRIVERS.length)
-    expect(new Set(only('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)
+    const allProcesses = new Set(plans.flatMap(({ setup }) => processesOf(setup)))
+    expect([...disrupted].sort()).toEqual([...allProcesses].sort())
+    expect(new Set(actionsOfType('driver fails').map(({ code }) => code)).size).toBe(15) // all codes except OK and UNIMPLEMENTED, which is a fixed property of a driver
+    for (const type of ['driver fails', 'driver hangs', 'lose replies', 'fill pool'] as const)
+      expect(new Set(actionsOfType(type).map(({ driver }) => driver)).size).toBe(DRIVERS.length)
+    expect(new Set(actionsOfType('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)
   })
 
   it('SYS-14 rarely contain actions that affect everything', () => {
-    const having = (test: (action: Action) => boolean) =>
+    const shareOfPlansWith = (test: (action: Action) => boolean) =>
       plans.filter(({ steps }) => steps.some(({ action }) => test(action))).length / SEEDS
-    expect(having(({ do: word }) => word === 'set gate')).toBeLessThan(0.06)
-    expect(having(({ do: word }) => word === 'lose state')).toBeLessThan(0.05)
-    const namespaces = having((action) => action.do === 'delete' && action.kind === 'namespace')
-    expect(namespaces).toBeGreaterThan(0.04)
-    expect(namespaces).toBeLessThan(0.25)
+    expect(shareOfPlansWith(({ do: type }) => type === 'set gate')).toBeLessThan(0.06)
+    expect(shareOfPlansWith(({ do: type }) => type === 'lose state')).toBeLessThan(0.05)
+    const namespaceShare = shareOfPlansWith((action) => action.do === 'delete' && action.kind === 'namespace')
+    expect(namespaceShare).toBeGreaterThan(0.04)
+    expect(namespaceShare).toBeLessThan(0.25)
   })
 
   it('SYS-14 turn every gate on again that they turn off', () => {
     // Gate changes are rare: more seeds are needed to see all of them.
     const gates = new Set<string>()
     for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {
-      const switched = generatePlan(seed).steps.flatMap(({ action }) => (action.do === 'set gate' ? [action] : []))
-      if (switched.length === 0) continue
-      gates.add(switched[0]!.gate)
-      expect(switched.map(({ isOn }) => isOn)).toEqual([false, true])
+      const gateChanges = generatePlan(seed).steps.flatMap(({ action }) => (action.do === 'set gate' ? [action] : []))
+      if (gateChanges.length === 0) continue
+      gates.add(gateChanges[0]!.gate)
+      expect(gateChanges.map(({ isOn }) => isOn)).toEqual([false, true])
     }
     expect([...gates].sort()).toEqual([...FEATURE_GATES].sort())
   })
 
   it('SYS-14 include plans without fault rates and plans with all of them', () => {
-    const clear = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
-    const storms = plans.filter(({ faultRates, setup }) => {
+    const withoutRates = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
+    const withAllRates = plans.filter(({ faultRates, setup }) => {
       return (
         Object.keys(faultRates.drivers).length === 3 &&
         Object.keys(faultRates.crashes).length > processesOf(setup).length / 2
       )
     }).length
-    expect(clear).toBeGreaterThan(SEEDS / 12)
-    expect(storms).toBeGreaterThan(SEEDS / 20)
+    expect(withoutRates).toBeGreaterThan(SEEDS / 12)
+    expect(withAllRates).toBeGreaterThan(SEEDS / 20)
     for (const { faultRates } of plans)
       for (const rate of Object.values(faultRates.crashes)) {
         expect(rate).toBeGreaterThanOrEqual(1e-4)
@@ -340,15 +342,15 @@ describe('all plans together', () => {
   })
 
   it('SYS-14 contain invalid objects only where intended', () => {
-    const written = actions.filter((action) => action.do === 'create' || action.do === 'edit')
-    const invalid = written.filter((action) => isInvalid('object' in action ? action.object : action.patch))
-    expect(invalid.length).toBeGreaterThan(SEEDS)
-    expect(invalid.every((action) => action.kind === 'claim')).toBe(true)
-    expect(invalid.length).toBeLessThan(written.length / 10)
+    const writes = actions.filter((action) => action.do === 'create' || action.do === 'edit')
+    const invalidWrites = writes.filter((action) => isInvalid('object' in action ? action.object : action.patch))
+    expect(invalidWrites.length).toBeGreaterThan(SEEDS)
+    expect(invalidWrites.every((action) => action.kind === 'claim')).toBe(true)
+    expect(invalidWrites.length).toBeLessThan(writes.length / 10)
   })
 })
 
 /** The final restore of classes, nodes and namespaces. */
-const isTidying = (action: Action): boolean =>
+const isFinalRestore = (action: Action): boolean =>
   (action.do === 'edit' && action.purpose === 'uncordon') ||
   (action.do === 'create' && ['storage class', 'attributes class', 'namespace'].includes(action.kind))

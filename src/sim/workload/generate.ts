@@ -155,14 +155,16 @@ function generateUserSteps(period: Period, operations: number, workload: Workloa
   }
   const calm = Math.round(operations * CALM_OPERATIONS_SHARE)
   const common = (atMs: number): Moment => ({ atMs, generate: () => actions.weighted(workload.actions)(draft) })
-  const once = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
+  const atMostOnce = (probability: number, generate: (draft: Draft) => UserAction): Moment[] => {
     const atMs = calmFromMs * (0.15 + 0.7 * rare.fraction())
     return rare.chance(probability) ? [{ atMs, generate: () => generate({ ...draft, rng: rare }) }] : []
   }
   const moments = [
     ...burstsOf(times, Math.max(0, operations - calm), calmFromMs).map(common),
     ...Array.from({ length: calm }, () => common(calmFromMs + times.fraction() * (endMs - calmFromMs))),
-    ...(workload.hasRareActions ? [...once(NAMESPACE_DELETED, deleteNamespace), ...once(GATE_CHANGED, setGate)] : []),
+    ...(workload.hasRareActions
+      ? [...atMostOnce(NAMESPACE_DELETED, deleteNamespace), ...atMostOnce(GATE_CHANGED, setGate)]
+      : []),
   ].sort((a, b) => a.atMs - b.atMs)
   for (const { atMs, generate } of moments) {
     nowMs = atMs
@@ -178,7 +180,7 @@ function burstsOf(rng: Rng, count: number, untilMs: number): number[] {
   while (moments.length < count) {
     const beginMs = rng.fraction() * untilMs
     const lengthMs = rng.pick([500, 5_000, 20_000, 60_000])
-    for (let left = rng.between(1, 12); left > 0 && moments.length < count; left--)
+    for (let remaining = rng.between(1, 12); remaining > 0 && moments.length < count; remaining--)
       moments.push(Math.min(untilMs, beginMs + rng.fraction() * lengthMs))
   }
   return moments
@@ -199,8 +201,8 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
   const lastMs = period.endMs * LAST_FAULT_SHARE
   const step = (atMs: number, action: Fault): Step => ({ atMs: Math.floor(Math.min(atMs, lastMs)), action })
   const moment = (): number => {
-    const after = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
-    const atMs = after ? after.atMs + faults.fraction() * SOON_MS : faults.fraction() * period.calmFromMs
+    const preceding = userSteps.length > 0 && faults.chance(0.65) ? faults.pick(userSteps) : undefined
+    const atMs = preceding ? preceding.atMs + faults.fraction() * SOON_MS : faults.fraction() * period.calmFromMs
     // The calm has few faults.
     return atMs > period.calmFromMs && faults.chance(0.7) ? faults.fraction() * period.calmFromMs : atMs
   }

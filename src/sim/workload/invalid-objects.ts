@@ -12,9 +12,9 @@ const BAD_NAME = 'Not_A_Name'
 
 const INVALID: ReadonlySet<unknown> = new Set([NEGATIVE, NO_QUANTITY, UNKNOWN_FIELD, UNKNOWN_MODE, BAD_NAME])
 
-export function isInvalid(written: unknown): boolean {
-  if (typeof written !== 'object' || written === null) return INVALID.has(written)
-  return Object.entries(written).some(([key, value]) => INVALID.has(key) || isInvalid(value))
+export function isInvalid(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return INVALID.has(value)
+  return Object.entries(value).some(([key, value]) => INVALID.has(key) || isInvalid(value))
 }
 
 /** Creates or edits the claim in an invalid way. */

@@ -3,7 +3,7 @@
 
 import type { UserAction } from '../plan/plan.ts'
 import { claimSpec } from './claim-actions.ts'
-import { type Draft, freshName, isForBlock, keyOf, likely, someClaimName, somePod } from './draft.ts'
+import { type Draft, freshName, isForBlock, keyOf, pickExisting, someClaimName, somePod } from './draft.ts'
 
 /** A label that administrators set on nodes and remove. */
 export const ZONE = 'sim.example/zone'
@@ -65,38 +65,38 @@ function ephemeralVolumes(draft: Draft) {
 }
 
 function containerResources({ rng }: Draft) {
-  const what = rng.below(20)
-  if (what < 10) return {}
-  if (what === 19) return { resources: { requests: { cpu: '1000' } } } // more than any node has
+  const choice = rng.below(20)
+  if (choice < 10) return {}
+  if (choice === 19) return { resources: { requests: { cpu: '1000' } } } // more than any node has
   const requests = { cpu: '100m', memory: '64Mi' }
-  return { resources: { requests, ...(what < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
+  return { resources: { requests, ...(choice < 14 ? { limits: { cpu: '200m', memory: '128Mi' } } : {}) } }
 }
 
 function placement({ rng, nodes }: Draft) {
-  const what = rng.below(40)
-  if (what < 2) return { nodeName: rng.pick(nodes) }
-  if (what < 4) return { nodeSelector: { [ZONE]: rng.pick(['a', 'b']) } }
-  if (what === 4) return { nodeSelector: { 'sim.example/nowhere': 'true' } }
-  if (what === 5) return { schedulerName: 'nobody' }
+  const choice = rng.below(40)
+  if (choice < 2) return { nodeName: rng.pick(nodes) }
+  if (choice < 4) return { nodeSelector: { [ZONE]: rng.pick(['a', 'b']) } }
+  if (choice === 4) return { nodeSelector: { 'sim.example/nowhere': 'true' } }
+  if (choice === 5) return { schedulerName: 'nobody' }
   return {}
 }
 
 export function deletePod(draft: Draft): UserAction {
   const { rng, pods } = draft
-  const ref = likely(rng, pods, () => somePod(rng))
+  const ref = pickExisting(rng, pods, () => somePod(rng))
   pods.delete(keyOf(ref))
-  const how = rng.weighted<object>([
+  const options = rng.weighted<object>([
     [6, {}],
     [3, { graceSeconds: 0 }],
     [2, { graceSeconds: rng.between(1, 20) }],
     [1, { propagation: 'Foreground' }],
     [0.5, { propagation: 'Orphan' }],
   ])
-  return { do: 'delete', kind: 'pod', ref, ...how }
+  return { do: 'delete', kind: 'pod', ref, ...options }
 }
 
 export function touchPod(draft: Draft): UserAction {
-  const ref = likely(draft.rng, draft.pods, () => somePod(draft.rng))
+  const ref = pickExisting(draft.rng, draft.pods, () => somePod(draft.rng))
   const patch = { metadata: { labels: { touched: String(draft.rng.below(100)) } } }
   return { do: 'edit', kind: 'pod', ref, patch, purpose: 'label' }
 }

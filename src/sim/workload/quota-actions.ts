@@ -3,21 +3,21 @@
 
 import { ATTRIBUTES_CLASSES, CLASSES } from '../plan/catalog.ts'
 import type { UserAction } from '../plan/plan.ts'
-import { type Draft, freshName, keyOf, likely, someNamespace, someQuota } from './draft.ts'
+import { type Draft, freshName, keyOf, pickExisting, someNamespace, someQuota } from './draft.ts'
 import type { Rng } from './rng.ts'
 
 type Bound = readonly [key: string, bound: (rng: Rng) => string]
 
 const count =
-  (least: number, most: number) =>
+  (min: number, max: number) =>
   (rng: Rng): string =>
-    String(rng.between(least, most))
+    String(rng.between(min, max))
 const gi =
-  (least: number, most: number) =>
+  (min: number, max: number) =>
   (rng: Rng): string =>
-    `${rng.between(least, most)}Gi`
+    `${rng.between(min, max)}Gi`
 
-/** What a quota scoped by attributes class may count. */
+/** Resources that a quota scoped by attributes class can count. */
 const CLAIM_BOUNDS: readonly Bound[] = [
   ['requests.storage', gi(10, 80)],
   ['persistentvolumeclaims', count(3, 14)],
@@ -76,21 +76,21 @@ function quotaSpec(draft: Draft) {
   switch (rng.below(10)) {
     case 0:
     case 1:
-      return { hard: someOf(rng, claimBounds), scopeSelector: attributesSelector(rng) }
+      return { hard: someBounds(rng, claimBounds), scopeSelector: attributesSelector(rng) }
     case 2:
-      return { hard: someOf(rng, CLAIM_BOUNDS), scopes: ['VolumeAttributesClass'] }
+      return { hard: someBounds(rng, CLAIM_BOUNDS), scopes: ['VolumeAttributesClass'] }
     case 3:
       return podQuota(rng)
     case 4:
-      return { hard: someOf(rng, RESOURCE_BOUNDS) }
+      return { hard: someBounds(rng, RESOURCE_BOUNDS) }
     default:
-      return { hard: someOf(rng, [...claimBounds, ...claimBounds, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]) }
+      return { hard: someBounds(rng, [...claimBounds, ...claimBounds, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]) }
   }
 }
 
 function podQuota(rng: Rng) {
   if (rng.chance(0.3)) return { hard: { pods: String(rng.between(2, 6)) }, scopes: ['BestEffort'] }
-  const hard = someOf(rng, POD_BOUNDS)
+  const hard = someBounds(rng, POD_BOUNDS)
   if (rng.chance(0.7)) return { hard, scopes: [rng.pick(POD_SCOPES)] }
   return { hard, scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'DoesNotExist' }] } }
 }
@@ -102,7 +102,7 @@ function attributesSelector(rng: Rng) {
   return { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator, ...values }] }
 }
 
-const someOf = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
+const someBounds = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
   Object.fromEntries(
     Array.from({ length: rng.between(1, 3) }, () => rng.pick(bounds)).map(([key, bound]) => [key, bound(rng)]),
   )
@@ -110,7 +110,7 @@ const someOf = (rng: Rng, bounds: readonly Bound[]): Record<string, string> =>
 /** Limits are also lowered below the usage, and mostly raised again. */
 export function editQuota(draft: Draft): UserAction {
   const { rng } = draft
-  const ref = likely(rng, draft.quotas, () => someQuota(rng))
+  const ref = pickExisting(rng, draft.quotas, () => someQuota(rng))
   const edit = (purpose: string, hard: object): UserAction => ({
     do: 'edit',
     kind: 'quota',
@@ -127,12 +127,12 @@ export function editQuota(draft: Draft): UserAction {
     const patch = { spec: { scopeSelector: rng.chance(0.5) ? attributesSelector(rng) : null } }
     return { do: 'edit', kind: 'quota', ref, patch, purpose: 'selector' }
   }
-  return edit('bounds', someOf(rng, [...CLAIM_BOUNDS, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]))
+  return edit('bounds', someBounds(rng, [...CLAIM_BOUNDS, ...OBJECT_BOUNDS, ...CLASS_BOUNDS]))
 }
 
 export function deleteQuota(draft: Draft): UserAction {
   const { rng, quotas } = draft
-  const ref = likely(rng, quotas, () => someQuota(rng))
+  const ref = pickExisting(rng, quotas, () => someQuota(rng))
   quotas.delete(keyOf(ref))
   return { do: 'delete', kind: 'quota', ref }
 }
@@ -140,10 +140,10 @@ export function deleteQuota(draft: Draft): UserAction {
 export function changeLimitRange(draft: Draft): UserAction {
   const { rng } = draft
   const ref = { namespace: someNamespace(rng), name: `l${rng.below(2)}` }
-  const what = rng.below(6)
-  if (what < 2) return { do: 'delete', kind: 'limit range', ref }
+  const choice = rng.below(6)
+  if (choice < 2) return { do: 'delete', kind: 'limit range', ref }
   const spec = { limits: [limitItem(draft)] }
-  if (what === 2) return { do: 'edit', kind: 'limit range', ref, patch: { spec }, purpose: 'bounds' }
+  if (choice === 2) return { do: 'edit', kind: 'limit range', ref, patch: { spec }, purpose: 'bounds' }
   return { do: 'create', kind: 'limit range', object: { metadata: { ...ref }, spec } }
 }
 

@@ -5,7 +5,7 @@ export interface Rng {
   /** An integer from 0 to `bound` - 1. */
   below(bound: number): number
   /** An integer from `least` to `most`, both included. */
-  between(least: number, most: number): number
+  between(min: number, max: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
   /** One of the values, with a probability proportional to its weight. */
@@ -18,14 +18,14 @@ export function createRng(random: Random): Rng {
   const below = (bound: number) => Math.floor(random() * bound)
   return {
     below,
-    between: (least, most) => least + below(most - least + 1),
+    between: (min, max) => min + below(max - min + 1),
     chance: (probability) => random() < probability,
     pick: <T>(from: readonly T[]) => from[below(from.length)] as T,
     weighted<T>(rows: readonly (readonly [number, T])[]) {
-      let left = random() * rows.reduce((sum, [weight]) => sum + weight, 0)
+      let remaining = random() * rows.reduce((sum, [weight]) => sum + weight, 0)
       for (const [weight, value] of rows) {
-        left -= weight
-        if (left < 0) return value
+        remaining -= weight
+        if (remaining < 0) return value
       }
       return rows.at(-1)![1]
     },

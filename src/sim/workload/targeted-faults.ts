@@ -7,9 +7,9 @@ import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from '../pla
 import type { Rng } from './rng.ts'
 
 const SECOND_MS = 1_000
-/** By then the objects that a targeted fault needs exist. */
+/** The time after which the objects that a targeted fault needs exist. */
 const READY_MS = 40 * SECOND_MS
-/** By then it is over, including calls to a hanging driver. */
+/** The time after which a targeted fault has ended, including calls to a hanging driver. */
 export const TARGETED_MS = 5 * 60 * SECOND_MS
 
 interface TargetedFault {
@@ -35,15 +35,15 @@ export interface TargetedTimes {
   readonly steadyFromMs: number
 }
 
-/** `count` targeted faults, each kind once before any is repeated. */
+/** Generates `count` targeted faults. Every kind occurs once before any is repeated. */
 export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] {
   const steps: Step[] = []
   const kinds = TARGETED_FAULTS.filter(({ fits }) => fits?.(setup) ?? true)
-  let left: TargetedFault[] = []
+  let remaining: TargetedFault[] = []
   for (let nth = 0; nth < count; nth++) {
-    if (left.length === 0) left = shuffled(rng, kinds)
-    const targeted = left.pop()!
-    const beginMs = beginOf(targeted, rng, times)
+    if (remaining.length === 0) remaining = shuffled(rng, kinds)
+    const targeted = remaining.pop()!
+    const beginMs = beginMsOf(targeted, rng, times)
     const [namespace] = NAMESPACES
     targeted.add({
       rng,
@@ -57,32 +57,32 @@ export function generateTargetedFaults(rng: Rng, setup: Setup, count: number, ti
 }
 
 /** In a plan with a steady period, disruptive faults come before it and most others in it. */
-function beginOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
+function beginMsOf({ isDisruptive }: TargetedFault, rng: Rng, { untilMs, steadyFromMs }: TargetedTimes): number {
   const lastMs = Math.max(0, untilMs - TARGETED_MS)
   const turnMs = Math.min(lastMs, Math.max(0, steadyFromMs - (isDisruptive ? TARGETED_MS : 0)))
-  const chosen = rng.fraction()
-  if (turnMs === 0) return Math.floor(chosen * lastMs)
-  if (isDisruptive) return Math.floor(chosen * turnMs)
-  return Math.floor(rng.chance(0.85) ? turnMs + chosen * (lastMs - turnMs) : chosen * lastMs)
+  const fraction = rng.fraction()
+  if (turnMs === 0) return Math.floor(fraction * lastMs)
+  if (isDisruptive) return Math.floor(fraction * turnMs)
+  return Math.floor(rng.chance(0.85) ? turnMs + fraction * (lastMs - turnMs) : fraction * lastMs)
 }
 
-function shuffled<T>(rng: Rng, all: readonly T[]): T[] {
-  const mixed = [...all]
-  for (let at = mixed.length - 1; at > 0; at--) {
-    const other = rng.below(at + 1)
-    ;[mixed[at], mixed[other]] = [mixed[other]!, mixed[at]!]
+function shuffled<T>(rng: Rng, items: readonly T[]): T[] {
+  const copy = [...items]
+  for (let at = copy.length - 1; at > 0; at--) {
+    const swapped = rng.below(at + 1)
+    ;[copy[at], copy[swapped]] = [copy[swapped]!, copy[at]!]
   }
-  return mixed
+  return copy
 }
 
-const soon = (rng: Rng): number => 200 + rng.fraction() * 8 * SECOND_MS
+const shortDelayMs = (rng: Rng): number => 200 + rng.fraction() * 8 * SECOND_MS
 
 /** A claim is deleted while the result of CreateVolume is unknown. */
 const deletedUnanswered: TargetedFault = {
   add({ rng, claim, at }) {
-    at(READY_MS, rng.chance(0.5) ? losingReplies('net.sim', 15) : hanging('net.sim', 'CreateVolume', 15))
+    at(READY_MS, rng.chance(0.5) ? loseReplies('net.sim', 15) : hangDriver('net.sim', 'CreateVolume', 15))
     at(READY_MS + 100, create('claim', claimOf(claim, 'net-now')))
-    at(READY_MS + 100 + soon(rng), remove('claim', claim))
+    at(READY_MS + 100 + shortDelayMs(rng), remove('claim', claim))
   },
 }
 
@@ -90,9 +90,9 @@ const deletedUnanswered: TargetedFault = {
 const revertedUnanswered: TargetedFault = {
   add({ rng, claim, at }) {
     at(0, create('claim', claimOf(claim, 'net-now', { volumeAttributesClassName: 'silver' })))
-    at(READY_MS, rng.chance(0.5) ? losingReplies('net.sim', 12) : hanging('net.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS, rng.chance(0.5) ? loseReplies('net.sim', 12) : hangDriver('net.sim', 'ControllerModifyVolume', 20))
     at(READY_MS + 100, editClaim(claim, { volumeAttributesClassName: 'gold' }, 'modify'))
-    at(READY_MS + 100 + soon(rng), { do: 'revert', ref: claim })
+    at(READY_MS + 100 + shortDelayMs(rng), { do: 'revert', ref: claim })
   },
 }
 
@@ -101,9 +101,9 @@ const amountsRevertedUnanswered: TargetedFault = {
   fits: ({ commits }) => commits === 'atomic',
   add({ rng, claim, at }) {
     at(0, create('claim', claimOf(claim, 'local-now')))
-    at(READY_MS, rng.chance(0.5) ? losingReplies('local.sim', 12) : hanging('local.sim', 'ControllerModifyVolume', 20))
+    at(READY_MS, rng.chance(0.5) ? loseReplies('local.sim', 12) : hangDriver('local.sim', 'ControllerModifyVolume', 20))
     at(READY_MS + 100, editClaim(claim, { resources: { requests: { iops: '300' } } }, 'amounts'))
-    at(READY_MS + 100 + soon(rng), editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'))
+    at(READY_MS + 100 + shortDelayMs(rng), editClaim(claim, { resources: { requests: { iops: '700' } } }, 'amounts'))
   },
 }
 
@@ -113,26 +113,29 @@ const expandedTwice: TargetedFault = {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('pod', podOf(pod, claim)))
     const code = rng.pick(['INTERNAL', 'OUT_OF_RANGE', 'INVALID_ARGUMENT', 'UNAVAILABLE'] as const)
-    if (rng.chance(0.7)) at(READY_MS, failing('net.sim', 'NodeExpandVolume', rng.between(2, 6), code))
-    else for (const node of nodesOf(setup)) at(READY_MS, crashing(agentOf(node), 20))
+    if (rng.chance(0.7)) at(READY_MS, failCalls('net.sim', 'NodeExpandVolume', rng.between(2, 6), code))
+    else for (const node of nodesOf(setup)) at(READY_MS, crashProcess(agentOf(node), 20))
     at(READY_MS + 100, grow(claim, 3))
-    at(READY_MS + 100 + soon(rng), grow(claim, 5))
+    at(READY_MS + 100 + shortDelayMs(rng), grow(claim, 5))
   },
 }
 
-/** A volume is retained or released while its deletion is in progress and its controller may not see the change. */
+/** A volume is retained or released while its deletion is in progress; its controller may not receive the change. */
 const retainedDuringDeletion: TargetedFault = {
   add({ rng, setup, claim, at }) {
     const workers = workersOf(setup, 'provisioner', 'net.sim')
     at(0, create('claim', claimOf(claim, 'net-now')))
-    at(READY_MS, failing('net.sim', 'DeleteVolume', rng.between(1, 5), 'UNAVAILABLE'))
+    at(READY_MS, failCalls('net.sim', 'DeleteVolume', rng.between(1, 5), 'UNAVAILABLE'))
     at(READY_MS + 100, remove('claim', claim))
     const visibility = rng.below(4)
     for (const process of workers) {
-      if (visibility < 2) at(READY_MS + 400, silencing(process, 40))
+      if (visibility < 2) at(READY_MS + 400, silenceWatches(process, 40))
       if (visibility === 2) at(READY_MS + 500, { do: 'bad network', process, ms: 8 * SECOND_MS, lose: 0.6 })
     }
-    at(READY_MS + 500 + soon(rng) / 4, rng.chance(0.7) ? editVolume(claim, RETAINED, 'policy') : released(claim))
+    at(
+      READY_MS + 500 + shortDelayMs(rng) / 4,
+      rng.chance(0.7) ? editVolume(claim, RETAINED, 'policy') : releaseVolume(claim),
+    )
   },
 }
 
@@ -142,7 +145,7 @@ const nodeDeleted: TargetedFault = {
     const node = rng.pick(nodesOf(setup))
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(20 * SECOND_MS, create('pod', { ...podOf(pod, claim), spec: { ...podSpec(claim), nodeName: node } }))
-    at(READY_MS, crashing(agentOf(node), 30 + rng.below(60)))
+    at(READY_MS, crashProcess(agentOf(node), 30 + rng.below(60)))
     at(READY_MS + 200, remove('node', { name: node }))
     at(READY_MS + 300 + rng.fraction() * 3 * SECOND_MS, { ...remove('pod', pod), graceSeconds: 0 })
   },
@@ -154,11 +157,11 @@ const failedDetach: TargetedFault = {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('pod', podOf(pod, claim)))
     const code = rng.pick(['INTERNAL', 'FAILED_PRECONDITION', 'NOT_FOUND', 'UNAVAILABLE'] as const)
-    at(READY_MS, failing('net.sim', 'ControllerUnpublishVolume', rng.between(1, 4), code))
+    at(READY_MS, failCalls('net.sim', 'ControllerUnpublishVolume', rng.between(1, 4), code))
     at(READY_MS + 100, { ...remove('pod', pod), graceSeconds: rng.pick([0, 1]) })
-    const next = { ...pod, name: `${pod.name}-1` }
-    const afterMs = READY_MS + 100 + 2 * soon(rng)
-    at(afterMs, rng.chance(0.5) ? create('pod', podOf(next, claim)) : remove('claim', claim))
+    const nextPod = { ...pod, name: `${pod.name}-1` }
+    const afterMs = READY_MS + 100 + 2 * shortDelayMs(rng)
+    at(afterMs, rng.chance(0.5) ? create('pod', podOf(nextPod, claim)) : remove('claim', claim))
   },
 }
 
@@ -170,18 +173,18 @@ const twoLeaders: TargetedFault = {
     const pair = rng.pick([workersOf(setup, 'provisioner', 'net.sim'), workersOf(setup, 'resizer', 'net.sim')])
     const [first = 'control-1', second = first] = shuffled(rng, pair)
     for (let nth = 0; nth < 4; nth++) {
-      const one = { ...claim, name: `${claim.name}-${nth}` }
-      at(READY_MS + rng.fraction() * 2 * SECOND_MS, create('claim', claimOf(one, 'net-now')))
-      at(READY_MS + 90 * SECOND_MS + rng.fraction() * 5 * SECOND_MS, grow(one, 3))
+      const ownClaim = { ...claim, name: `${claim.name}-${nth}` }
+      at(READY_MS + rng.fraction() * 2 * SECOND_MS, create('claim', claimOf(ownClaim, 'net-now')))
+      at(READY_MS + 90 * SECOND_MS + rng.fraction() * 5 * SECOND_MS, grow(ownClaim, 3))
     }
-    const what = rng.below(3)
+    const choice = rng.below(3)
     const ms = rng.between(50, 100) * SECOND_MS
     // Whichever of them leads, the clock of the other is ahead at some time.
-    if (what > 0) {
+    if (choice > 0) {
       at(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
       at(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: first, byMs: 180 * SECOND_MS })
     }
-    if (what < 2) at(READY_MS + rng.fraction() * 2 * SECOND_MS, { do: 'freeze', process: first, ms })
+    if (choice < 2) at(READY_MS + rng.fraction() * 2 * SECOND_MS, { do: 'freeze', process: first, ms })
     at(READY_MS, create('pod', podOf(pod, { ...claim, name: `${claim.name}-0` })))
   },
 }
@@ -197,28 +200,28 @@ const contestedVolume: TargetedFault = {
     const csi = { driver: 'net.sim', volumeHandle: `imported-${name}` }
     const object = { metadata: { name }, spec: { ...spec, csi } }
     const beginMs = READY_MS + 5 * SECOND_MS
-    const trouble = rng.below(6)
+    const fault = rng.below(6)
     at(READY_MS + 100, { do: 'import', driver: 'net.sim', name: `imported-${name}`, object })
     for (let nth = 0; nth < 3; nth++) {
-      const one = { ...claim, name: `${claim.name}-${nth}` }
+      const ownClaim = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
       // With silent watches, the claim that names the volume is created after the volume was assigned to another.
-      const atMs = beginMs + (trouble > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
-      at(atMs, create('claim', claimOf(one, className, byName)))
-      if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
+      const atMs = beginMs + (fault > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * rng.fraction() : 60 * rng.fraction())
+      at(atMs, create('claim', claimOf(ownClaim, className, byName)))
+      if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, ownClaim)))
     }
     // An administrator reserves the volume for the last claim before any exists.
-    if (trouble > 1 && rng.chance(0.7)) {
+    if (fault > 1 && rng.chance(0.7)) {
       const claimRef = { namespace: claim.namespace, name: `${claim.name}-2` }
       at(beginMs - 100, editVolume({ name }, { spec: { claimRef } }, 'reserve'))
     }
     for (const process of workersOf(setup, 'control')) {
       const atMs = beginMs + rng.fraction() * 100
-      if (trouble === 0) at(atMs, { do: 'bad network', process, ms: 5 * SECOND_MS, lose: 0.3 })
-      if (trouble === 1) at(atMs, { do: 'freeze', process, ms: rng.between(50, 90) * SECOND_MS })
-      if (trouble > 1) at(beginMs - 500, { ...silencing(process, 30), plural: 'persistentvolumes' })
+      if (fault === 0) at(atMs, { do: 'bad network', process, ms: 5 * SECOND_MS, lose: 0.3 })
+      if (fault === 1) at(atMs, { do: 'freeze', process, ms: rng.between(50, 90) * SECOND_MS })
+      if (fault > 1) at(beginMs - 500, { ...silenceWatches(process, 30), plural: 'persistentvolumes' })
     }
-    at(beginMs + 20 * SECOND_MS + soon(rng), remove('claim', { ...claim, name: `${claim.name}-0` }))
+    at(beginMs + 20 * SECOND_MS + shortDelayMs(rng), remove('claim', { ...claim, name: `${claim.name}-0` }))
   },
 }
 
@@ -241,11 +244,11 @@ const classCreated: TargetedFault = {
 }
 
 /** Objects are deleted while watches are silent, so that only a relist shows it. */
-const deletedUnseen: TargetedFault = {
+const deletedWhileSilent: TargetedFault = {
   add({ rng, setup, claim, pod, at }) {
-    const other = { ...claim, name: `${claim.name}-1` }
+    const secondClaim = { ...claim, name: `${claim.name}-1` }
     at(0, create('claim', claimOf(claim, 'net-now')))
-    at(1, create('claim', claimOf(other, rng.pick(['net-keep', 'local-now']))))
+    at(1, create('claim', claimOf(secondClaim, rng.pick(['net-keep', 'local-now']))))
     at(2, create('pod', podOf(pod, claim)))
     const silenced = rng.weighted([
       [3, controlProcesses(setup)],
@@ -253,10 +256,10 @@ const deletedUnseen: TargetedFault = {
       [2, clientsOf(setup)],
     ])
     const seconds = rng.between(25, 70)
-    for (const process of silenced) at(READY_MS, silencing(process, seconds))
+    for (const process of silenced) at(READY_MS, silenceWatches(process, seconds))
     const inGap = () => READY_MS + SECOND_MS + rng.fraction() * (seconds - 5) * SECOND_MS
     at(inGap(), { ...remove('pod', pod), ...(rng.chance(0.6) ? { graceSeconds: 0 } : {}) })
-    at(inGap(), remove('claim', other))
+    at(inGap(), remove('claim', secondClaim))
     const goneMs = inGap()
     if (rng.chance(0.7)) at(goneMs, remove('claim', claim))
     if (rng.chance(0.3)) at(goneMs + 10 * SECOND_MS, create('claim', claimOf(claim, 'local-now')))
@@ -270,31 +273,31 @@ const failingControllers: TargetedFault = {
     const className = rng.pick(['net-now', 'net-now', 'local-now'])
     const driver = className === 'local-now' ? 'local.sim' : 'net.sim'
     const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
-    const [made, grown, modified, gone] = [nth(0), nth(1), nth(2), nth(3)]
-    for (const one of [grown, modified, gone]) at(0, create('claim', claimOf(one, className)))
-    if (rng.chance(0.6)) at(SECOND_MS, create('pod', podOf(pod, grown)))
+    const [created, expanded, modified, deleted] = [nth(0), nth(1), nth(2), nth(3)]
+    for (const ownClaim of [expanded, modified, deleted]) at(0, create('claim', claimOf(ownClaim, className)))
+    if (rng.chance(0.6)) at(SECOND_MS, create('pod', podOf(pod, expanded)))
     const soonAfter = () => READY_MS + rng.fraction() * 2 * SECOND_MS
-    at(soonAfter(), create('claim', claimOf(made, className)))
-    at(soonAfter(), grow(grown, 4))
+    at(soonAfter(), create('claim', claimOf(created, className)))
+    at(soonAfter(), grow(expanded, 4))
     const attributes = driver === 'net.sim' ? 'gold' : 'quick'
     at(soonAfter(), editClaim(modified, { volumeAttributesClassName: attributes }, 'modify'))
-    at(soonAfter(), remove('claim', gone))
+    at(soonAfter(), remove('claim', deleted))
 
     const ms = rng.between(4, 25) * SECOND_MS
-    const trouble = rng.weighted<(process: string) => Fault>([
+    const fault = rng.weighted<(process: string) => Fault>([
       [6, (process) => ({ do: 'bad network', process, ms, lose: 0.5, only: 'replies' })],
       [3, (process) => ({ do: 'bad network', process, ms, lose: 0.4 })],
-      [2, (process) => crashing(process, rng.between(1, 10))],
+      [2, (process) => crashProcess(process, rng.between(1, 10))],
     ])
-    const started = ['provisioner', 'resizer', 'control']
-    const workers = new Set(started.flatMap((role) => workersOf(setup, role, driver)))
+    const roles = ['provisioner', 'resizer', 'control']
+    const workers = new Set(roles.flatMap((role) => workersOf(setup, role, driver)))
     const atMs = READY_MS - 100 + rng.pick([0, 200, 2_000]) * rng.fraction()
     if (rng.chance(0.1)) at(atMs, { do: 'refuse writes', ms: rng.between(1, 6) * SECOND_MS })
-    else for (const process of workers) at(atMs, trouble(process))
+    else for (const process of workers) at(atMs, fault(process))
   },
 }
 
-/** The last one twice, because it varies most. */
+/** The last one is included twice, because it varies most. */
 const TARGETED_FAULTS: readonly TargetedFault[] = [
   deletedUnanswered,
   revertedUnanswered,
@@ -306,7 +309,7 @@ const TARGETED_FAULTS: readonly TargetedFault[] = [
   twoLeaders,
   contestedVolume,
   classCreated,
-  deletedUnseen,
+  deletedWhileSilent,
   failingControllers,
   failingControllers,
 ]
@@ -321,9 +324,9 @@ const create = (kind: Kind, object: Manifest): UserAction => ({
 
 const remove = (kind: Kind, ref: Ref) => ({ do: 'delete', kind, ref }) as const
 
-const claimOf = (metadata: Ref, storageClassName: string, more: object = {}): Manifest => ({
+const claimOf = (metadata: Ref, storageClassName: string, otherSpec: object = {}): Manifest => ({
   metadata,
-  spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } }, ...more },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '1Gi' } }, ...otherSpec },
 })
 
 const podSpec = (claim: Ref) => ({
@@ -354,24 +357,24 @@ const editVolume = (ref: Ref, patch: Manifest, purpose: string): UserAction => (
   purpose,
 })
 
-const released = (ref: Ref): UserAction => editVolume(ref, { spec: { claimRef: null } }, 'release')
+const releaseVolume = (ref: Ref): UserAction => editVolume(ref, { spec: { claimRef: null } }, 'release')
 
-type Aimed = 'net.sim' | 'local.sim'
+type TargetDriver = 'net.sim' | 'local.sim'
 
-const losingReplies = (driver: Aimed, seconds: number): Fault => ({
+const loseReplies = (driver: TargetDriver, seconds: number): Fault => ({
   do: 'lose replies',
   driver,
   ms: seconds * SECOND_MS,
 })
 
-const hanging = (driver: Aimed, method: string, seconds: number): Fault => ({
+const hangDriver = (driver: TargetDriver, method: string, seconds: number): Fault => ({
   do: 'driver hangs',
   driver,
   method,
   ms: seconds * SECOND_MS,
 })
 
-const failing = (driver: Aimed, method: string, times: number, code: CsiFailureCode): Fault => ({
+const failCalls = (driver: TargetDriver, method: string, times: number, code: CsiFailureCode): Fault => ({
   do: 'driver fails',
   driver,
   method,
@@ -379,9 +382,13 @@ const failing = (driver: Aimed, method: string, times: number, code: CsiFailureC
   times,
 })
 
-const crashing = (process: string, seconds: number): Fault => ({ do: 'crash', process, downMs: seconds * SECOND_MS })
+const crashProcess = (process: string, seconds: number): Fault => ({
+  do: 'crash',
+  process,
+  downMs: seconds * SECOND_MS,
+})
 
-const silencing = (process: string, seconds: number) => ({
+const silenceWatches = (process: string, seconds: number) => ({
   do: 'cut history' as const,
   process,
   ms: seconds * SECOND_MS,

@@ -4,7 +4,7 @@
 import { type DriverName, NODES, PLACE } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import { SELECTED, STATIC } from './claim-actions.ts'
-import { type Draft, isForBlock, likely, someClaim, someVolumeName } from './draft.ts'
+import { type Draft, isForBlock, pickExisting, someClaim, someVolumeName } from './draft.ts'
 
 /** The prefix of handles of imported volumes. */
 export const IMPORTED = 'imported-'
@@ -18,18 +18,18 @@ export function importVolume(draft: Draft): UserAction {
   ])
   const handle = `${IMPORTED}${++draft.imports}`
   // Imported volumes are in the driver's first pool; of local.sim that is the pool of the first node.
-  const place = { matchExpressions: [{ key: PLACE, operator: 'In', values: [NODES[0]] }] }
-  const object = volumeText(draft, {
+  const firstNode = { matchExpressions: [{ key: PLACE, operator: 'In', values: [NODES[0]] }] }
+  const object = volumeManifest(draft, {
     csi: { driver, volumeHandle: handle },
     persistentVolumeReclaimPolicy: rng.pick(['Retain', 'Retain', 'Delete']),
-    ...(driver === 'local.sim' ? { nodeAffinity: { required: { nodeSelectorTerms: [place] } } } : {}),
+    ...(driver === 'local.sim' ? { nodeAffinity: { required: { nodeSelectorTerms: [firstNode] } } } : {}),
   })
   return { do: 'import', driver, name: handle, object }
 }
 
 export function createVolume(draft: Draft): UserAction {
   const { rng } = draft
-  const object = volumeText(draft, {
+  const object = volumeManifest(draft, {
     nfs: { server: 'filer.example', path: '/collection' },
     persistentVolumeReclaimPolicy: rng.weighted([
       [12, 'Retain'],
@@ -40,7 +40,7 @@ export function createVolume(draft: Draft): UserAction {
   return { do: 'create', kind: 'volume', object }
 }
 
-function volumeText({ rng, volumes }: Draft, parts: Manifest): Manifest {
+function volumeManifest({ rng, volumes }: Draft, fields: Manifest): Manifest {
   const name = someVolumeName(rng)
   volumes.add(name)
   const reservedFor = rng.chance(0.2) ? someClaim(rng) : undefined
@@ -51,15 +51,15 @@ function volumeText({ rng, volumes }: Draft, parts: Manifest): Manifest {
     storageClassName: rng.pick([STATIC, STATIC, STATIC, '', 'net-now']),
     ...(isBlock ? { volumeMode: 'Block' } : {}),
     ...(reservedFor ? { claimRef: { ...reservedFor } } : {}),
-    ...parts,
+    ...fields,
   }
   return { metadata: { name, ...(rng.chance(0.5) ? { labels: SELECTED } : {}) }, spec }
 }
 
-/** The volume of a claim, or a static one. */
+/** Returns the volume of a claim, or a static one. */
 function someVolume({ rng, claims, volumes }: Draft): Ref {
   if (volumes.size > 0 && rng.chance(0.3)) return { name: rng.pick([...volumes]) }
-  return likely(rng, claims, () => someClaim(rng))
+  return pickExisting(rng, claims, () => someClaim(rng))
 }
 
 const editVolume = (ref: Ref, purpose: string, patch: Manifest): UserAction => ({
@@ -78,10 +78,10 @@ export function changePolicy(draft: Draft): UserAction {
 /** Only released volumes are affected: users.ts checks that. */
 export function releaseVolume(draft: Draft): UserAction {
   const { rng, volumes, released } = draft
-  const isKept = released.length > 0 && rng.chance(0.6)
-  const isOfShelf = volumes.size > 0 && rng.chance(0.5)
+  const isRetained = released.length > 0 && rng.chance(0.6)
+  const isStatic = volumes.size > 0 && rng.chance(0.5)
   // The volume of any deleted claim may be released.
-  const ref = isKept ? rng.pick(released) : isOfShelf ? { name: rng.pick([...volumes]) } : someClaim(rng)
+  const ref = isRetained ? rng.pick(released) : isStatic ? { name: rng.pick([...volumes]) } : someClaim(rng)
   return editVolume(ref, 'release', { spec: { claimRef: null } })
 }
 

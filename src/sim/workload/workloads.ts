@@ -6,12 +6,12 @@ import {
   createClaim,
   createClaimsTogether,
   deleteClaim,
+  dryRunClaim,
   grow,
   lower,
   modify,
   revert,
   touchClaim,
-  tryClaim,
   writeInvalid,
 } from './claim-actions.ts'
 import type { Draft } from './draft.ts'
@@ -173,7 +173,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
     actions: [
       [10, createClaim],
       [2, createClaimsTogether],
-      [2, tryClaim],
+      [2, dryRunClaim],
       [5, deleteClaim],
       [4, grow],
       [3, modify],
