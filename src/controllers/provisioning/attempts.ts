@@ -1,5 +1,5 @@
-// The claims that this process has started to provision for: the stage of each, and the request to repeat when the result
-// of a call is unknown. Only in memory; after a crash, the intent on the claim remains (intent.ts).
+// The claims for which this process has started to provision a volume: the stage of each, and the request to repeat if the
+// result of a call is unknown. They are in memory only; after a crash, the intent on the claim remains (intent.ts).
 //
 //   nothing → unknown → unsaved → saved
 //      ↑         │          │
@@ -11,20 +11,20 @@ import type { Claim } from '../../volumes/matching.ts'
 import type { ProvisionRequest } from './provisioner.ts'
 
 export type Stage =
-  /** No volume exists: the storage was not called, or confirmed it. */
+  /** No volume exists, because the storage was not called or confirmed that it has none. */
   | { readonly is: 'nothing' }
-  /** A volume may exist. Without a request, an earlier process made the call. */
+  /** A volume may exist. The request is absent if an earlier process made the call. */
   | { readonly is: 'unknown'; readonly request?: ProvisionRequest }
-  /** Provisioned, the PV is not created yet. */
+  /** The volume is provisioned, but its PV is not created yet. */
   | {
       readonly is: 'unsaved'
       readonly volume: PersistentVolume
       readonly retries: number
-      /** How many of the tries the API server rejected. */
+      /** Number of attempts that the API server rejected. */
       readonly rejections: number
       readonly notBeforeMs: number
     }
-  /** Provisioned, and to be deleted. */
+  /** The volume is provisioned and must be deleted. */
   | {
       readonly is: 'unwanted'
       readonly volume: PersistentVolume
@@ -32,22 +32,22 @@ export type Stage =
       readonly retries: number
       readonly notBeforeMs: number
     }
-  /** The PV was created at this version. Kept until the cache shows it. */
+  /** The PV was created with this resourceVersion. The attempt remains until the cache contains it. */
   | { readonly is: 'saved'; readonly resourceVersion: string }
 
 export interface Attempt {
-  /** As last read; the object may be deleted since. */
+  /** The claim as last read. The object may have been deleted since. */
   claim: Claim
   stage: Stage
-  /** When the storage was last called, by the monotonic clock. */
+  /** Time of the last call to the storage, by the monotonic clock. */
   startedMs: number
-  /** The same request will fail again: no retry before then, unless the class was replaced. */
+  /** Set if the same request will fail again. It is not retried before `untilMs` unless the class is replaced. */
   infeasible: { readonly untilMs: number; readonly classUid: string; readonly because: string } | undefined
 }
 
 /**
- * Bounded by the claims that request a volume from this provisioner, and deleted claims whose volume is still in an
- * unknown state: each is removed when its work is done.
+ * All attempts of this process. Their number is bounded by the claims that request a volume from this provisioner and the
+ * deleted claims whose volume is in an unknown state.
  */
 export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()
@@ -85,7 +85,7 @@ export class Attempts {
     if (byUid?.size === 0) this.#byKey.delete(key)
   }
 
-  /** Attempts for earlier claims of this name. */
+  /** Returns the attempts for earlier claims of this name. */
   ofEarlierClaims(key: ObjectKey, currentUid: string | undefined): Attempt[] {
     const byUid = this.#byKey.get(key)
     return byUid ? [...byUid.values()].filter(({ claim }) => claim.metadata.uid !== currentUid) : []

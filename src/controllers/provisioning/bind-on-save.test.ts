@@ -21,7 +21,7 @@ const findVolumeOf = (claim: { metadata: { uid?: string } }) => () => fixture.vo
 const isIntentRemoved = async () =>
   (await fixture.claim('data'))?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection'
 
-/** Fails commits that bind with this error. */
+/** Intercepts commits that bind a claim and fails them with this error. */
 const failBindingCommits =
   (error: () => Error): ProcessOptions['intercept'] =>
   (verb, args) => {
@@ -31,7 +31,7 @@ const failBindingCommits =
     }
   }
 
-/** Creates volumes without the requested attributes class. */
+/** Returns a provisioner that creates volumes without the requested attributes class. */
 const withoutAttributes = (provisioner: Provisioner): Provisioner => ({
   ...provisioner,
   async provision(...args) {
@@ -42,7 +42,7 @@ const withoutAttributes = (provisioner: Provisioner): Provisioner => ({
   },
 })
 
-/** Adds the index of the failed write, as the API server does. */
+/** Returns the error with the index of the failed write, as the API server reports it. */
 const withFailedWrite = ({ code, reason, message, details }: ApiError, index: number): Error =>
   new ApiError(code, reason, message, {
     ...details,
@@ -77,12 +77,12 @@ describe('bindsOnSave', () => {
   })
 
   it.each([
-    ['the claim changed meanwhile', () => withFailedWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
+    ['the claim changed', () => withFailedWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
     [
-      'claims may not be bound by us',
-      () => withFailedWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3),
+      'the provisioner may not bind claims',
+      () => withFailedWrite(forbidden(persistentVolumeClaimKind, 'data', 'not allowed'), 3),
     ],
-  ])('PROV-5 only creates the volume where %s', async (_, error) => {
+  ])('PROV-5 creates the volume without binding it if %s', async (_, error) => {
     const claim = await fixture.aClaim('data')
     start({ intercept: failBindingCommits(error) })
     await fixture.until(findVolumeOf(claim), 'the volume')
@@ -108,7 +108,7 @@ describe('bindsOnSave', () => {
     )
   })
 
-  it('VAC-4 binds with an attributes class in the same number of writes', async () => {
+  it('VAC-4 binds a claim with an attributes class in one commit', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     const process = start()
     await fixture.until(findVolumeOf(claim), 'the volume')
@@ -120,14 +120,14 @@ describe('bindsOnSave', () => {
     expect(countCommits(process)).toBe(1)
   })
 
-  it('VAC-12 leaves a claim with an attributes class to the binder when the gate is disabled', async () => {
+  it('VAC-12 leaves a claim with an attributes class to the binder if the feature gate is disabled', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ options: { bindsOnSave: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
     await fixture.until(findVolumeOf(claim), 'the volume')
     expect((await fixture.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
-  it('VAC-12 records the attributes class of the volume as current, not that of the claim', async () => {
+  it('VAC-12 records the attributes class of the volume as the current class of the claim', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(fixture.storage.provisioner()) })
     await fixture.until(findVolumeOf(claim), 'the volume')

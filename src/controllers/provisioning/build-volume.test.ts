@@ -47,7 +47,7 @@ describe('buildVolume', () => {
     })
   })
 
-  it('PROV-11 copies labels, annotations and spec that the storage returned', () => {
+  it('PROV-11 copies the labels, annotations and spec of the new volume', () => {
     const nodeAffinity = {
       required: {
         nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In' as const, values: ['a'] }] }],
@@ -62,7 +62,7 @@ describe('buildVolume', () => {
     expect(volume.spec?.nodeAffinity).toEqual(nodeAffinity)
   })
 
-  it('PROV-11 sets claimRef, class and provisioner regardless of the driver’s response', () => {
+  it('PROV-11 overrides the claimRef, class and provisioner of the new volume', () => {
     const volume = build({
       annotations: { [PROVISIONED_BY]: 'someone-else' },
       spec: { ...NEW_VOLUME.spec, storageClassName: 'slow', claimRef: { name: 'another' } },
@@ -77,7 +77,7 @@ describe('buildVolume', () => {
     expect(build(NEW_VOLUME, claim).spec?.storageClassName).toBe('myClass')
   })
 
-  it('PROV-16 drops annotations that refer to secrets', () => {
+  it('PROV-16 omits annotations that refer to secrets', () => {
     const annotations = Object.fromEntries(
       ['provisioner-deletion', 'controller-modify'].flatMap((purpose) => [
         [`volume.kubernetes.io/${purpose}-secret-name`, 'creds'],

@@ -1,5 +1,5 @@
-// Builds the PersistentVolume of a provisioned volume: fields from claim and class, overridden by what the storage
-// returned. Pure. Whether it satisfies the claim is check-volume.ts.
+// Builds the PersistentVolume of a provisioned volume from the claim, the class and the new volume that the storage
+// returned. Pure. check-volume.ts checks whether it satisfies the claim.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -42,7 +42,7 @@ const claimRefOf = ({ metadata: { namespace, name, uid, resourceVersion } }: Rea
   resourceVersion,
 })
 
-/** Users who may read volumes must not see where credentials are stored. */
+/** Annotations that are omitted, because users who can read volumes must not know where credentials are stored. */
 const SECRET_REFERENCES = /^volume\.kubernetes\.io\/(provisioner-deletion|controller-modify)-secret-(name|namespace)$/
 
 const omitSecretReferences = (annotations: NewVolume['annotations'] = {}) =>

@@ -27,48 +27,53 @@ describe('mismatchOf', () => {
     return { ...volume, spec: { ...volume.spec, ...spec } }
   }
   it.each([
-    ['PROV-11 exactly', aClaim(), aProvisionedVolume({}), undefined],
-    ['PROV-11 more', aClaim(), aProvisionedVolume({ capacity: { storage: '5Gi' } }), undefined],
+    ['PROV-11 accepts the requested capacity', aClaim(), aProvisionedVolume({}), undefined],
+    ['PROV-11 accepts a larger capacity', aClaim(), aProvisionedVolume({ capacity: { storage: '5Gi' } }), undefined],
     [
-      'PROV-11 the same in other units',
+      'PROV-11 accepts the requested capacity in another unit',
       aClaim(),
       aProvisionedVolume({ capacity: { storage: '4294967296' } }),
       undefined,
     ],
     [
-      'PROV-11 one byte less',
+      'PROV-11 rejects a capacity that is one byte too small',
       aClaim(),
       aProvisionedVolume({ capacity: { storage: '4294967295' } }),
       'it has 4294967295',
     ],
-    ['PROV-11 no size', aClaim(), aProvisionedVolume({ capacity: {} }), 'reports no capacity'],
+    ['PROV-11 rejects a missing capacity', aClaim(), aProvisionedVolume({ capacity: {} }), 'reports no capacity'],
     [
-      'PROV-11 another access mode',
+      'PROV-11 rejects a missing access mode',
       aClaim(),
       aProvisionedVolume({ accessModes: ['ReadOnlyMany'] }),
       'lacks the access modes ReadWriteOnce',
     ],
     [
-      'PROV-11 more access modes',
+      'PROV-11 accepts additional access modes',
       aClaim(),
       aProvisionedVolume({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] }),
       undefined,
     ],
-    ['PROV-11 another mode', aClaim(), aProvisionedVolume({ volumeMode: 'Block' }), 'its volumeMode is Block'],
     [
-      'PROV-11 no labels for a selector',
+      'PROV-11 rejects another volume mode',
+      aClaim(),
+      aProvisionedVolume({ volumeMode: 'Block' }),
+      'its volumeMode is Block',
+    ],
+    [
+      'PROV-11 rejects missing labels of the selector',
       aClaim({ selector: { matchLabels: { z: 'a' } } }),
       aProvisionedVolume({}),
       'labels',
     ],
     [
-      'PROV-11 labels for a selector',
+      'PROV-11 accepts labels that match the selector',
       aClaim({ selector: { matchLabels: { z: 'a' } } }),
       aProvisionedVolume({}, { z: 'a' }),
       undefined,
     ],
     [
-      'PROV-11 a selector of exclusion',
+      'PROV-11 rejects labels that the selector excludes',
       aClaim({ selector: { matchExpressions: [{ key: 'z', operator: 'NotIn', values: ['a'] }] } }),
       aProvisionedVolume({}, { z: 'a' }),
       'labels',
@@ -84,38 +89,48 @@ describe('isSameStorage', () => {
   const aVolume = (spec: object): PersistentVolume => ({ metadata: { name: 'pv' }, spec })
   it.each([
     [
-      'PROV-12 the same handle',
+      'PROV-12 returns true for the same handle',
       { csi: { driver: 'd', volumeHandle: 'h' } },
       { csi: { driver: 'd', volumeHandle: 'h' } },
       true,
     ],
     [
-      'PROV-12 the same handle, found by another process',
-      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'a' } } },
-      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'b' } } },
+      'PROV-12 returns true for the same handle with other attributes',
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { identity: 'a' } } },
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { identity: 'b' } } },
       true,
     ],
     [
-      'PROV-12 another handle',
+      'PROV-12 returns false for another handle',
       { csi: { driver: 'd', volumeHandle: 'h' } },
       { csi: { driver: 'd', volumeHandle: 'i' } },
       false,
     ],
     [
-      'PROV-12 another driver',
+      'PROV-12 returns false for another driver',
       { csi: { driver: 'd', volumeHandle: 'h' } },
       { csi: { driver: 'e', volumeHandle: 'h' } },
       false,
     ],
     [
-      'PROV-12 a path with the server’s defaults',
+      'PROV-12 returns true for the same path with defaults of the API server',
       { hostPath: { path: '/x' } },
       { hostPath: { path: '/x', type: '' } },
       true,
     ],
-    ['PROV-12 another path', { hostPath: { path: '/x' } }, { hostPath: { path: '/y', type: '' } }, false],
-    ['PROV-12 another kind of source', { hostPath: { path: '/x' } }, { local: { path: '/x' } }, false],
-    ['PROV-12 no source at all', {}, {}, false],
+    [
+      'PROV-12 returns false for another path',
+      { hostPath: { path: '/x' } },
+      { hostPath: { path: '/y', type: '' } },
+      false,
+    ],
+    [
+      'PROV-12 returns false for another type of source',
+      { hostPath: { path: '/x' } },
+      { local: { path: '/x' } },
+      false,
+    ],
+    ['PROV-12 returns false without a source', {}, {}, false],
   ])('%s', (_what, created, saved, expected) => {
     expect(isSameStorage(aVolume(created), aVolume(saved))).toBe(expected)
   })

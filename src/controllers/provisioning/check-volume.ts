@@ -1,11 +1,11 @@
-// Whether a provisioned volume satisfies its claim, and whether two PVs refer to the same storage. Pure.
+// Checks whether a provisioned volume satisfies its claim, and whether two PVs refer to the same storage. Pure.
 import { isJsonObject, type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { type PersistentVolume, persistentVolumeSource } from '../../api/kinds/volume/volume-schema.ts'
 import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 
-/** Why the volume does not satisfy the claim; undefined if it does. */
+/** Returns the reason why the volume does not satisfy the claim, or undefined if it does. */
 export function mismatchOf(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,
@@ -29,7 +29,7 @@ export function mismatchOf(
   return undefined
 }
 
-/** In the largest common unit: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
+/** Formats the sizes in their largest common unit: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
 function formatInCommonUnit(...sizes: readonly bigint[]): string[] {
   const [unit, bytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
   return sizes.map((size) => `${size / bytes}${unit}`)
@@ -38,8 +38,8 @@ function formatInCommonUnit(...sizes: readonly bigint[]): string[] {
 const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n ** BigInt(i + 1)] as const).reverse()
 
 /**
- * Compares the fields that identify the storage. Defaults set by the API server are ignored, and so are attributes of a
- * CSI volume, which may contain the identity of the provisioner process.
+ * Compares the fields that identify the storage. Ignores defaults set by the API server and the attributes of a CSI
+ * volume, which may contain the identity of the provisioner process.
  */
 export function isSameStorage(built: Readonly<PersistentVolume>, saved: Readonly<PersistentVolume>): boolean {
   const { csi } = built.spec ?? {}

@@ -1,4 +1,4 @@
-// What reconciling a claim or a volume uses, created once by provisioning-controllers.ts.
+// The dependencies of reconciling claims and volumes. provisioning-controllers.ts creates one context per provisioner.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -15,7 +15,7 @@ import type { Provisioner } from './provisioner.ts'
 export interface ProvisioningContext {
   readonly provisioner: Provisioner
   readonly settings: ProvisioningSettings
-  /** The finalizer on claims for which a volume may exist in the storage (intent.ts). */
+  /** The finalizer of claims for which a volume may exist in the storage (intent.ts). */
   readonly intent: string
   readonly client: Client
   readonly trySave: Saver['trySave']

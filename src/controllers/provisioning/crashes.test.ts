@@ -1,5 +1,5 @@
-// Crashes a process at each of its calls, before the call takes effect or before its reply arrives, and starts another.
-// The result must be the same, and the storage must hold no volume without a PV.
+// Crashes a provisioner process at each of its calls, before the call takes effect or before its reply arrives, and starts
+// another process. The result must be the same, and the storage must have no volume without a PV.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -16,9 +16,9 @@ interface Scenario {
   readonly title: string
   /** Prepares the fixture before the process starts. */
   prepare?(fixture: ProvisioningFixture): Promise<void>
-  /** Options of the process that crashes. */
+  /** Options of the process that is crashed. */
   readonly process?: ProcessOptions
-  /** Repeated while a process runs: the actions of users and other controllers. */
+  /** Performs the actions of users and other controllers. Called repeatedly while a process runs. */
   runOtherActors(fixture: ProvisioningFixture): Promise<void>
   isDone(fixture: ProvisioningFixture): Promise<boolean>
 }
@@ -49,19 +49,19 @@ const REJECT_VOLUMES: ProcessOptions['intercept'] = (verb, args) => {
 
 const SCENARIOS: readonly Scenario[] = [
   {
-    title: 'a claim is provided for',
+    title: 'provisions a claim',
     runOtherActors: (fixture) => fixture.housekeeping(),
     isDone: isProvisioned,
   },
   {
-    title: 'a claim is provided for at the third try',
+    title: 'provisions a claim in the third attempt',
     prepare: async ({ storage }) =>
       void storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'final' }),
     runOtherActors: (fixture) => fixture.housekeeping(),
     isDone: isProvisioned,
   },
   {
-    title: 'a claim is provided for, deleted, and its volume with it',
+    title: 'deletes the volume of a claim that is deleted after provisioning',
     async runOtherActors(fixture) {
       await fixture.housekeeping()
       if ((await fixture.claim('data'))?.spec?.volumeName) await deleteClaim(fixture)
@@ -69,7 +69,7 @@ const SCENARIOS: readonly Scenario[] = [
     isDone: isDeleted,
   },
   {
-    title: 'a claim is deleted as soon as the storage was called',
+    title: 'deletes the volume of a claim that is deleted during provisioning',
     async runOtherActors(fixture) {
       if (fixture.storage.provisions.length > 0) await deleteClaim(fixture)
       await fixture.housekeeping()
@@ -79,13 +79,13 @@ const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    title: 'the server rejects the volume, the claim starts over',
+    title: 'provisions a claim again after the API server rejected its volume',
     process: { intercept: REJECT_VOLUMES },
     runOtherActors: (fixture) => fixture.housekeeping(),
     isDone: isProvisioned,
   },
   {
-    title: 'the volume is too small, the claim starts over',
+    title: 'provisions a claim again after a volume that is too small',
     prepare: async ({ storage }) => void storage.script.push({ size: '1Mi' }),
     runOtherActors: (fixture) => fixture.housekeeping(),
     isDone: isProvisioned,
@@ -96,51 +96,54 @@ describe.each([
   { isAtomic: true, bindsOnSave: false },
   { isAtomic: true, bindsOnSave: true },
   { isAtomic: false, bindsOnSave: true },
-])('crash at any call (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)', ({ isAtomic, bindsOnSave }) => {
-  const options = { bindsOnSave }
-  it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
-    let crashes = 0
-    for (const when of ['before', 'after'] as const) {
-      for (let call = 0; ; call++) {
-        const fixture = await createProvisioningFixture()
-        await fixture.aClass('fast')
-        await fixture.aClaim('data')
-        await scenario.prepare?.(fixture)
-        const first = fixture.start({ ...scenario.process, isAtomic, options, killAt: { call, when } })
-        // The first process never ends, because every call is refused: it is killed at each of its calls of one round.
-        const isFirstDone = async () =>
-          first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
-        await fixture.until(isFirstDone, `the first process, ${when} call ${call}`, () =>
-          scenario.runOtherActors(fixture),
-        )
-        const hasCrashed = first.hasCrashed
-        const crashPoint = `killed ${when} ${first.calls[call]}, call ${call}`
-        if (hasCrashed) {
-          crashes++
-          await scenario.runOtherActors(fixture) // the fixture does not wait for the next one
-          fixture.start({ isAtomic, options })
-          await fixture.until(
-            () => scenario.isDone(fixture),
-            crashPoint,
-            () => scenario.runOtherActors(fixture),
+])(
+  'a provisioner that crashes at any call (atomic commits: $isAtomic, bindsOnSave: $bindsOnSave)',
+  ({ isAtomic, bindsOnSave }) => {
+    const options = { bindsOnSave }
+    it.each(SCENARIOS)('PROV-12 $title', async (scenario) => {
+      let crashes = 0
+      for (const when of ['before', 'after'] as const) {
+        for (let call = 0; ; call++) {
+          const fixture = await createProvisioningFixture()
+          await fixture.aClass('fast')
+          await fixture.aClaim('data')
+          await scenario.prepare?.(fixture)
+          const first = fixture.start({ ...scenario.process, isAtomic, options, killAt: { call, when } })
+          // A process whose volumes are all rejected is never done, so the number of its calls is limited.
+          const isFirstDone = async () =>
+            first.hasCrashed || (await scenario.isDone(fixture)) || first.calls.length > call + 50
+          await fixture.until(isFirstDone, `the first process, ${when} call ${call}`, () =>
+            scenario.runOtherActors(fixture),
           )
-          await fixture.settle()
-          expect(await scenario.isDone(fixture), crashPoint).toBe(true)
+          const hasCrashed = first.hasCrashed
+          const crashPoint = `crashed ${when} ${first.calls[call]}, call ${call}`
+          if (hasCrashed) {
+            crashes++
+            await scenario.runOtherActors(fixture) // while no process runs
+            fixture.start({ isAtomic, options })
+            await fixture.until(
+              () => scenario.isDone(fixture),
+              crashPoint,
+              () => scenario.runOtherActors(fixture),
+            )
+            await fixture.settle()
+            expect(await scenario.isDone(fixture), crashPoint).toBe(true)
+          }
+          await fixture.close()
+          if (!hasCrashed || call >= CALLS_MAX) break
         }
-        await fixture.close()
-        if (!hasCrashed || call >= CALLS_MAX) break
       }
-    }
-    expect(crashes).toBeGreaterThan(4)
-  })
-})
+      expect(crashes).toBeGreaterThan(4)
+    })
+  },
+)
 
 const CALLS_MAX = 16
 
 const FAILURES: readonly Failure[] = ['final', 'infeasible', 'reschedule', 'unfinished', 'noChange']
 
-describe('any sequence of storage results', () => {
-  it('PROV-12 leaves no volume in the storage without a PV, and nothing after a claim is deleted', async () => {
+describe('a provisioner with any sequence of storage results and crashes', () => {
+  it('PROV-12 leaves no volume without a PV in the storage, and no volume of a deleted claim', async () => {
     const result = fc.oneof(
       fc.record({
         fails: fc.constantFrom(...FAILURES),
@@ -187,7 +190,7 @@ describe('any sequence of storage results', () => {
               options,
               killAt: killAt as NonNullable<ProcessOptions['killAt']>,
             })
-            await fixture.until(async () => process.hasCrashed || (await isDone()), 'the kill', runOtherActors)
+            await fixture.until(async () => process.hasCrashed || (await isDone()), 'the crash', runOtherActors)
             if (!process.hasCrashed) await process.stop()
           }
           fixture.start({ isAtomic, options })

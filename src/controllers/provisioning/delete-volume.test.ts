@@ -49,8 +49,8 @@ const finalizersOf = async (name: string) => (await fixture.volume(name))?.metad
 const patchVolume = (name: string, body: object) =>
   fixture.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
-describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic) => {
-  it('PROV-14 loses its storage first and then its PV', async () => {
+describe.each([true, false])('reconcileVolume of a released volume (atomic commits: %s)', (isAtomic) => {
+  it('PROV-14 deletes the storage and then the PV', async () => {
     await aVolume('pv')
     const process = fixture.start({ isAtomic })
     await fixture.settle()
@@ -63,7 +63,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     expect(fixture.events).toEqual([])
   })
 
-  it('PROV-14 is kept, with an event, and retried with backoff when its storage cannot be deleted', async () => {
+  it('PROV-14 records an event and retries with backoff if the storage cannot be deleted', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     for (let i = 0; i < 2; i++) fixture.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
@@ -85,7 +85,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     ])
   })
 
-  it('PROV-14 is deleted again when its PV could not be deleted; missing storage counts as success', async () => {
+  it('PROV-14 repeats the deletion of the storage if the PV could not be deleted', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     let failures = 3
@@ -98,7 +98,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     expect(fixture.storage.deletes.length).toBeGreaterThan(1)
   })
 
-  it('PROV-14 is annotated before its storage is called, conditional on its version', async () => {
+  it('PROV-14 annotates the unchanged PV before it deletes the storage', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     let isRetained = false
@@ -119,7 +119,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     expect((await fixture.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED_ANNOTATION])
   })
 
-  it('PROV-14 is deleted although it was freed after deletion had started, unless its policy is Retain', async () => {
+  it('PROV-14 continues a deletion after the claimRef is cleared, unless the policy is Retain', async () => {
     for (const name of ['gone', 'kept']) await aVolume(name)
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
     fixture.start({ isAtomic })
@@ -133,7 +133,7 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
     expect([...fixture.storage.assets.keys()]).toEqual(['kept'])
   })
 
-  it('PROV-18 keeps its finalizer until its storage is deleted, when a user deletes it before its claim', async () => {
+  it('PROV-18 keeps a PV that a user deletes before its claim until the storage is deleted', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
     fixture.start({ isAtomic })
@@ -146,8 +146,8 @@ describe.each([true, false])('a released volume (atomic commits: %s)', (isAtomic
   })
 })
 
-describe('a volume that a user deletes', () => {
-  it('PROV-14 loses its storage when it was freed before', async () => {
+describe('reconcileVolume of a volume that a user deletes', () => {
+  it('PROV-14 deletes the storage of an Available volume', async () => {
     await aVolume('pv', { spec: { claimRef: undefined } })
     await setPhase('pv', 'Available')
     fixture.start()
@@ -158,7 +158,7 @@ describe('a volume that a user deletes', () => {
     expect(fixture.storage.assets.size).toBe(0)
   })
 
-  it('PROV-14 is deleted if its claim is not bound yet, and kept if it is', async () => {
+  it('PROV-14 deletes the volume if its claim is not bound, and keeps it if the claim is bound', async () => {
     const claim = await fixture.aClaim('data', { storageClassName: 'none' })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
@@ -182,33 +182,36 @@ describe('a volume that a user deletes', () => {
   })
 })
 
-describe('which volumes', () => {
+describe('reconcileVolume of volumes of any owner, policy and phase', () => {
   it.each([
-    ['PROV-14 of another provisioner', { provisionedBy: 'tapes.example.com' }, 'Released'],
-    ['PROV-15 that are to be retained', { policy: 'Retain' }, 'Released'],
-    ['PROV-14 that are to be recycled', { policy: 'Recycle' }, 'Released'],
-    ['PROV-14 that are bound', {}, 'Bound'],
-    ['PROV-14 that were never bound', {}, 'Available'],
-    ['PROV-14 whose reclaim failed elsewhere', {}, 'Failed'],
-    ['PROV-15 whose claim was cleared to give them to another', { spec: { claimRef: undefined } }, 'Released'],
+    ['PROV-14 ignores a volume of another provisioner', { provisionedBy: 'tapes.example.com' }, 'Released'],
+    ['PROV-15 ignores a volume with policy Retain', { policy: 'Retain' }, 'Released'],
+    ['PROV-14 ignores a volume with policy Recycle', { policy: 'Recycle' }, 'Released'],
+    ['PROV-14 ignores a bound volume', {}, 'Bound'],
+    ['PROV-14 ignores a volume that was never bound', {}, 'Available'],
+    ['PROV-14 ignores a Failed volume', {}, 'Failed'],
+    ['PROV-15 ignores a released volume without a claimRef', { spec: { claimRef: undefined } }, 'Released'],
     [
-      'PROV-20 of a source that is not ours',
+      'PROV-20 ignores a volume with a foreign source',
       { provisionedBy: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
       'Released',
     ],
-  ] as [string, VolumeOptions, string][])('%s are left alone', async (_which, options, phase) => {
+  ] as [string, VolumeOptions, string][])('%s', async (_which, options, phase) => {
     await aVolume('pv', options)
     await setPhase('pv', phase)
     await aVolume('ours')
     await fixture.release('ours')
     fixture.start()
-    await fixture.until(async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp, 'the deletion of ours')
+    await fixture.until(
+      async () => (await fixture.volume('ours'))?.metadata.deletionTimestamp,
+      'the deletion of the own volume',
+    )
     await fixture.settle()
     expect(fixture.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
     expect(await fixture.volume('pv')).toBeDefined()
   })
 
-  it('PROV-20 deletes a volume without the provisioned-by annotation if its source is ours', async () => {
+  it('PROV-20 deletes a volume without the provisioned-by annotation if the provisioner owns its source', async () => {
     await aVolume('static', { provisionedBy: null, finalizers: [] })
     await fixture.release('static')
     fixture.start()
@@ -216,7 +219,7 @@ describe('which volumes', () => {
     expect(fixture.storage.assets.size).toBe(0)
   })
 
-  it('PROV-14 leaves volumes of another instance to it', async () => {
+  it('PROV-14 ignores a volume of another instance', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     fixture.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
@@ -229,23 +232,25 @@ describe('which volumes', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('PROV-20 reports and keeps volumes with our annotation but a foreign source, until a user deletes them', async () => {
+  it('PROV-20 reports a volume with its annotation but a foreign source, and releases it if a user deletes it', async () => {
     await aVolume('pv')
     await fixture.release('pv')
-    const foreignResult = { is: 'failed', because: 'not mine; nothing was changed', isForeign: true } as const
+    const foreignResult = { is: 'failed', because: 'foreign source; nothing was changed', isForeign: true } as const
     fixture.storage.deleteScript.push(foreignResult, foreignResult)
     const process = fixture.start()
     await fixture.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
     await fixture.apiServer.clock.advance(3_600_000)
     await fixture.settle()
-    expect(fixture.events).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was changed' }])
+    expect(fixture.events).toMatchObject([
+      { reason: 'VolumeFailedDelete', message: 'foreign source; nothing was changed' },
+    ])
     expect(await finalizersOf('pv')).toContain(FINALIZER)
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
     await fixture.until(isDeleted('pv'), 'the deletion of the object', fixture.housekeeping)
     expect(fixture.storage.assets.has('pv')).toBe(true)
   })
 
-  it('PROV-14 reports a delete call that exceeds its time limit, and keeps waiting', async () => {
+  it('PROV-14 reports a delete call that exceeds its timeout and keeps waiting', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     const provisioner = fixture.storage.provisioner()
@@ -272,7 +277,7 @@ describe('which volumes', () => {
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-14 ignores a volume being deleted that no longer has our finalizer', async () => {
+  it('PROV-14 ignores a volume being deleted that no longer has its finalizer', async () => {
     await aVolume('pv', { finalizers: ['example.com/hold'] })
     await fixture.release('pv')
     await fixture.client.delete(persistentVolumeKind, { name: 'pv' })
@@ -282,8 +287,8 @@ describe('which volumes', () => {
   })
 })
 
-describe('the finalizer on volumes', () => {
-  it('PROV-18 is set on our bound volumes while their policy is Delete', async () => {
+describe('the provisioner finalizer of volumes', () => {
+  it('PROV-18 is set on bound volumes while their policy is Delete', async () => {
     await aVolume('static', { provisionedBy: null, finalizers: [] })
     await setPhase('static', 'Bound')
     fixture.start()
@@ -291,11 +296,11 @@ describe('the finalizer on volumes', () => {
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     await fixture.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'the removal of the finalizer')
     await patchVolume('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
-    await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
+    await fixture.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer to be set again')
     expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
   })
 
-  it('PROV-15 is removed when the policy becomes Retain, so that the PV can be deleted without its data', async () => {
+  it('PROV-15 is removed if the policy is changed to Retain, so that the PV can be deleted without its storage', async () => {
     await aVolume('pv')
     await setPhase('pv', 'Bound')
     fixture.start()
@@ -308,8 +313,8 @@ describe('the finalizer on volumes', () => {
   })
 })
 
-describe('a released volume that may be in use', () => {
-  it('PROV-14 is kept while its claim exists without another volume, and deleted afterwards', async () => {
+describe('reconcileVolume of a released volume that may be in use', () => {
+  it('PROV-14 keeps the volume while its claim exists without another volume', async () => {
     const claim = await fixture.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
     const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
     await aVolume('pv', { spec: { claimRef } })
@@ -328,7 +333,7 @@ describe('a released volume that may be in use', () => {
     await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
-  it('PROV-14 is deleted when its claim is bound to another volume', async () => {
+  it('PROV-14 deletes the volume if its claim is bound to another volume', async () => {
     const claim = await fixture.aClaim('data', { spec: { volumeName: 'other' } })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
     await fixture.release('pv')
@@ -336,7 +341,7 @@ describe('a released volume that may be in use', () => {
     await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
-  it('PROV-14 is deleted when only a later claim of the same name exists', async () => {
+  it('PROV-14 deletes the volume if only a later claim of the same name exists', async () => {
     await fixture.aClaim('data', { provisioner: 'x.y/z' })
     await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
     await fixture.release('pv')
@@ -344,7 +349,7 @@ describe('a released volume that may be in use', () => {
     await fixture.until(isDeleted('pv'), 'the deletion of the volume', fixture.housekeeping)
   })
 
-  it('PROV-14 is kept when its policy became Retain and the cache is behind', async () => {
+  it('PROV-14 keeps the volume if its policy was changed to Retain and the cache is behind', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     let isChanged = false
@@ -354,12 +359,12 @@ describe('a released volume that may be in use', () => {
       await patchVolume('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
     }
     fixture.start({ intercept })
-    await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the removal of our finalizer')
+    await fixture.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'the removal of the finalizer')
     expect(isChanged).toBe(true)
     expect(fixture.storage.deletes).toEqual([])
   })
 
-  it('PROV-14 is kept, with an event, while it is attached to a node', async () => {
+  it('PROV-14 keeps the volume and records an event while it is attached to a node', async () => {
     await aVolume('pv')
     await fixture.release('pv')
     await fixture.client.create(volumeAttachmentKind, {

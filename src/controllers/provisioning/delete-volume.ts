@@ -1,5 +1,5 @@
-// Reconciles one volume: read, plan (plan-volume.ts), apply. Deletes the storage of a released volume and then the PV,
-// and maintains the finalizer that makes a user's delete of the PV wait for that.
+// Reconciles one volume: applies the plan of plan-volume.ts. Deletes the storage of a released volume and then the PV, and
+// maintains the finalizer that keeps the PV until its storage is deleted.
 
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -49,14 +49,14 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
     context.events.record(persistentVolumeKind, cached, deleteFailedEvent(because))
     return stuck(because)
   }
-  // Deletion cannot be undone and the cache may be behind, so read volume and claim from the server. Update the cache:
-  // a later event is then a change from this state and triggers another reconcile.
+  // Read volume and claim from the server, because the cache may be behind and deletion cannot be undone. Update the
+  // cache, so that a later event is recognized as a change of this state and triggers another reconcile.
   const volume = await findLive(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done
   context.volumes.learn(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
-  const inUseReasonText = inUseReason(volume, await findClaim(volume, context))
-  if (inUseReasonText !== undefined) return stuck(inUseReasonText)
+  const usage = inUseReason(volume, await findClaim(volume, context))
+  if (usage !== undefined) return stuck(usage)
 
   if (!isDeletionRequested(volume) && !(await markDeletionRequested(volume, context)))
     return backOff('the volume changed during the reconcile')
@@ -77,7 +77,7 @@ async function deleteVolume(cached: Volume, context: ProvisioningContext, signal
   return outcome
 }
 
-/** Only if the volume is unchanged since it was read; false otherwise. */
+/** Sets the annotation if the volume is unchanged since it was read. Returns false otherwise. */
 async function markDeletionRequested(
   { metadata: { name, uid, resourceVersion } }: Volume,
   { client, volumes, clock }: ProvisioningContext,
@@ -93,7 +93,7 @@ async function markDeletionRequested(
   }
 }
 
-/** The storage belongs to another provisioner: a user's delete of the PV need not wait for it. */
+/** Removes the finalizer from a deleted PV whose storage belongs to another provisioner. */
 async function releaseForeign(volume: Volume, because: string, context: ProvisioningContext): Promise<Outcome> {
   const { volumeFinalizer } = context.settings
   const { deletionTimestamp, finalizers } = volume.metadata
@@ -110,7 +110,7 @@ async function callProvisioner(
   const onOverdue = (because: string) => {
     log.warn(
       { volume: volume.metadata.name, because },
-      'deleting a volume exceeds its time limit; waiting for the call to end',
+      'the deletion of a volume exceeds its timeout; waiting for the call to return',
     )
     if (overdueReports++ === 0) metrics?.recordDeleteFailure(volume)
     events.record(persistentVolumeKind, volume, deleteFailedEvent(because))
@@ -122,7 +122,7 @@ async function callProvisioner(
   }
 }
 
-/** The delete comes first: after a crash past removing the finalizer, the PV would remain without storage. */
+/** Deletes the PV before it removes the finalizer, so that a crash in between does not leave a PV without storage. */
 async function deleteVolumeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
   const { name, uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer
@@ -140,7 +140,7 @@ async function deleteVolumeObject(volume: Volume, context: ProvisioningContext):
   throw result.error
 }
 
-/** Without resourceVersion: other controllers remove their finalizers at the same time. */
+/** Has no resourceVersion, because other controllers remove their finalizers concurrently. */
 const removeFinalizerPatch = ({ metadata: { uid } }: Volume, finalizer: string) => ({
   uid,
   '$deleteFromPrimitiveList/finalizers': [finalizer],

@@ -1,4 +1,5 @@
-// Events of provisioning and deleting. Reasons and wording are those of external-provisioner where it has them.
+// Builds the events of provisioning and deletion. Reasons and messages are those of external-provisioner where it has
+// them.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { EventDetails } from '../../runtime/index.ts'
@@ -27,16 +28,16 @@ export const provisionFailedEvent = (failure: Failure, because: string): EventDe
       : because,
   )
 
-/** For a claim that is being deleted and waits: for what, and how an operator can end it. */
+/** Returns a message for a claim that is being deleted: the reason why it is kept and what an operator can do. */
 export function explainHeldClaim(because: string, { volumeName, intent }: HeldClaim): string {
   const reason = because.length > REASON_CHARACTERS_MAX ? `${because.slice(0, REASON_CHARACTERS_MAX)}…` : because
   return (
     `${reason.replace(/\.?$/, '.')} The claim is kept until it is known whether its volume exists; the call is ` +
-    `repeated. If the storage will never answer, ${manualCleanup({ volumeName, intent })}`
+    `repeated. If the storage will never respond, ${manualCleanup({ volumeName, intent })}`
   )
 }
 
-/** For a volume whose state cannot be determined. */
+/** Returns instructions for a volume whose state cannot be determined. */
 export const manualCleanup = ({ volumeName, intent }: HeldClaim): string =>
   `look for "${volumeName}" in the storage, delete it there, and remove the finalizer "${intent}" from the claim.`
 
@@ -48,7 +49,7 @@ interface HeldClaim {
 /** Leaves space for the instructions within the length limit of event messages. */
 const REASON_CHARACTERS_MAX = 500
 
-/** The claim is bound to another volume or being deleted: the provisioned volume is reclaimed. */
+/** Reports that the claim is bound to another volume or being deleted, so that the provisioned volume is reclaimed. */
 export const notNeededEvent = (volumeName: string, reason: string, isDeleted: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',

@@ -1,4 +1,5 @@
-// Provisioning: creates volumes for claims and deletes released ones, with any Provisioner (provisioner.ts).
+// Entry point of the provisioning controllers, which create volumes for claims and delete released volumes with any
+// Provisioner (provisioner.ts).
 export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
 export type { ProvisioningOptions } from './options.ts'
 export type { DeleteResult, Failure, NewVolume, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'

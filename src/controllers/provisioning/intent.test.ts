@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { intentOf } from './intent.ts'
 
 describe('intentOf', () => {
-  it('PROV-12 builds the finalizer from the names of provisioner and instance', () => {
+  it('PROV-12 derives the finalizer from the names of provisioner and instance', () => {
     expect(intentOf('disks.example.com')).toBe('provisioning.stowage.dev/disks.example.com')
     expect(intentOf('disks.example.com', 'node-1')).toBe('provisioning.stowage.dev/disks.example.com.node-1')
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')
   })
 
-  it('PROV-12 returns valid and distinct finalizer names for all provisioners', () => {
+  it('PROV-12 returns valid and distinct finalizers for all provisioner names', () => {
     const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/)
     const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('.'))
     fc.assert(

@@ -1,6 +1,6 @@
-// Intent before effect: before the first call to the storage for a claim, the claim gets this finalizer. While it is set, a
-// volume may exist under the volume's name, and the claim is not removed: the next process finishes the work. The commit
-// that creates the PV removes it, or a confirmation that no volume exists.
+// The intent is a finalizer that a claim gets before the first call to the storage. While it is set, a volume may exist in
+// the storage, and the claim is not removed, so that the next process can finish the work after a crash. It is removed by
+// the commit that creates the PV, or when the storage confirms that no volume exists.
 
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -26,7 +26,7 @@ export const hasIntent = ({ metadata }: Claim, intent: string): boolean =>
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
-/** Only if the claim is unchanged since it was read: it may be deleted or bound by now. Throws ApiError. */
+/** Adds the intent if the claim is unchanged since it was read. Throws ApiError. */
 export async function addIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
@@ -36,8 +36,9 @@ export async function addIntent(claim: Claim, { client, claims, intent }: Provis
 }
 
 /**
- * For an intent known only from the cache. If it was removed, another process has finished the work, and a volume created
- * now would belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if the intent was removed.
+ * Checks that the claim still has the intent that the cache contains. If it was removed, another process has finished the
+ * work, and a new volume would belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if the
+ * intent was removed.
  */
 export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   const current = await client.get(persistentVolumeClaimKind, refOf(claim))
@@ -48,7 +49,7 @@ export async function confirmIntent(claim: Claim, { client, claims, intent }: Pr
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
-/** Without resourceVersion: other changes of the claim do not matter. */
+/** Returns a write without resourceVersion, because other changes of the claim do not matter. */
 export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
@@ -60,15 +61,15 @@ export async function removeIntent(claim: Claim, { client, claims, intent }: Pro
   if (!hasIntent(claim, intent)) return
   try {
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
-    if (patched) claims.learn(patched) // undefined if the claim was waiting for this to be removed
+    if (patched) claims.learn(patched) // undefined if this was the last finalizer of a deleted claim
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
   }
 }
 
 /**
- * Removes the selected node, so that the scheduler selects another, and the intent too if no volume exists. False if the
- * claim changed meanwhile.
+ * Removes the selected node, so that the scheduler selects another one, and the intent if no volume exists. Returns false
+ * if the claim changed since it was read.
  */
 export async function clearSelectedNode(
   claim: Claim,
@@ -99,7 +100,7 @@ export async function clearSelectedNode(
   }
 }
 
-/** The object is deleted, or the precondition on its uid or version failed. */
+/** Whether the object was deleted or the precondition on its uid or resourceVersion failed. */
 export const isMissingOrReplaced = (error: unknown): boolean => isNotFound(error) || isConflict(error)
 
 export const refOf = ({ metadata: { namespace, name } }: Claim): ObjectRef => ({

@@ -1,10 +1,10 @@
-// Metrics of provisioning and deleting, under the names of external-provisioner.
+// The metrics of provisioning and deletion, with the names that external-provisioner uses.
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 
-/** One per process, shared by its provisioners. */
+/** One instance per process, which its provisioners share. */
 export interface ProvisioningMetrics {
   recordProvision(claim: Readonly<PersistentVolumeClaim>, seconds: number): void
   recordProvisionFailure(claim: Readonly<PersistentVolumeClaim>): void
@@ -25,7 +25,7 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
   })
   const seconds = new Histogram({
     name: claimMetric('duration_seconds'),
-    help: 'Seconds from the call to the storage until the PV is created; successes only.',
+    help: 'Seconds from the call to the storage until the PV is created, for successful attempts.',
     ...claimLabels,
   })
   const deletes = new Counter({ name: volumeMetric('total'), help: 'Volumes deleted.', ...volumeLabels })
@@ -36,7 +36,7 @@ export function createProvisioningMetrics(registry: Registry): ProvisioningMetri
   })
   const deleteSeconds = new Histogram({
     name: volumeMetric('duration_seconds'),
-    help: 'Seconds from the call to the storage until the volume is deleted; successes only.',
+    help: 'Seconds from the call to the storage until the volume is deleted, for successful attempts.',
     ...volumeLabels,
   })
   return {

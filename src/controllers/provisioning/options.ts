@@ -1,30 +1,31 @@
-// Options of the provisioning controllers. The defaults are those of external-provisioner.
+// The options of the provisioning controllers, with the defaults of external-provisioner.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Backoff } from '../../runtime/backoff.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 
 export interface ProvisioningOptions {
-  /** The provisioner is a plugin in the process of the binder. Default false. */
+  /** Whether the provisioner runs in the same process as the binder. Default: false. */
   readonly inProcess?: boolean
-  /** Several provisioners run in this process: queue names contain the provisioner. Default: as inProcess. */
+  /** Whether several provisioners run in this process, so that queue names contain their names. Default: inProcess. */
   readonly isOneOfSeveral?: boolean
-  /** Volumes are named `<prefix>-<uid of the claim>`. Default `pvc`. */
+  /** Prefix of volume names, which are `<prefix>-<uid of the claim>`. Default: `pvc`. */
   readonly volumeNamePrefix?: string
-  /** Number of characters of the uid, without dashes, in the name. Default -1: the whole uid with dashes. */
+  /** Number of characters of the uid without dashes in volume names. Default: -1, the whole uid with dashes. */
   readonly volumeNameUuidLength?: number
-  /** Backoff between tries for one claim or volume. Default 1 s, doubling up to 5 min. */
+  /** Delay after the first failure for a claim or volume. It doubles with each further failure. Default: 1 s. */
   readonly retryIntervalStartMs?: number
+  /** Maximum delay after failures. Default: 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** Claims reconciled at once, and as many volumes. Default 100. */
+  /** Maximum number of claims that are reconciled concurrently, and of volumes. Default: 100. */
   readonly workers?: number
   /**
-   * Bind a new volume in the commit that creates it, on a server with atomic commits, instead of leaving it to the binder.
-   * Default false.
+   * Whether a new volume is bound in the commit that creates it, if the API server has atomic commits. Otherwise the binder
+   * binds it. Default: false.
    */
   readonly bindsOnSave?: boolean
   /** Feature gates of the binder. Default: all enabled. */
   readonly gates?: FeatureGates
-  /** Finalizer on volumes until their storage is deleted. Default: that of external or in-process provisioners. */
+  /** Finalizer of volumes until their storage is deleted. Default: the one of external or in-process provisioners. */
   readonly volumeFinalizer?: string
 }
 
@@ -46,10 +47,10 @@ const RETRY_MAX_MS = 300_000
 
 export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
   const { inProcess = false, volumeNamePrefix = 'pvc', volumeNameUuidLength = -1, workers = WORKERS } = options
-  if (volumeNamePrefix === '') throw new Error('Cannot name volumes: the prefix of their names is empty. Set one.')
+  if (volumeNamePrefix === '') throw new Error('Cannot name volumes: volumeNamePrefix must not be empty.')
   if (volumeNameUuidLength !== -1 && !(Number.isInteger(volumeNameUuidLength) && volumeNameUuidLength > 0)) {
     throw new Error(
-      `Cannot name volumes with ${volumeNameUuidLength} characters of the claim's uid: give -1 for all of it, or 1 or more.`,
+      `Cannot name volumes with ${volumeNameUuidLength} characters of the claim's uid: set volumeNameUuidLength to -1 or to a positive integer.`,
     )
   }
   return {
@@ -69,7 +70,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
   }
 }
 
-/** The same for every provisioner and every try, so that two volumes for one claim collide. */
+/** Returns the same name in every provisioner and attempt, so that only one PV can be created for a claim. */
 export function volumeNameOf(claimUid: string, settings: ProvisioningSettings): string {
   const { volumeNamePrefix: prefix, volumeNameUuidLength: length } = settings
   return `${prefix}-${length === -1 ? claimUid : claimUid.replaceAll('-', '').slice(0, length)}`

@@ -15,8 +15,8 @@ const NO_REQUESTS = { iops: undefined, throughput: undefined }
 const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
   ({ metadata: {}, spec: { resources: { requests }, volumeAttributesClassName } }) as never
 
-describe('requested attributes', () => {
-  it('VAC-3 are the attributes class and the requests of the claim, throughput in bytes/s', () => {
+describe('requestedAttributes', () => {
+  it('VAC-3 returns the attributes class and the requests of the claim, with throughput in bytes/s', () => {
     expect(requestedAttributes(aClaim({ storage: '1Gi', iops: '3k', throughput: '100' }, 'gold'), allGatesOn)).toEqual({
       className: 'gold',
       iops: '3k',
@@ -28,7 +28,7 @@ describe('requested attributes', () => {
     })
   })
 
-  it('VAC-12 are ignored while their gate is disabled', () => {
+  it('VAC-12 ignores attributes whose feature gate is disabled', () => {
     const claim = aClaim({ iops: '100' }, 'gold')
     const withoutClass = requestedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
     expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
@@ -37,7 +37,7 @@ describe('requested attributes', () => {
   })
 })
 
-describe('the attributes class of a claim', () => {
+describe('readMutableParameters', () => {
   const gold = (iops: string, metadata: object = {}) => ({
     metadata: { name: 'gold', uid: 'gold-uid', resourceVersion: '1', ...metadata },
     driverName: 'disk.example.com',
@@ -45,7 +45,7 @@ describe('the attributes class of a claim', () => {
   })
   const healthyWatch = { isServed: true, lastEventAgeMs: () => 60_000 }
 
-  /** The parameters for the driver, and the number of reads from the server. */
+  /** Returns the parameters for the driver and the number of reads from the server. */
   async function readParametersWith(cache: Partial<AttributesClassCache>, stored?: object) {
     let reads = 0
     const client: any = {
@@ -65,25 +65,25 @@ describe('the attributes class of a claim', () => {
     return { parameters, reads }
   }
 
-  it('SYS-16 comes from the cache where it is watched', async () => {
+  it('SYS-16 reads the attributes class from the cache', async () => {
     expect(await readParametersWith({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 
-  it('VAC-3 is read from the server if the cache does not have it', async () => {
+  it('VAC-3 reads the class from the server if the cache does not contain it', async () => {
     expect(await readParametersWith({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
     ['the cached class is being deleted', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
-    ['the watch has had no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
-  ])('VAC-3 is read from the server if it may have been recreated: %s', async (_, cache) => {
+    ['the watch received no event for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
+  ])('VAC-3 reads a class that may have been recreated from the server: %s', async (_, cache) => {
     expect(await readParametersWith(cache, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
   })
 
   it.each([
-    ['it does not exist', {}],
-    ['the server no longer serves classes', { get: () => gold('1'), isServed: false }],
-  ])('VAC-3 is awaited if %s', async (_, cache) => {
+    ['the class does not exist', {}],
+    ['the server no longer serves attributes classes', { get: () => gold('1'), isServed: false }],
+  ])('VAC-3 throws a retryable error if %s', async (_, cache) => {
     await expect(readParametersWith(cache)).rejects.toMatchObject({
       failure: 'noChange',
       message: expect.stringContaining('"gold"'),
@@ -91,8 +91,8 @@ describe('the attributes class of a claim', () => {
   })
 })
 
-describe('mutable parameters', () => {
-  it('PIO-1 contain class parameters unchanged, iops as a count, throughput as MiB/s rounded up', () => {
+describe('composeParameters', () => {
+  it('PIO-1 returns class parameters unchanged, iops as a count and throughput in MiB/s rounded up', () => {
     expect(composeParameters({ tier: 'gold' }, { iops: '3k', throughput: '1000M' })).toEqual({
       tier: 'gold',
       iops: '3000',
@@ -105,7 +105,7 @@ describe('mutable parameters', () => {
   })
 
   it.each(['100', '100Mi', '100MiB', '100MiB/s', '100 MiB/s', '104857600'])(
-    'PIO-1 a class that says %j and a claim that asks for 100Mi do not disagree',
+    'PIO-1 accepts a class parameter %j and a claim that requests 100Mi as equal',
     (text) => {
       expect(composeParameters({ throughput: text }, { ...NO_REQUESTS, throughput: '100Mi' })).toEqual({
         throughput: text,
@@ -121,23 +121,23 @@ describe('mutable parameters', () => {
     ],
     [{ iops: 'many' }, { ...NO_REQUESTS, iops: '3k' }, /says iops "many"/],
     [{ throughput: '50MiB/s' }, { ...NO_REQUESTS, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
-  ])('PIO-1 reject %j and %j, naming both values', (classParameters, requested, message) => {
+  ])('PIO-1 rejects %j with %j and names both values', (classParameters, requested, message) => {
     expect(() => composeParameters(classParameters as never, requested)).toThrowError(
       expect.objectContaining({ failure: 'infeasible', message: expect.stringMatching(message) }),
     )
   })
 
-  it.each(['0', '-5', '100m', 'x'])('PIO-5 reject iops of %j', (iops) => {
+  it.each(['0', '-5', '100m', 'x'])('PIO-5 rejects a request of %j iops', (iops) => {
     expect(() => composeParameters({}, { ...NO_REQUESTS, iops })).toThrowError(
       expect.objectContaining({ failure: 'infeasible' }),
     )
   })
 
-  it('VAC-3 beyond the size limit of CSI are rejected', () => {
-    expect(() => composeParameters({ note: 'x'.repeat(4_096) }, NO_REQUESTS)).toThrowError(/takes at most 4096/)
+  it('VAC-3 rejects parameters that exceed the size limit of CSI', () => {
+    expect(() => composeParameters({ note: 'x'.repeat(4_096) }, NO_REQUESTS)).toThrowError(/accepts at most 4096/)
   })
 
-  it('PIO-1 never contain less than requested, nor a whole MiB/s more', () => {
+  it('PIO-1 rounds throughput up to the next MiB/s', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1_048_576n, max: 2n ** 60n }), (bytes) => {
         const mebibytes = BigInt(composeParameters({}, { ...NO_REQUESTS, throughput: String(bytes) }).throughput!)
@@ -145,8 +145,10 @@ describe('mutable parameters', () => {
       }),
     )
   })
+})
 
-  it('PIO-2 omit creation attributes that a request or an attributes class replaces', () => {
+describe('omitOverridden', () => {
+  it('PIO-2 omits creation attributes that a request or an attributes class overrides', () => {
     const parameters = { tier: 'x', 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '1Mi' }
     expect(omitOverridden(parameters, { iops: '3000' })).toEqual({
       tier: 'x',

@@ -1,5 +1,5 @@
-// The mutable parameters of CreateVolume: the parameters of the claim's attributes class, and the iops and throughput that
-// the claim itself requests. Conflicting values for one key are rejected.
+// Composes the mutable parameters of CreateVolume from the claim's attributes class and the iops and throughput that the
+// claim itself requests. Rejects conflicting values for one key.
 
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
@@ -14,11 +14,12 @@ import type { Cache } from '../../../runtime/index.ts'
 import type { Parameters } from './parameters.ts'
 import { finalError, infeasibleError, notReadyError } from './preparation-error.ts'
 
-/** What a claim requests besides its size; feature gates enable each part. */
+/** The attributes that a claim requests besides its size. A disabled feature gate leaves its attributes undefined. */
 export interface RequestedAttributes {
   readonly className: string | undefined
-  /** As requested: a count, and bytes/s. */
+  /** A count. */
   readonly iops: string | undefined
+  /** In bytes/s. */
   readonly throughput: string | undefined
 }
 
@@ -39,12 +40,12 @@ export type AttributesClassCache = Pick<Cache<VolumeAttributesClass>, 'get' | 'i
 
 export interface AttributesDeps {
   readonly client: Client
-  /** Created when the first claim names a class: the server may not serve the kind, or not let us read it. */
+  /** Creates the cache when the first claim names a class, because the API server may not serve or allow the kind. */
   attributesClasses(): AttributesClassCache
   readonly driverName: string
 }
 
-/** Throws a Refusal. */
+/** Throws a PreparationError. */
 export async function readMutableParameters(
   attributes: RequestedAttributes,
   deps: AttributesDeps,
@@ -67,12 +68,12 @@ async function readClassParameters(name: string, deps: AttributesDeps, signal: A
   return attributesClass.parameters ?? {}
 }
 
-/** Servers send a bookmark at least every minute. */
+/** API servers send a bookmark at least every minute, so a longer silence means that the cache may be behind. */
 const WATCH_SILENCE_MS_MAX = 120_000
 
 /**
- * A class is immutable and exists while a claim names it, so the cache can be used. Read from the server if the cache is
- * behind, because the class may have been recreated, or if the server no longer serves classes.
+ * Returns the class from the cache, which is sufficient because a class is immutable and exists while a claim names it.
+ * Returns undefined if the cache may be behind or the server no longer serves the kind; the class may then be recreated.
  */
 function cachedClass(name: string, classes: AttributesClassCache): Readonly<VolumeAttributesClass> | undefined {
   if (!classes.isServed || classes.lastEventAgeMs() > WATCH_SILENCE_MS_MAX) return undefined
@@ -86,7 +87,7 @@ const readClass = (name: string, { client }: AttributesDeps, signal: AbortSignal
     throw notReadyError(`VolumeAttributesClass "${name}" of the claim could not be read: ${error.message}`)
   })
 
-/** The class parameters, and the claim's own requests in the units of drivers: a count, and whole MiB/s. */
+/** Returns the class parameters and the requests of the claim in the units of drivers: a count and whole MiB/s. */
 export function composeParameters(
   classParameters: Parameters,
   attributes: Omit<RequestedAttributes, 'className'>,
@@ -96,7 +97,7 @@ export function composeParameters(
     const requested = attributes[attribute.key]
     if (requested === undefined) continue
     if (!isQuantity(requested) || quantitySign(requested) <= 0 || !quantityIsInteger(requested)) {
-      throw infeasibleError(`the claim requests ${requested} ${attribute.key}: it must be a whole number above zero`)
+      throw infeasibleError(`the claim requests ${requested} ${attribute.key}: it must be a positive integer`)
     }
     const driverValue = attribute.toDriverUnit(requested)
     const classValue = Object.hasOwn(classParameters, attribute.key) ? classParameters[attribute.key]! : undefined
@@ -114,13 +115,13 @@ export function composeParameters(
   )
   if (bytes > MAP_BYTES_MAX) {
     throw infeasibleError(
-      `the attributes of the volume are ${bytes} bytes, and a CSI driver takes at most ${MAP_BYTES_MAX}: use a VolumeAttributesClass with fewer parameters`,
+      `the attributes of the volume are ${bytes} bytes, and a CSI driver accepts at most ${MAP_BYTES_MAX}: use a VolumeAttributesClass with fewer parameters`,
     )
   }
   return parameters
 }
 
-/** The protocol's limit for a map. */
+/** The size limit of the CSI specification for a map. */
 const MAP_BYTES_MAX = 4_096
 const BYTES_PER_MIB = 1_048_576n
 
@@ -129,9 +130,9 @@ const toMebibytes = (bytesPerSecond: string): string =>
 
 interface IoAttribute {
   readonly key: 'iops' | 'throughput'
-  /** The requested amount, in the unit of the driver. */
+  /** Converts a requested quantity to the unit of drivers. */
   toDriverUnit(match: string): string
-  /** The value of a class parameter in the same unit; undefined if it cannot be parsed. */
+  /** Converts a class parameter to the same unit. Returns undefined if it cannot be parsed. */
   parseParameter(text: string): string | undefined
 }
 
@@ -153,7 +154,7 @@ const IO_ATTRIBUTES: readonly IoAttribute[] = [
   },
 ]
 
-/** Attributes that a storage class sets at creation; attributes from other sources replace them. */
+/** Parameters of a storage class for the creation of a volume. Requested attributes override them. */
 const ON_CREATE = { iops: 'provisioned-iops-on-create', throughput: 'provisioned-throughput-on-create' } as const
 
 export function omitOverridden(parameters: Parameters, mutable: Parameters): Record<string, string> {

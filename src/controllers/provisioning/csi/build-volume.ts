@@ -1,4 +1,4 @@
-// Converts the reply of CreateVolume to a new volume, and checks it against the request. Pure.
+// Converts the reply of CreateVolume to a new volume and checks it against the request. Pure.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
@@ -9,9 +9,9 @@ import type { PreparedRequest } from './prepare-request.ts'
 
 const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 
-/** Why the volume must be deleted again; undefined if it satisfies the request. */
+/** Returns the reason why the volume must be deleted, or undefined if it satisfies the request. */
 export function findReplyProblem({ requiredBytes, source }: PreparedRequest, volume: Volume): string | undefined {
-  // Zero means unknown: a share on a file server has no fixed size.
+  // Zero means that the capacity is unknown, for example of a share on a file server.
   if (volume.capacityBytes !== 0n && volume.capacityBytes < requiredBytes) {
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${requiredBytes}`
   }
@@ -23,11 +23,11 @@ export function findReplyProblem({ requiredBytes, source }: PreparedRequest, vol
 
 export interface BuildOptions {
   readonly driverName: string
-  /** Identifies the provisioner process that created it. */
+  /** Identity of the provisioner process, which is recorded in the volume. */
   readonly identity: string
   readonly hasTopology: boolean
   readonly controllerPublishReadOnly: boolean
-  /** Whether the API server accepts iops and throughput in spec.capacity; others reject the whole volume. */
+  /** Whether the API server accepts iops and throughput in spec.capacity. Other servers reject the volume. */
   readonly reportsIo: boolean
 }
 
@@ -61,7 +61,7 @@ export function buildVolume(
   }
 }
 
-/** Reachable from each topology in the reply. An empty topology does not restrict. */
+/** Returns a node affinity with one term per topology in the reply. Empty topologies are ignored. */
 function nodeAffinityOf({ accessibleTopology }: Volume): PersistentVolumeSpec['nodeAffinity'] {
   const nodeSelectorTerms = accessibleTopology
     .map(({ segments }) => Object.entries(segments).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,5 +1,5 @@
-// A claim as data source: checks it, returns the volume_id to clone, and sets the finalizer that protects the source during
-// the clone. source-protection.ts removes the finalizer.
+// Prepares a claim as the source of a clone: checks it, determines the volume_id and sets the finalizer that protects the
+// source during the clone. source-protection.ts removes the finalizer.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
@@ -13,7 +13,7 @@ import { addFinalizer } from './source-finalizer.ts'
 
 export const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 
-/** The handle of the volume to clone. The source is protected once this returns. Throws a Refusal. */
+/** Returns the handle of the volume to clone after the source is protected. Throws a PreparationError. */
 export async function prepareCloneSource(
   claim: Readonly<PersistentVolumeClaim>,
   source: DataSource,
@@ -41,7 +41,7 @@ function findClaimProblem(
 ): string | undefined {
   const phase = sourceClaim.status?.phase ?? 'Pending'
   if (phase !== 'Bound') return `must have a status of Bound. Got ${phase}`
-  // A clone that has begun continues although the source is being deleted: the source waits for it.
+  // A clone in progress continues while the source is being deleted, because the finalizer keeps the source.
   const isCloning = sourceClaim.metadata.finalizers?.includes(CLONE_FINALIZER) ?? false
   if (sourceClaim.metadata.deletionTimestamp && !isCloning) return 'is currently being deleted'
   if (sourceClaim.spec?.storageClassName === undefined) return 'has no storage class'

@@ -24,8 +24,8 @@ const failCreateVolume = (code: CsiFailureCode, message = 'no') => ({
   },
 })
 
-describe('CreateVolume', () => {
-  it('PROV-9 is called with claim and class, and its reply becomes the volume', async () => {
+describe('createCsiProvisioner', () => {
+  it('PROV-9 calls CreateVolume with fields of claim and class, and converts the reply to a volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     driver.setReplies({
       createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
@@ -58,7 +58,7 @@ describe('CreateVolume', () => {
     })
   })
 
-  it('PROV-11 yields the requested size if the driver reports none', async () => {
+  it('PROV-11 returns the requested size if the driver reports none', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'v' } }) })
     const claim = aClaim({ resources: { requests: { storage: '1500M' } } })
@@ -66,7 +66,7 @@ describe('CreateVolume', () => {
     expect(driver.createRequests[0]!.capacityRange?.requiredBytes).toBe(1_500_000_000n)
   })
 
-  it('PROV-9 yields no fsType for a block device, and readOnly only with the option', async () => {
+  it('PROV-9 returns no fsType for a block volume, and readOnly only if the option is set', async () => {
     const withDefaults = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     const block = volumeOf(await withDefaults.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
     expect(block.spec.csi?.fsType).toBeUndefined()
@@ -81,7 +81,7 @@ describe('CreateVolume', () => {
     expect(withPublishReadOnly.driver.createRequests[1]!.volumeCapabilities).toHaveLength(2)
   })
 
-  it('PROV-9 yields secret references in the spec, and none in annotations', async () => {
+  it('PROV-9 returns secret references in the spec and not in annotations', async () => {
     const { provision } = await createProvisionerFixture()
     const storageClass = aClass({
       'csi.storage.k8s.io/node-stage-secret-name': '${pvc.name}',
@@ -93,7 +93,7 @@ describe('CreateVolume', () => {
     expect(volume.annotations).toBeUndefined()
   })
 
-  it('PROV-9 passes the names of claim and volume with the option', async () => {
+  it('PROV-9 passes the names of claim and volume if the option is set', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { extraCreateMetadata: true } })
     await provision()
     expect(driver.createRequests[0]!.parameters).toEqual({
@@ -104,7 +104,7 @@ describe('CreateVolume', () => {
   })
 })
 
-describe('a request without a call', () => {
+describe('rejection before CreateVolume', () => {
   it.each([
     ['an empty selector', { claim: aClaim({ selector: {} }) }, 'final', 'claim Selector is not supported'],
     ['no uid', { claim: aClaim({}, { uid: undefined }) }, 'final', 'without a uid'],
@@ -121,13 +121,13 @@ describe('a request without a call', () => {
       'fstype',
     ],
     [
-      'a size beyond any',
+      'a size beyond 64 bits',
       { claim: aClaim({ resources: { requests: { storage: '1e30' } } }) },
       'final',
       'exceeds the maximum size',
     ],
     [
-      'a source without the ability to copy',
+      'a data source without the capability CLONE_VOLUME',
       { claim: aClaim({ dataSource: { kind: 'PersistentVolumeClaim', name: 'a' } }) },
       'final',
       'CLONE_VOLUME capability is not reported',
@@ -145,7 +145,7 @@ describe('a request without a call', () => {
       'CrossNamespaceVolumeDataSource feature is disabled',
     ],
     [
-      'a secret template that names nothing',
+      'a secret template with an unknown token',
       {
         storageClass: aClass({
           'csi.storage.k8s.io/provisioner-secret-name': '${nope}',
@@ -156,7 +156,7 @@ describe('a request without a call', () => {
       'invalid tokens',
     ],
     [
-      'a secret that is not there',
+      'a missing secret',
       {
         storageClass: aClass({
           'csi.storage.k8s.io/provisioner-secret-name': 'gone',
@@ -167,25 +167,25 @@ describe('a request without a call', () => {
       'error getting secret gone in namespace default',
     ],
     [
-      'attributes without the ability to change them',
+      'an attributes class without the capability MODIFY_VOLUME',
       { claim: aClaim({ volumeAttributesClassName: 'gold' }) },
       'final',
       'MODIFY_VOLUME capability is not reported',
     ],
     [
-      'iops without the ability to change them',
+      'iops without the capability MODIFY_VOLUME',
       { claim: aClaim({ resources: { requests: { storage: '1', iops: '100' } } }) },
       'final',
       'iops and throughput of claims',
     ],
-  ])('PROV-10 %s: the driver is not called', async (_, request, failure, message) => {
+  ])('PROV-10 rejects %s without calling the driver', async (_, request, failure, message) => {
     const { provision, driver } = await createProvisionerFixture()
     const result = await provision(request as never)
     expect(result).toMatchObject({ is: 'failed', failure, because: expect.stringContaining(message) })
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 is rejected if the driver cannot create volumes', async () => {
+  it('PROV-9 rejects every request if the driver cannot create volumes', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: factsOf([]) })
     expect(await provision()).toMatchObject({
       is: 'failed',
@@ -195,7 +195,7 @@ describe('a request without a call', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 is left to a populator, with an event, for an unknown data source', async () => {
+  it('PROV-9 ignores a claim with an unknown data source and records an event about the populator', async () => {
     const { provision, provisioner, driver, events, signal } = await createProvisionerFixture()
     const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
     expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
@@ -206,7 +206,7 @@ describe('a request without a call', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-12 does not change the unknown result of an earlier call', async () => {
+  it('PROV-12 returns noChange while the result of an earlier call is unknown', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies(failCreateVolume('UNAVAILABLE'))
     expect(await provision()).toMatchObject({ failure: 'unfinished' })
@@ -229,7 +229,7 @@ describe('failures of the driver', () => {
     ALREADY_EXISTS: 'noChange', // the error means that a volume exists
   }
 
-  it.each(failureCodes)('PROV-9 %s means what it means to other provisioners', async (code) => {
+  it.each(failureCodes)('PROV-9 classifies %s as external-provisioner does', async (code) => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies(failCreateVolume(code, 'the reason'))
     const result = await provision()
@@ -237,7 +237,7 @@ describe('failures of the driver', () => {
     expect(result).toMatchObject({ because: expect.stringContaining('desc = the reason') })
   })
 
-  it('PROV-9 return reschedule for exhausted storage on a selected node', async () => {
+  it('PROV-9 returns reschedule if the storage of a selected node is exhausted', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_TOPOLOGY })
     await aNode(apiServer, 'node-a', { zone: 'a' })
     driver.setReplies(failCreateVolume('RESOURCE_EXHAUSTED'))
@@ -245,7 +245,7 @@ describe('failures of the driver', () => {
     expect(await provision()).toMatchObject({ failure: 'final' })
   })
 
-  it('PROV-11 delete a volume that is smaller than requested', async () => {
+  it('PROV-11 deletes a volume that is smaller than requested', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }) })
     const result = await provision()
@@ -254,7 +254,7 @@ describe('failures of the driver', () => {
     expect(driver.deleteRequests.map(({ volumeId }) => volumeId)).toEqual(['v'])
   })
 
-  it('PROV-12 return unfinished after five failed deletions of such a volume', async () => {
+  it('PROV-12 returns unfinished after five failed deletions of a volume that is too small', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({
       createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }),
@@ -269,7 +269,7 @@ describe('failures of the driver', () => {
     expect(driver.deleteRequests).toHaveLength(5)
   })
 
-  it('PROV-12 return unfinished for a volume without an id', async () => {
+  it('PROV-12 returns unfinished for a volume without an ID', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({ createVolume: async () => ({ volume: {} }) })
     expect(await provision()).toMatchObject({ failure: 'unfinished', because: expect.stringContaining('volume_id') })
@@ -288,7 +288,7 @@ const aNode = async (
   })
 }
 
-describe('topology', () => {
+describe('topology of created volumes', () => {
   it('PROV-12 finds a volume that a crashed process created for a deleted node', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: WITH_TOPOLOGY,
@@ -309,7 +309,7 @@ describe('topology', () => {
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', failure: 'noChange' })
   })
 
-  it('PROV-9 is passed to the driver, and its reply becomes the node affinity', async () => {
+  it('PROV-9 passes the topology to the driver and converts the topology of the reply to a node affinity', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: WITH_TOPOLOGY,
       options: { strictTopology: true },
@@ -336,7 +336,7 @@ describe('topology', () => {
     ])
   })
 
-  it('PROV-9 of empty replies yields no affinity', async () => {
+  it('PROV-9 returns no node affinity for empty topologies in the reply', async () => {
     const { provision, driver } = await createProvisionerFixture({
       facts: WITH_TOPOLOGY,
       options: { immediateTopology: false },
@@ -345,7 +345,7 @@ describe('topology', () => {
     expect(volumeOf(await provision()).spec.nodeAffinity).toBeUndefined()
   })
 
-  it('PROV-9 is the same in a retry after the node was deleted', async () => {
+  it('PROV-9 repeats the topology in a retry after the node was deleted', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_TOPOLOGY })
     await aNode(apiServer, 'node-a', { zone: 'a' })
     driver.setReplies(failCreateVolume('UNAVAILABLE'))
@@ -358,12 +358,12 @@ describe('topology', () => {
       driver.createRequests[0]!.accessibilityRequirements,
     )
     driver.setReplies(failCreateVolume('INTERNAL'))
-    await provision({ selectedNode: 'node-a' }) // a final error discards the remembered topology
+    await provision({ selectedNode: 'node-a' }) // a final error discards the recorded topology
     expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ failure: 'reschedule' })
     expect(driver.createRequests).toHaveLength(3)
   })
 
-  it('PROV-9 is computed again for another node before the first call', async () => {
+  it('PROV-9 recomputes the topology if another node is selected before the first call', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: WITH_TOPOLOGY,
       options: { strictTopology: true },
@@ -381,10 +381,10 @@ describe('topology', () => {
   })
 })
 
-describe('attributes', () => {
+describe('attributes of created volumes', () => {
   const gold = { metadata: { name: 'gold' }, driverName: 'disk.example.com', parameters: { iops: '5000', tier: 'g' } }
 
-  it('VAC-3 are passed as mutable parameters, and the volume names the class', async () => {
+  it('VAC-3 passes the attributes class as mutable parameters and sets it on the volume', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     await apiServer.post(VACS, gold)
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
@@ -393,7 +393,7 @@ describe('attributes', () => {
     expect(spec.volumeAttributesClassName).toBe('gold')
   })
 
-  it('SYS-16 come from a watched class', async () => {
+  it('SYS-16 reads the attributes class from a cache', async () => {
     let reads = 0
     const { apiServer, provision, driver, caches, signal } = await createProvisionerFixture({
       facts: WITH_MODIFY_VOLUME,
@@ -410,19 +410,19 @@ describe('attributes', () => {
     volumeOf(await provision({ claim }))
     await caches.of(volumeAttributesClassKind).whenSynced(signal)
     for (let volume = 0; volume < 10; volume++) volumeOf(await provision({ claim }))
-    expect(reads).toBe(1) // before the watch started
+    expect(reads).toBe(1) // before the cache was synced
     expect(driver.createRequests.map(({ mutableParameters }) => mutableParameters)).toEqual(
       Array(11).fill(gold.parameters),
     )
   })
 
-  it('VAC-3 cause no watch before a claim names a class', async () => {
+  it('VAC-3 starts no watch of attributes classes before a claim names one', async () => {
     const { provision, caches } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     volumeOf(await provision())
     expect(caches.all().map(({ kind }) => kind)).not.toContain(volumeAttributesClassKind)
   })
 
-  it('VAC-3 wait for a missing class, reject one of another driver, and are ignored without the gate', async () => {
+  it('VAC-3 waits for a missing class, rejects a class of another driver and ignores classes if the gate is off', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     const claim = aClaim({ volumeAttributesClassName: 'gold' })
     expect(await provision({ claim })).toMatchObject({
@@ -443,7 +443,7 @@ describe('attributes', () => {
     expect(volumeOf(await withoutGate.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
   })
 
-  it('PIO-1 of the claim are passed and recorded in the capacity of the volume', async () => {
+  it('PIO-1 passes iops and throughput of the claim and records them in the capacity of the volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k', throughput: '100Mi' } } })
     const storageClass = aClass({ 'provisioned-iops-on-create': '1', 'provisioned-throughput-on-create': '1', a: 'b' })
@@ -456,14 +456,14 @@ describe('attributes', () => {
     expect(spec.capacity).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
   })
 
-  it('SYS-5 are omitted from the capacity on other API servers', async () => {
+  it('SYS-5 omits iops and throughput from the capacity on other API servers', async () => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => false })
     const { provision } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME, wrapClient })
     const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k' } } })
     expect(volumeOf(await provision({ claim })).spec.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('PIO-1 with two values for one key are infeasible', async () => {
+  it('PIO-1 returns infeasible for conflicting values of one attribute', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: WITH_MODIFY_VOLUME })
     await apiServer.post(VACS, gold)
     const claim = aClaim({
@@ -478,7 +478,7 @@ describe('attributes', () => {
   })
 })
 
-describe('deleting a volume', () => {
+describe('deletion of volumes', () => {
   const aVolume = (metadata: object = {}, spec: object = {}) =>
     ({
       metadata: { name: 'pvc-uid-1', ...metadata },
@@ -513,7 +513,7 @@ describe('deleting a volume', () => {
     return fixture
   }
 
-  it('PROV-14 calls DeleteVolume, and owns volumes of the driver', async () => {
+  it('PROV-14 calls DeleteVolume and owns the volumes of the driver', async () => {
     const { provisioner, driver, signal } = await createProvisionerFixture()
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
     expect(driver.deleteRequests).toMatchObject([{ volumeId: 'v-1', secrets: {} }])
@@ -522,7 +522,7 @@ describe('deleting a volume', () => {
     expect(provisioner.owns(aVolume({}, { csi: undefined, hostPath: { path: '/' } }))).toBe(false)
   })
 
-  it('PROV-14 ignores volumes of another driver or without CSI', async () => {
+  it('PROV-14 returns a failure for volumes of another driver and for volumes without a CSI source', async () => {
     const { provisioner, driver, signal } = await createProvisionerFixture()
     const foreignResult = await provisioner.delete(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }), signal)
     const because = expect.stringContaining('belongs to the CSI driver other')
@@ -532,7 +532,7 @@ describe('deleting a volume', () => {
     expect(driver.deleteRequests).toEqual([])
   })
 
-  it('PROV-16 uses credentials of the process, of the volume, of the class, in this order', async () => {
+  it('PROV-16 prefers credentials of the process to those of the volume and of the class', async () => {
     const withProcessCredentials = await createFixtureWithSecrets({
       options: { credentials: () => ({ token: 'own' }) },
     })
@@ -545,7 +545,7 @@ describe('deleting a volume', () => {
     const { provisioner, driver, signal } = await createFixtureWithSecrets()
     await provisioner.delete(aVolume(secretAnnotations('noted', 'default')), signal)
     await provisioner.delete(aVolume(), signal)
-    await provisioner.delete(aVolume(secretAnnotations('', '')), signal) // its provisioner recorded that it needs no secret
+    await provisioner.delete(aVolume(secretAnnotations('', '')), signal) // annotated as needing no secret
     expect(driver.deleteRequests.map(({ secrets }) => secrets)).toEqual([
       { token: 'of-the-volume' },
       { token: 'of-the-class' },
@@ -553,42 +553,42 @@ describe('deleting a volume', () => {
     ])
   })
 
-  it('PROV-16 continues without missing credentials, and explains it if the driver requires them', async () => {
+  it('PROV-16 deletes without missing credentials and explains the failure if the driver requires them', async () => {
     const { provisioner, driver, signal } = await createFixtureWithSecrets()
     expect(await provisioner.delete(aVolume(secretAnnotations('gone', 'default')), signal)).toEqual({ is: 'deleted' })
     driver.setReplies({
       deleteVolume: async () => {
-        throw new CsiError('UNAUTHENTICATED', 'who are you')
+        throw new CsiError('UNAUTHENTICATED', 'no token')
       },
     })
     const result = await provisioner.delete(aVolume({}, { storageClassName: 'removed' }), signal)
     expect(result).toMatchObject({
       is: 'failed',
       because: expect.stringMatching(
-        /who are you\. No credentials were sent, because its class "removed" does not exist.*--provisioner-secret-dir/,
+        /no token\. No credentials were sent, because its class "removed" does not exist.*--provisioner-secret-dir/,
       ),
     })
   })
 
-  it('PROV-14 fails if the secret cannot be read because the server fails', async () => {
+  it('PROV-14 returns a failure if the API server cannot return the secret', async () => {
     const wrapClient = (client: any) => ({
       ...client,
       get: async (kind: any, ...args: any[]) => {
         if (kind.kind !== 'Secret') return client.get(kind, ...args)
-        throw new (await import('../../../api/status-error.ts')).ApiError(503, 'ServiceUnavailable', 'not now')
+        throw new (await import('../../../api/status-error.ts')).ApiError(503, 'ServiceUnavailable', 'overloaded')
       },
     })
     const { provisioner, driver, signal } = await createFixtureWithSecrets({ wrapClient })
     expect(await provisioner.delete(aVolume(), signal)).toMatchObject({
       is: 'failed',
-      because: expect.stringContaining('not now'),
+      because: expect.stringContaining('overloaded'),
     })
     expect(driver.deleteRequests).toEqual([])
   })
 })
 
-describe('credentials', () => {
-  it('PROV-16 come from the secret of the class, else from the process, and appear in no message', async () => {
+describe('credentials for CreateVolume', () => {
+  it('PROV-16 prefers the secret of the class to the process credentials, and redacts credentials in messages', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       options: { credentials: () => ({ token: 'own-token' }) },
     })
@@ -608,7 +608,7 @@ describe('credentials', () => {
     expect(result).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
   })
 
-  it('PROV-16 that are not text are rejected, naming the key', async () => {
+  it('PROV-16 rejects a secret whose value is not text and names the key', async () => {
     const { apiServer, provision } = await createProvisionerFixture()
     await apiServer.post(SECRETS, {
       metadata: { name: 'creds' },
@@ -625,8 +625,8 @@ describe('credentials', () => {
   })
 })
 
-describe('two classes of one driver', () => {
-  it('PROV-19 send different requests', async () => {
+describe('parameters for CreateVolume', () => {
+  it('PROV-19 differ between two classes of one driver', async () => {
     const { provision, driver } = await createProvisionerFixture()
     await provision({ storageClass: aClass({ media: 'ssd', replicas: '3' }) })
     await provision({ storageClass: aClass({ media: 'tape' }) })

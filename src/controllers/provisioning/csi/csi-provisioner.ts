@@ -1,5 +1,5 @@
-// The Provisioner of a CSI driver: CreateVolume and DeleteVolume. prepare-request.ts builds the request, build-volume.ts
-// converts the reply, src/csi/errors.ts classifies failures.
+// Implements Provisioner with CreateVolume and DeleteVolume of a CSI driver. prepare-request.ts builds the request,
+// build-volume.ts converts the reply, and src/csi/errors.ts classifies failures.
 
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
@@ -36,7 +36,7 @@ import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
 export interface CsiProvisionerDeps {
-  /** Must not run two calls for one volume at once (src/csi/serialize-calls.ts). */
+  /** Must not run two calls for one volume concurrently (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly client: Client
@@ -44,12 +44,12 @@ export interface CsiProvisionerDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** For the event that a populator will provision the volume. */
+  /** Records the event that a populator will provision the volume. */
   readonly events?: EventRecorder
   readonly options?: Partial<CsiProvisionerOptions>
 }
 
-/** Tries to delete a volume that does not satisfy the request, within the time limit of one call. */
+/** Maximum number of attempts to delete a volume that does not satisfy the request, within the timeout of one call. */
 const CLEANUP_TRIES_MAX = 5
 const IDENTITY_MAX = 10_000
 
@@ -67,7 +67,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   let attributesClassCache: Cache<VolumeAttributesClass> | undefined
   const attributesClasses = () => (attributesClassCache ??= caches.of(volumeAttributesClassKind))
   const topologyMemory = createTopologyMemory()
-  /** Claims for which a volume may exist in the driver: bounded by those in progress. */
+  /** Uids of the claims for which a volume may exist in the driver. Bounded by the claims in progress. */
   const unfinished = new Set<string>()
   const suffix = node ? `-${node.name}` : ''
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
@@ -85,7 +85,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     let reportsIo: boolean
     try {
       prepared = await prepare(request, signal)
-      // Only our own server has atomic commits, and only it accepts iops and throughput in spec.capacity.
+      // Atomic commits identify the Stowage API server, which alone accepts iops and throughput in spec.capacity.
       const { iops, throughput } = prepared.attributes
       reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
     } catch (error) {
@@ -138,8 +138,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   }
 
   /**
-   * A process that crashed may have created the volume for a node that is deleted by now. The same request without
-   * topology finds it.
+   * Finds a volume that a crashed process created for a node that no longer exists, by repeating the request without the
+   * topology.
    */
   async function findElsewhere(request: PreparedRequest['request'], signal: AbortSignal): Promise<Volume | undefined> {
     const { accessibilityRequirements: topology, ...requestWithoutTopology } = request
@@ -147,7 +147,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       return await createVolume(requestWithoutTopology, signal)
     } catch {
-      return undefined // it differs in more than its topology
+      return undefined // the volume differs in more than its topology
     }
   }
 
@@ -164,7 +164,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     return prepareRequest(request, claimTopology, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
-  /** The driver was not called: the result of earlier calls is unchanged. */
+  /** Returns the failure of a request that was not sent. The result of earlier calls is unchanged. */
   function preparationFailure(error: unknown, uid: string): ProvisionResult {
     const because = (error as Error).message
     const failure = error instanceof PreparationError ? error.failure : 'noChange'
@@ -183,18 +183,18 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     topologyMemory.forget(uid)
   }
 
-  /** Until it is deleted, only repeating the request can find it. */
+  /** Deletes a volume that does not satisfy the request. Returns unfinished if it cannot be deleted. */
   async function cleanUp(uid: string, volume: Volume, problem: string, prepared: PreparedRequest, signal: AbortSignal) {
     const { credentials } = prepared
     const untilMs = clock.monotonicMs() + timeoutMs
-    let lastError = 'there was no time left'
+    let lastError = 'the timeout has passed'
     for (let attempt = 0; attempt < CLEANUP_TRIES_MAX; attempt++) {
       const remainingMs = untilMs - clock.monotonicMs()
       if (remainingMs <= 0 || signal.aborted) break
       try {
         const request = { volumeId: volume.volumeId, secrets: { ...credentials } }
         await driver.controller.deleteVolume(request, { timeoutMs: remainingMs, signal })
-        return failureResult(uid, 'final', `${problem}. The volume was deleted again`)
+        return failureResult(uid, 'final', `${problem}. The volume was deleted`)
       } catch (error) {
         lastError = messageOf(error, credentials)
       }
@@ -245,7 +245,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   async function hasCapacity(requested: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
     if (!facts.controller.has('GET_CAPACITY')) return true
-    const volumeName = `pvc-${requested.claim.metadata.uid}` // read by secret templates only
+    const volumeName = `pvc-${requested.claim.metadata.uid}` // used by secret templates only
     const { request, requiredBytes } = await prepare({ ...requested, volumeName, selectedNode: node?.name }, signal)
     const { volumeCapabilities, parameters, accessibilityRequirements } = request
     const topologies: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
@@ -311,7 +311,7 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
 }
 
 /**
- * A volume of this name exists from an earlier try with a different request: final for this request, but that volume still
+ * Whether a volume of this name exists that an earlier, different request created. The request fails, but a volume
  * exists.
  */
 const isNameTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
@@ -319,13 +319,13 @@ const CREATED_FOR_ANOTHER_NODE = 'an earlier try created it for another node'
 const NAME_TAKEN_HINT =
   '. A volume of this name exists and does not match the request: restore the class as it was, or delete the volume in the storage'
 
-/** The message of a failed call, without credentials. */
+/** Returns the message of a failed call without credentials. */
 function messageOf(error: unknown, credentials: Credentials): string {
   const text = error instanceof CsiError ? error.rpcText : (error as Error).message
   return redactCredentials(text, credentials)
 }
 
-/** Codes with which drivers report missing credentials, among other things. */
+/** Codes with which drivers report missing credentials, among other errors. */
 const CREDENTIAL_ERROR_CODES: readonly string[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'INVALID_ARGUMENT']
 
 function missingCredentialsHint(error: unknown, { missingReason }: DeletionCredentials): string {
@@ -333,6 +333,6 @@ function missingCredentialsHint(error: unknown, { missingReason }: DeletionCrede
   return `. No credentials were sent, because ${missingReason}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
 }
 
-/** Without a topology, every volume is reachable. */
+/** Whether the volume is reachable from the node. Without a topology, every volume is. */
 const isOnNode = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
   segments === undefined || isReachableFrom(volume, { name, labels: segments })

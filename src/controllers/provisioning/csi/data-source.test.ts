@@ -54,11 +54,11 @@ const messageOf = (result: ProvisionResult) => ('because' in result ? result.bec
 const finalizersOf = async (apiServer: ServerFixture) =>
   (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
-describe('cloning a claim', () => {
+describe('clone of a claim', () => {
   it('PROV-9 passes the source volume and protects the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer)
-    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // of another class, too
+    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'provisioned' }) // the source has another class
     expect(driver.createRequests[0]!.volumeContentSource?.type).toMatchObject({
       case: 'volume',
       value: { volumeId: 'handle-of-source' },
@@ -93,9 +93,14 @@ describe('cloning a claim', () => {
     ['of another driver', { driver: 'other.example.com' }, {}, 'handled by the driver other.example.com'],
     ['bound to another claim', { boundTo: 'another-uid' }, {}, 'not bound to default/source'],
     ['with a volume that is not bound', { volumePhase: 'Released' }, {}, 'is Released and not Bound'],
-    ['a block device', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
-    ['a file system', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
-    ['for a claim without class', {}, { storageClassName: undefined }, 'the claim itself has no storage class'],
+    ['of volume mode Block', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
+    ['of volume mode Filesystem', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
+    [
+      'requested by a claim without a class',
+      {},
+      { storageClassName: undefined },
+      'the claim itself has no storage class',
+    ],
   ])('PROV-10 rejects a source that is %s', async (_, source, spec, message) => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await aSource(apiServer, source)
@@ -125,7 +130,7 @@ describe('cloning a claim', () => {
   })
 })
 
-describe('restoring a snapshot', () => {
+describe('restore of a snapshot', () => {
   const aSnapshot = (metadata: object = {}): VolumeSnapshot => ({
     metadata: { name: 'snap', namespace: 'default', uid: 'snap-uid', resourceVersion: '1', ...metadata },
     status: { boundVolumeSnapshotContentName: 'content', readyToUse: true, restoreSize: '100' },
@@ -140,7 +145,7 @@ describe('restoring a snapshot', () => {
     status: { snapshotHandle: 'handle-of-snapshot' },
   })
 
-  /** A server that has the snapshot kinds, as a stock one with their definitions does. */
+  /** Returns a wrapper for clients of an API server that serves the snapshot kinds. */
   function serveSnapshots(
     snapshots: readonly VolumeSnapshot[],
     contents: readonly VolumeSnapshotContent[],
@@ -184,9 +189,17 @@ describe('restoring a snapshot', () => {
   })
 
   it.each([
-    ['our own server', true, /: Stowage does not serve snapshots\. Recreate the claim without the data source$/],
-    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or recreate the claim/],
-  ])('PROV-10 explains what to do where %s has no snapshots', async (_which, isStowage, remedy) => {
+    [
+      'the Stowage API server',
+      true,
+      /: Stowage does not serve snapshots\. Recreate the claim without the data source$/,
+    ],
+    [
+      'another API server',
+      false,
+      /: install the snapshot controller's CustomResourceDefinitions, or recreate the claim/,
+    ],
+  ])('PROV-10 returns a message with a remedy if %s does not serve snapshots', async (_which, isStowage, remedy) => {
     const wrapClient = (client: Client) => ({ ...client, commitsAtomically: async () => isStowage })
     const { provision } = await createProvisionerFixture({ facts: FACTS, wrapClient })
     const result = await provision({ claim: aClaim(FROM_SNAPSHOT) })
@@ -202,7 +215,7 @@ describe('restoring a snapshot', () => {
     ['unbound', [{ ...aSnapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
     ['without content', [aSnapshot()], [], {}, 'snapshotcontent content for snapshot snap'],
     [
-      'of another content',
+      'whose content refers to another snapshot',
       [aSnapshot()],
       [aContent({ volumeSnapshotRef: { uid: 'x' } })],
       {},
@@ -226,7 +239,7 @@ describe('restoring a snapshot', () => {
     ['larger', [aSnapshot()], [aContent()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
     ['of another mode', [aSnapshot()], [aContent({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
     ['being deleted', [aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [aContent()], {}, 'is being deleted'],
-  ])('PROV-10 rejects a snapshot that is %s, and retries', async (_, snapshots, contents, spec, message) => {
+  ])('PROV-10 returns a retryable failure for a snapshot that is %s', async (_, snapshots, contents, spec, message) => {
     const { provision, driver } = await start(snapshots, contents)
     const result = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
     expect(result).toMatchObject({ is: 'failed', failure: 'noChange' })
@@ -234,7 +247,7 @@ describe('restoring a snapshot', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 continues a restore in progress, and allows another volume mode if annotated', async () => {
+  it('PROV-9 continues a restore in progress and allows another volume mode if the content is annotated', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const restoring = await start([deletedSnapshot], [aContent()])

@@ -1,5 +1,5 @@
-// The data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). Any other kind is left
-// to an external populator.
+// Reads the data source of a claim: another claim (clone-source.ts) or a snapshot (snapshot-source.ts). External
+// populators handle all other kinds.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { finalError, ignoredError } from './preparation-error.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
@@ -12,13 +12,13 @@ export interface DataSource {
 
 export const POPULATOR_MESSAGE = 'Assuming an external populator will provision the volume'
 
-/** Undefined: an empty volume. Throws a Refusal. */
+/** Returns undefined if the claim requests an empty volume. Throws a PreparationError. */
 export function dataSourceOf(claim: Readonly<PersistentVolumeClaim>): DataSource | undefined {
   const { dataSource, dataSourceRef } = claim.spec ?? {}
   if (!dataSource && dataSourceRef?.namespace) {
     throw finalError(
       `dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled: ` +
-        `name a source in the namespace of the claim`,
+        `use a source in the namespace of the claim`,
     )
   }
   const source = dataSource ?? dataSourceRef

@@ -1,5 +1,5 @@
-// Credentials for DeleteVolume, when the claim is deleted and the class may be. In this order: those given to this
-// process, the reference that another provisioner wrote on the volume, the class. We write no reference on volumes.
+// Reads the credentials for DeleteVolume. The claim no longer exists, and the class may not either. The order is: the
+// credentials of this process, the secret that an annotation of the volume names, the secret that the class names.
 
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -13,18 +13,18 @@ const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-names
 
 export interface DeletionSecretDeps {
   readonly client: Client
-  /** Credentials given to this process. */
+  /** Credentials that this process was started with. */
   readonly processCredentials: Credentials | undefined
   classOf(name: string): Readonly<StorageClass> | undefined
 }
 
 export interface DeletionCredentials {
   readonly credentials: Credentials
-  /** Why there are none, for the message if the driver requires them. */
+  /** The reason why there are no credentials, for the message if the driver requires them. */
   readonly missingReason?: string
 }
 
-/** Throws only a transient UnreadableSecretError: a Secret that does not exist must not block the deletion. */
+/** Throws only transient UnreadableSecretErrors, because a missing Secret must not block the deletion. */
 export async function readDeletionCredentials(
   volume: Readonly<PersistentVolume>,
   { client, processCredentials, classOf }: DeletionSecretDeps,

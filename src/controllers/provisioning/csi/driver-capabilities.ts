@@ -1,4 +1,4 @@
-// Rejects requests that the driver cannot fulfil, by the capabilities it reports. Checked first.
+// Rejects requests that the driver cannot fulfill according to the capabilities that it reports.
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { RequestedAttributes } from './attributes.ts'
 import type { DataSource } from './data-source.ts'
@@ -6,7 +6,7 @@ import { finalError } from './preparation-error.ts'
 
 export const hasTopology = ({ plugin }: DriverFacts): boolean => plugin.has('VOLUME_ACCESSIBILITY_CONSTRAINTS')
 
-/** Throws a Refusal. */
+/** Throws a PreparationError. */
 export function checkCapabilities(
   { plugin, controller }: DriverFacts,
   { source, attributes }: { source?: DataSource; attributes?: RequestedAttributes } = {},

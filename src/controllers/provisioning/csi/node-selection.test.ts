@@ -38,7 +38,7 @@ async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availab
     getClaim,
     accepts: async (storageClass = aClass()) =>
       provisioner.accepts!({ claim: await getClaim(), storageClass, selectedNode: undefined }, signal),
-    /** Advances the clock until the promise settles; returns its value and the time passed. */
+    /** Advances the clock until the promise settles. Returns its value and the elapsed time. */
     async measure<T>(promise: Promise<T>) {
       const startMs = clock.monotonicMs()
       const value = await apiServer.advanceUntilSettled(promise)
@@ -48,7 +48,7 @@ async function startNodeFixture(overrides: Partial<NodeDeployment> = {}, availab
 }
 
 describe('a per-node provisioner', () => {
-  it('PROV-9 accepts claims of its node only', async () => {
+  it('PROV-9 accepts only claims of its node', async () => {
     const { accepts, setSelectedNode, driver, provisioner, signal, getClaim } = await startNodeFixture()
     await setSelectedNode('there')
     expect(await accepts()).toBe(false)
@@ -63,7 +63,7 @@ describe('a per-node provisioner', () => {
     ])
   })
 
-  it('PROV-9 ignores claims that wait for a pod, and all without a node if it does not compete', async () => {
+  it('PROV-9 ignores claims that wait for a pod, and claims without a node if immediate binding is off', async () => {
     const delayed = await startNodeFixture()
     expect(await delayed.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayed.selectedNode()).toBeUndefined()
@@ -75,14 +75,14 @@ describe('a per-node provisioner', () => {
   it('PROV-9 selects its own node after a delay if it has capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await startNodeFixture()
     const { value, ms } = await measure(accepts())
-    expect(value).toBe(false) // the claim's change brings it back
+    expect(value).toBe(false) // the change of the claim triggers another reconcile
     expect(ms).toBeGreaterThanOrEqual(10_000)
     expect(ms).toBeLessThan(10_500)
     expect(await selectedNode()).toBe('here')
     expect(driver.capacityRequests).toMatchObject([{ accessibleTopology: { segments: { host: 'here' } } }])
   })
 
-  it('PROV-9 stops competing once another node is selected', async () => {
+  it('PROV-9 stops waiting when another node is selected', async () => {
     const { accepts, measure, setSelectedNode, selectedNode } = await startNodeFixture()
     const accepted = accepts()
     await new Promise((resolve) => setImmediate(resolve))
@@ -93,7 +93,7 @@ describe('a per-node provisioner', () => {
     expect(await selectedNode()).toBe('there')
   })
 
-  it('CAP-5 retries a claim without capacity with increasing delays', async () => {
+  it('CAP-5 retries with increasing delays while its node has no capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await startNodeFixture({}, 99n)
     const acceptAndFail = () => measure(accepts().catch((error: Error) => error.message))
     const first = await acceptAndFail()
@@ -110,14 +110,14 @@ describe('a per-node provisioner', () => {
     const { accepts, measure, selectedNode, driver } = await startNodeFixture()
     driver.setReplies({
       getCapacity: async () => {
-        throw new CsiError('INTERNAL', 'no idea')
+        throw new CsiError('INTERNAL', 'injected')
       },
     })
     await measure(accepts())
     expect(await selectedNode()).toBe('here')
   })
 
-  it('PROV-9 ignores classes whose topologies exclude its node', async () => {
+  it('PROV-9 ignores claims of classes whose allowed topologies exclude its node', async () => {
     const { accepts, selectedNode } = await startNodeFixture()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
     expect(await accepts(aClass({}, { allowedTopologies }))).toBe(false)
@@ -138,7 +138,7 @@ describe('a per-node provisioner', () => {
     expect(changes).toBe(2)
   })
 
-  it('PROV-14 deletes the volumes of its node only', async () => {
+  it('PROV-14 deletes only volumes of its node', async () => {
     const { provisioner, signal, driver } = await startNodeFixture()
     const volumeAt = (host: string) =>
       ({

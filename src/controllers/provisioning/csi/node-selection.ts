@@ -1,6 +1,6 @@
-// Selects claims for one of several per-node provisioners. A claim with a selected node belongs to the instance of that
-// node; for a claim with immediate binding, the first instance that sets its own node as selected wins. Each waits a
-// random time first and writes only if its node has enough capacity.
+// Selects the claims of one of several per-node provisioners. A claim with a selected node belongs to the instance of that
+// node. A claim with immediate binding belongs to the first instance that sets its own node as the selected node. Each
+// instance waits for a random delay and writes only if its node has enough capacity.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -23,13 +23,13 @@ export interface NodeSelectionDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Whether the topologies of the class include this node. */
+  /** Whether the allowed topologies of the class include this node. */
   isNodeAllowed(candidate: Candidate): boolean
-  /** Whether the driver reports enough capacity. Throws if that is unknown. */
+  /** Whether the driver reports enough capacity. Throws if the capacity is unknown. */
   hasCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean>
 }
 
-/** Claims with a backoff; beyond this number the oldest starts with the shortest delay again. */
+/** Maximum number of claims with a backoff. Beyond it, the backoff of the oldest claim starts over. */
 const CLAIMS_MAX = 10_000
 const POLLS_PER_DELAY = 100
 const POLL_INTERVAL_MS_MIN = 10
@@ -40,7 +40,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
   const { node, client, claims, clock, random, log } = deps
   const attempts = new Map<string, number>()
 
-  /** False also when this node was set: the change of the claim triggers the next reconcile. Throws to retry. */
+  /** Also returns false after it sets this node, because that change triggers the next reconcile. Throws to retry. */
   async function accepts(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     const selected = selectedNodeOf(candidate.claim)
     if (selected) return selected === node.name
@@ -54,7 +54,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     const { uid = '', name } = candidate.claim.metadata
     for (;;) {
       const current = await waitForDelay(candidate.claim, signal)
-      if (!current) return void attempts.delete(uid) // another instance was faster, or the claim is deleted
+      if (!current) return void attempts.delete(uid) // another node was selected, or the claim was deleted
       if (!(await mayHaveCapacity(candidate, signal))) {
         throw new Error(
           `node ${node.name} has no capacity for claim ${name} now, and no other node has been selected yet`,
@@ -86,14 +86,14 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
     return Math.max(0, fullMs - random() * node.baseDelayMs)
   }
 
-  /** If the capacity is unknown, the claim is accepted: CreateVolume then fails and the user sees an event. */
+  /** Also returns true if the capacity is unknown, because a failure of CreateVolume is reported as an event. */
   async function mayHaveCapacity(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
     try {
       return await deps.hasCapacity(candidate, signal)
     } catch (error) {
       log.info(
         { err: error, claim: candidate.claim.metadata.name },
-        'GetCapacity failed; accepting the claim without knowing the capacity',
+        'GetCapacity failed; the claim is accepted although the capacity is unknown',
       )
       return true
     }
@@ -107,7 +107,7 @@ export function createNodeSelection(deps: NodeSelectionDeps): { accepts: NonNull
       return true
     } catch (error) {
       if (isNotFound(error)) return true
-      if (isConflict(error)) return false // it changed: read it again
+      if (isConflict(error)) return false // the claim changed and must be read again
       throw error
     }
   }

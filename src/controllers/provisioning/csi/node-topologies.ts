@@ -1,5 +1,5 @@
-// The nodes as topology.ts reads them: all nodes, from watched Nodes and CSINodes, or the one node of a per-node
-// provisioner, from NodeGetInfo of its driver.
+// Implements NodeTopologies (topology.ts) for all nodes, from caches of Nodes and CSINodes, and for the single node of a
+// per-node provisioner, from NodeGetInfo of its driver.
 
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../../api/kinds/node/node-schema.ts'
@@ -14,7 +14,7 @@ export interface ClusterTopologiesOptions {
   readonly random: Random
 }
 
-/** The terms of all nodes, computed once until a node changes. */
+/** Caches the terms of all nodes until a node changes. */
 export function clusterTopologies({ driverName, nodes, csiNodes, random }: ClusterTopologiesOptions): NodeTopologies {
   const termsByKeys = new Map<string, readonly Term[]>()
   const clearTerms = () => termsByKeys.clear()
@@ -22,7 +22,7 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
     added: clearTerms,
     deleted: clearTerms,
     updated: (current, previous) => {
-      // A heartbeat does not change labels, and shared objects keep the same reference.
+      // Compare references first: heartbeats are frequent and do not change labels.
       if (current.metadata.labels !== previous.metadata.labels && !haveSameLabels(current, previous)) clearTerms()
     },
   })
@@ -60,7 +60,7 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
   }
 }
 
-/** A driver has one set of keys, or two during an upgrade; beyond this number all are recomputed. */
+/** A driver has one set of keys, or two during an upgrade. Beyond this number, all terms are recomputed. */
 const KEY_SETS_MAX = 16
 
 const haveSameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
@@ -68,7 +68,7 @@ const haveSameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
   return labels.length === Object.keys(otherLabels).length && labels.every(([key, value]) => otherLabels[key] === value)
 }
 
-/** Only the node of this driver, with its topology. */
+/** Returns the topology of the only node that the provisioner serves. */
 export function singleNodeTopology(name: string, segments: Readonly<Record<string, string>>): NodeTopologies {
   const keys = Object.keys(segments)
   return {

@@ -1,37 +1,37 @@
-// Options of a CSI provisioner and their defaults, set by flags of `stowage provisioner`.
+// The options of a CSI provisioner, which flags of `stowage provisioner` set, and their defaults.
 
 import { allGatesOn, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { Credentials } from '../../../volumes/credentials.ts'
 
 export interface CsiProvisionerOptions {
-  /** Per call to the driver. */
+  /** Timeout of a call to the driver. */
   readonly timeoutMs: number
-  /** Delayed binding: the selected node is required, not only preferred. */
+  /** With delayed binding, requires the selected node instead of only preferring it. */
   readonly strictTopology: boolean
-  /** Immediate binding: pass the topology of all nodes, also without allowedTopologies. */
+  /** With immediate binding, passes the topology of all nodes if the class has no allowedTopologies. */
   readonly immediateTopology: boolean
-  /** Pass the names of claim and volume as parameters. */
+  /** Passes the names of claim and volume as parameters. */
   readonly extraCreateMetadata: boolean
-  /** For classes without fstype; '' leaves it to the driver. */
+  /** File system type for classes without fstype. If empty, the driver chooses. */
   readonly defaultFsType: string
-  /** Set csi.readOnly on volumes whose only access mode is ReadOnlyMany. */
+  /** Sets csi.readOnly on volumes whose only access mode is ReadOnlyMany. */
   readonly controllerPublishReadOnly: boolean
-  /** Forbid restoring a snapshot with another volume mode, unless its content allows it. */
+  /** Forbids restoring a snapshot with another volume mode unless its content allows it. */
   readonly preventVolumeModeConversion: boolean
   readonly gates: FeatureGates
-  /** Current credentials given to this process: used if the class names none, and first for deleting. */
+  /** Returns the credentials of this process, which are used if the class names none, and first for deletion. */
   readonly credentials?: () => Credentials | undefined
-  /** One instance per node provisions the volumes of that node. Absent: one instance for all. */
+  /** Set if each node runs its own instance. Otherwise one instance serves all nodes. */
   readonly node?: NodeDeployment
 }
 
 export interface NodeDeployment {
   readonly name: string
-  /** Topology of this node from NodeGetInfo; undefined if the driver reports none. */
+  /** Topology of this node from NodeGetInfo, or undefined if the driver reports none. */
   readonly segments?: Readonly<Record<string, string>>
-  /** Whether to compete for claims with immediate binding. */
+  /** Whether this instance selects its node for claims with immediate binding. */
   readonly immediateBinding: boolean
-  /** Upper limit of the random delay before competing; doubles up to the maximum per retry. */
+  /** Maximum of the random delay before the node is selected. It doubles with each retry up to `maxDelayMs`. */
   readonly baseDelayMs: number
   readonly maxDelayMs: number
 }

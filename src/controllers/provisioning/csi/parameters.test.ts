@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMetadata, driverParameters, fsTypeOf, SECRET_PURPOSES } from './parameters.ts'
 
-describe('driver parameters', () => {
-  it('PROV-10 exclude reserved keys and include the old spellings', () => {
+describe('driverParameters', () => {
+  it('PROV-10 omits reserved keys and keeps deprecated keys', () => {
     const reserved = SECRET_PURPOSES.flatMap((purpose) => [`${purpose}-name`, `${purpose}-namespace`])
     const parameters = {
       tier: 'fast',
@@ -20,7 +20,7 @@ describe('driver parameters', () => {
     })
   })
 
-  it('PROV-10 reject an unknown reserved key by name', () => {
+  it('PROV-10 rejects an unknown reserved key by name', () => {
     expect(() => driverParameters({ 'csi.storage.k8s.io/fsytpe': 'xfs' })).toThrowError(
       expect.objectContaining({
         failure: 'final',
@@ -31,7 +31,7 @@ describe('driver parameters', () => {
     )
   })
 
-  it('PROV-10 never contain a reserved key', () => {
+  it('PROV-10 never returns a reserved key', () => {
     const key = fc.oneof(
       fc.string(),
       fc.string().map((end) => `csi.storage.k8s.io/${end}`),
@@ -52,8 +52,10 @@ describe('driver parameters', () => {
       }),
     )
   })
+})
 
-  it('PROV-9 contain the names of claim and volume with the option', () => {
+describe('createMetadata', () => {
+  it('PROV-9 returns the names of claim and volume', () => {
     expect(createMetadata({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
       'csi.storage.k8s.io/pvc/namespace': 'shop',
@@ -62,18 +64,18 @@ describe('driver parameters', () => {
   })
 })
 
-describe('fstype', () => {
+describe('fsTypeOf', () => {
   it.each([
     [{ 'csi.storage.k8s.io/fstype': 'xfs' }, 'ext4', 'xfs'],
     [{ fsType: 'xfs' }, 'ext4', 'xfs'],
     [{}, 'ext4', 'ext4'],
     [{}, '', ''],
     [{ fstype: '' }, 'ext4', 'ext4'],
-  ])('PROV-9 of class %j with default %j is %j', (parameters, defaultFsType, fsType) => {
+  ])('PROV-9 returns for parameters %j with default %j: %j', (parameters, defaultFsType, fsType) => {
     expect(fsTypeOf(parameters as Record<string, string>, defaultFsType)).toBe(fsType)
   })
 
-  it('PROV-10 is rejected when given twice', () => {
+  it('PROV-10 rejects two file system types', () => {
     expect(() => fsTypeOf({ FSType: 'xfs', 'csi.storage.k8s.io/fstype': 'ext4' })).toThrowError(
       expect.objectContaining({ failure: 'final', message: expect.stringContaining('with both "fstype" and') }),
     )

@@ -1,4 +1,5 @@
-// Parameters of a class: those passed to the driver, and fstype. Pure. Parameters that name secrets: secret-reference.ts.
+// Separates the parameters of a class into those for the driver and reserved ones, such as fstype. Pure.
+// secret-reference.ts resolves the parameters that name secrets.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { finalError } from './preparation-error.ts'
 
@@ -7,7 +8,7 @@ export type Parameters = Readonly<Record<string, string>>
 export const RESERVED_PREFIX = 'csi.storage.k8s.io/'
 const FSTYPE = `${RESERVED_PREFIX}fstype`
 
-/** Purposes for which a class can name a secret. `secret` is the default for all. */
+/** Purposes for which a class can name a secret. `secret` is the default for all purposes. */
 export const SECRET_PURPOSES = [
   'secret',
   'provisioner-secret',
@@ -28,7 +29,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   ]),
 ])
 
-/** Without those of the reserved prefix. The old spellings without prefix are passed on. */
+/** Returns the parameters without the reserved prefix, which include the deprecated keys of secrets. */
 export function driverParameters(parameters: Parameters = {}): Record<string, string> {
   const driverOnly: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
@@ -43,14 +44,14 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
   return driverOnly
 }
 
-/** Parameters that identify claim and volume, with --extra-create-metadata. */
+/** Returns the parameters that identify claim and volume, which --extra-create-metadata adds. */
 export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
   [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
   [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',
   [`${RESERVED_PREFIX}pv/name`]: volumeName,
 })
 
-/** By one of the two spellings; '' leaves the choice to the driver. */
+/** Returns the file system type of the class or the default. If empty, the driver chooses. */
 export function fsTypeOf(parameters: Parameters = {}, defaultFsType = ''): string {
   const fsTypes = Object.entries(parameters).filter(([key]) => key.toLowerCase() === 'fstype' || key === FSTYPE)
   if (fsTypes.length > 1) {

@@ -1,5 +1,5 @@
-// Prepares the request of CreateVolume, checking in order what can be checked before the call. Its only side effect is the
-// finalizer on a data source. Each step throws a Refusal if the call is not possible.
+// Prepares the request of CreateVolume and performs all checks that are possible before the call. Its only side effect is
+// the finalizer of a data source. Each step throws a PreparationError if the call is not possible.
 
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'
@@ -45,14 +45,14 @@ export interface PreparedRequest {
   readonly source: DataSource | undefined
   readonly attributes: RequestedAttributes
   readonly secretRefs: SecretRefs
-  /** The credentials in the request. */
+  /** The credentials in the request, which must not appear in messages. */
   readonly credentials: Credentials
 }
 
 export type CreateRequest = MessageInitShape<typeof CreateVolumeRequestSchema>
 export type Topology = MessageInitShape<typeof TopologySchema>
 
-/** The secret references of the PV, for attaching, mounting and expanding. */
+/** The secret references of the PV for attaching, mounting and expanding. */
 export type SecretRefs = Readonly<Partial<Record<keyof typeof VOLUME_SECRETS, SecretReference>>>
 
 const VOLUME_SECRETS = {
@@ -162,7 +162,7 @@ function buildTopology(
 
 const topologyOf = (term: Term): Topology => ({ segments: Object.fromEntries(term) })
 
-/** From the secret of the class, else those given to this process. */
+/** Returns the credentials from the secret of the class, or those of this process if the class names none. */
 async function readProvisionerCredentials(
   { claim, storageClass, volumeName }: ProvisionRequest,
   { client, options }: PrepareDeps,

@@ -1,4 +1,4 @@
-// A CSI provisioner with a real API server in memory and a stub driver, and builders for its requests.
+// Test fixture of the CSI provisioner with an in-memory API server and a stub driver, and builders of requests.
 import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
@@ -18,7 +18,7 @@ export interface ProvisionerFixtureOptions {
   readonly facts?: DriverFacts
   readonly options?: Partial<CsiProvisionerOptions>
   readonly log?: Logger
-  /** Wraps the client. */
+  /** Wraps the client of the provisioner. */
   readonly wrapClient?: (client: Client) => Client
 }
 
@@ -47,7 +47,7 @@ export async function createProvisionerFixture(fixtureOptions: ProvisionerFixtur
     events: recorder,
     options,
   })
-  /** Objects that a test has written are in the caches when the provisioner is called. */
+  /** Waits before each call until the caches contain all objects that the test has written. */
   const provisioner: typeof uncached = {
     ...uncached,
     provision: (...args) => untilWatchesDelivered().then(() => uncached.provision(...args)),
@@ -101,7 +101,7 @@ export const aClass = (
   ...overrides,
 })
 
-export const aRequest = (request: Partial<ProvisionRequest> = {}): ProvisionRequest => ({
+const aRequest = (request: Partial<ProvisionRequest> = {}): ProvisionRequest => ({
   claim: aClaim(),
   storageClass: aClass(),
   volumeName: 'pvc-uid-1',

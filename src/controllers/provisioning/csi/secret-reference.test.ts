@@ -12,15 +12,15 @@ const secretParameters = (name: string, namespace: string, purpose = 'provisione
   [`csi.storage.k8s.io/${purpose}-namespace`]: namespace,
 })
 
-describe('secretRefFor', () => {
-  it('PROV-16 returns the secret of the purpose, else the default, else undefined', () => {
+describe('resolveSecretRef', () => {
+  it('PROV-16 returns the secret of the purpose, the default secret or undefined', () => {
     const parameters = { ...secretParameters('own', 'a'), ...secretParameters('shared', 'b', 'secret') }
     expect(resolve(parameters)).toEqual({ name: 'own', namespace: 'a' })
     expect(resolve(parameters, 'node-stage-secret')).toEqual({ name: 'shared', namespace: 'b' })
     expect(resolve({ tier: 'fast' })).toBeUndefined()
   })
 
-  it('PROV-16 reads the old spelling, also mixed', () => {
+  it('PROV-16 accepts deprecated keys, also in combination with current keys', () => {
     expect(resolve({ csiProvisionerSecretName: 'old', csiProvisionerSecretNamespace: 'a' })).toEqual({
       name: 'old',
       namespace: 'a',
@@ -33,7 +33,7 @@ describe('secretRefFor', () => {
     ).toBeDefined()
   })
 
-  it('PROV-16 resolves templates; the namespace only from values that users do not choose', () => {
+  it('PROV-16 resolves templates of the name and the namespace', () => {
     expect(resolve(secretParameters('${pvc.namespace}.${pvc.name}.${pv.name}', '${pvc.namespace}'))).toEqual({
       name: 'shop.orders.pvc-1',
       namespace: 'shop',
@@ -52,7 +52,7 @@ describe('secretRefFor', () => {
     [secretParameters("${pvc.annotations['missing']}", 'a'), 'invalid tokens'],
     [secretParameters('', 'a'), 'is empty'],
     [secretParameters('s', ''), 'is empty'],
-    [{ 'csi.storage.k8s.io/provisioner-secret-name': 's' }, 'give name and namespace'],
+    [{ 'csi.storage.k8s.io/provisioner-secret-name': 's' }, 'set name and namespace'],
     [{ ...secretParameters('s', 'a'), csiProvisionerSecretName: 'old' }, 'twice'],
     [secretParameters('Not_A_Name', 'a'), '"Not_A_Name" is not a valid secret name'],
     [secretParameters('s', 'a.b'), '"a.b" is not a valid namespace name'],
@@ -63,7 +63,7 @@ describe('secretRefFor', () => {
     )
   })
 
-  it('PROV-16 returns a valid reference or throws, for any claim', () => {
+  it('PROV-16 returns a valid reference or throws for any claim', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, namespace, template, value) => {
         const anyClaim = { metadata: { name, namespace, annotations: { k: value } } }

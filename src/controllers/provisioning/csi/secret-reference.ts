@@ -1,17 +1,18 @@
-// Resolves the Secret that a class names for a purpose, including its templates. Pure. volumes/credentials.ts reads it.
+// Resolves the reference to the Secret that a class names for a purpose, including its templates. Pure.
+// volumes/credentials.ts reads the Secret.
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
 import type { SecretRef } from '../../../volumes/credentials.ts'
 import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
 import { notReadyError } from './preparation-error.ts'
 
-/** Values for templates. Users choose name and annotations of a claim, so a namespace must not depend on them. */
+/** Values for templates. Users choose the name and annotations of a claim, so the namespace must not depend on them. */
 export interface TemplateValues {
   readonly volumeName: string
   readonly claim: Pick<Readonly<PersistentVolumeClaim>, 'metadata'>
 }
 
-/** Undefined if the class names none for this purpose and no default. Throws a Refusal. */
+/** Returns undefined if the class names no Secret for this purpose and no default. Throws a PreparationError. */
 export function resolveSecretRef(
   purpose: SecretPurpose,
   parameters: Parameters | undefined,
@@ -33,7 +34,7 @@ export function resolveSecretRef(
   return { namespace, name }
 }
 
-/** Deprecated spellings without the prefix. */
+/** Deprecated parameter keys without the reserved prefix; `Name` or `Namespace` is appended. */
 const DEPRECATED_KEYS: Partial<Record<SecretPurpose, string>> = {
   'provisioner-secret': 'csiProvisionerSecret',
   'controller-publish-secret': 'csiControllerPublishSecret',
@@ -41,7 +42,7 @@ const DEPRECATED_KEYS: Partial<Record<SecretPurpose, string>> = {
   'node-publish-secret': 'csiNodePublishSecret',
 }
 
-/** Spellings may be mixed, but name and namespace must each be given once, or neither. */
+/** Returns the templates of name and namespace. Current and deprecated keys can be combined, but each may occur once. */
 function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): SecretRef | undefined {
   const deprecatedKey = DEPRECATED_KEYS[purpose]
   const presentKeys = (newKey: string, oldKey: string | undefined) =>
@@ -55,7 +56,7 @@ function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): Sec
   }
   if (names.length !== namespaces.length) {
     throw notReadyError(
-      `the class gives only ${[...names, ...namespaces].join()} of its ${purpose}: give name and namespace`,
+      `the class has only ${[...names, ...namespaces].join()} of its ${purpose}: set name and namespace`,
     )
   }
   if (names.length === 0) return undefined
@@ -64,7 +65,7 @@ function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): Sec
   return { name, namespace }
 }
 
-/** Replaces `${token}`; any other `$` is an error. */
+/** Replaces each `${token}` by its value. Any other `$` is an error. */
 function resolveTemplate(template: string, values: Readonly<Record<string, string>>): string {
   const invalidTokens: string[] = []
   const text = template.replace(/\$\{([^}]*)\}|\$[A-Za-z0-9_]*/g, (match, token?: string) => {
@@ -74,7 +75,7 @@ function resolveTemplate(template: string, values: Readonly<Record<string, strin
   })
   if (invalidTokens.length > 0) {
     throw notReadyError(
-      `error resolving value "${template}": invalid tokens: ${JSON.stringify(invalidTokens)}; here it may use ` +
+      `error resolving value "${template}": invalid tokens: ${JSON.stringify(invalidTokens)}; allowed tokens are ` +
         `${[...Object.keys(values).filter((token) => !token.startsWith('pvc.annotations'))].join(', ')}` +
         `${'pvc.name' in values ? " and pvc.annotations['KEY'] of the claim" : ''}`,
     )

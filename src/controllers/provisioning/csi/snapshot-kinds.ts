@@ -1,4 +1,5 @@
-// VolumeSnapshot and VolumeSnapshotContent, with the fields that restoring needs. Our own server does not serve them.
+// The kinds VolumeSnapshot and VolumeSnapshotContent with the fields that a restore needs. The Stowage API server does not
+// serve them.
 import { defineForeignKind } from '../../../api/foreign-kind.ts'
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 

@@ -1,5 +1,5 @@
-// A snapshot as data source: checks it, returns its snapshot_id, and sets the finalizer that protects it during the
-// restore. source-protection.ts removes the finalizer.
+// Prepares a snapshot as the source of a volume: checks it, determines the snapshot_id and sets the finalizer that protects
+// it during the restore. source-protection.ts removes the finalizer.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
@@ -27,7 +27,7 @@ export interface SnapshotSourceDeps {
   readonly log: Logger
 }
 
-/** The handle of the snapshot. The snapshot is protected once this returns. Throws a Refusal. */
+/** Returns the handle of the snapshot after the snapshot is protected. Throws a PreparationError. */
 export async function prepareSnapshotSource(
   claim: Readonly<PersistentVolumeClaim>,
   { namespace, name }: DataSource,
@@ -36,12 +36,12 @@ export async function prepareSnapshotSource(
 ): Promise<string> {
   const { client } = deps
   if (!(await client.serves(volumeSnapshotKind))) {
-    // Our own server, recognised by atomic commits, has no CustomResourceDefinitions.
+    // Atomic commits identify the Stowage API server, which has no CustomResourceDefinitions.
     const remedy = (await client.commitsAtomically())
       ? 'Stowage does not serve snapshots. Recreate the claim without the data source'
       : `install the snapshot controller's CustomResourceDefinitions, or recreate the claim without the data source`
     throw finalError(
-      `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ${remedy}`,
+      `the data source of the claim is the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ${remedy}`,
     )
   }
   const snapshot = await client
@@ -95,7 +95,7 @@ function findSnapshotProblem(
   return undefined
 }
 
-/** Without permission to patch snapshots the volume is created unprotected. */
+/** If patching snapshots is forbidden, the volume is created although the snapshot is not protected. */
 async function addSnapshotFinalizer(
   snapshot: Readonly<VolumeSnapshot>,
   { client, log }: SnapshotSourceDeps,
@@ -106,7 +106,10 @@ async function addSnapshotFinalizer(
   } catch (error) {
     if (!isForbidden(error)) throw error
     const { namespace, name } = snapshot.metadata
-    log.info({ err: error, snapshot: `${namespace}/${name}` }, 'no right to protect the snapshot while it is read')
+    log.info(
+      { err: error, snapshot: `${namespace}/${name}` },
+      'cannot protect the snapshot during the restore: patching snapshots is forbidden',
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-// Adds the finalizer of a data source and removes it, each conditional on the version that was read.
+// Adds and removes the finalizer of a data source, conditional on the resourceVersion that was read.
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 import type { Client } from '../../../client/index.ts'
 

@@ -39,8 +39,8 @@ const claimSpec = (overrides: object = {}) => ({
   ...overrides,
 })
 
-describe('source protection', () => {
-  it('PROV-9 releases a deleted source after the last clone', async () => {
+describe('createSourceProtection', () => {
+  it('PROV-9 releases a deleted source after the clone is bound', async () => {
     const { apiServer, until, stuckReasons } = await start()
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
@@ -53,7 +53,7 @@ describe('source protection', () => {
     await until(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the deletion of the source')
   })
 
-  it('PROV-9 releases a deleted source when the cloning claim is deleted', async () => {
+  it('PROV-9 releases a deleted source after the cloning claim is deleted', async () => {
     const { apiServer, until } = await start()
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
@@ -67,7 +67,7 @@ describe('source protection', () => {
     expect((await apiServer.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
-  it('PROV-9 releases a snapshot after the restore, also a leftover one', async () => {
+  it('PROV-9 releases a snapshot after the restore, and a snapshot with a leftover finalizer', async () => {
     const aProtectedSnapshot = (name: string) => ({
       metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', finalizers: [SNAPSHOT_FINALIZER] },
     })
@@ -91,7 +91,7 @@ describe('source protection', () => {
     const { apiServer, until, stuckReasons } = await start(wrapClient)
     const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
     await apiServer.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
-    snapshots.set('snap', aProtectedSnapshot('snap')) // as the provisioner does before CreateVolume
+    snapshots.set('snap', aProtectedSnapshot('snap')) // as set by the provisioner before CreateVolume
     const isProtected = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
     await until(() => stuckReasons().includes('claim default/restored is being filled from it'), 'the reason')
     await until(() => !isProtected('left-over'), 'the release of the leftover snapshot')

@@ -1,6 +1,6 @@
-// Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources, once no volume is being created
-// from them. Triggered by the source and by the claims that name it. Snapshots are not watched: leftovers of other
-// processes are listed at the start and every few minutes.
+// Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources when no volume is being created
+// from them. Changes of the source and of the claims that refer to it trigger a reconcile. Snapshots are not watched, so
+// snapshots with a leftover finalizer are listed at the start and every few minutes.
 
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
@@ -26,9 +26,9 @@ import { SNAPSHOT_FINALIZER } from './snapshot-source.ts'
 import { removeFinalizer } from './source-finalizer.ts'
 
 export interface SourceProtectionOptions {
-  /** Default 1. */
+  /** Default: 1. */
   readonly workers?: number
-  /** Interval of listing snapshots with a leftover finalizer; 0: only at the start. Default 5 min. */
+  /** Interval for listing snapshots with a leftover finalizer. If 0, they are listed only at the start. Default: 5 min. */
   readonly sweepIntervalMs?: number
 }
 
@@ -103,7 +103,7 @@ interface SourceDeps {
   readonly claims: Cache<PersistentVolumeClaim>
 }
 
-/** A claim keeps the finalizer until it is deleted, because the next clone would need it again. */
+/** Removes the finalizer only from a deleted claim, because the next clone of an existing claim needs it again. */
 async function releaseCloneSource(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
   const sourceClaim = claims.get(key)
   if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done
@@ -121,12 +121,12 @@ async function releaseSnapshot(key: string, { client, claims }: SourceDeps, sign
   return tryRelease(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await findUncachedClone(client, key, snapshotSources, signal)) return // its change triggers another reconcile
+    if (await findUncachedClone(client, key, snapshotSources, signal)) return // the change of that claim triggers another reconcile
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }
 
-/** Reads from the server: the cache may not show a clone that another provisioner has just started. */
+/** Lists claims from the server, because the cache may not contain a clone that another provisioner has just started. */
 async function findUncachedClone(
   client: Client,
   key: string,

@@ -1,4 +1,4 @@
-// A stub CSI driver with scripted replies. Unscripted calls fail with UNIMPLEMENTED; all requests are recorded.
+// A stub CSI driver with scripted replies. It records all requests and fails unscripted calls with UNIMPLEMENTED.
 import { create, type DescMethod, type Message, type MessageInitShape } from '@bufbuild/protobuf'
 import type {
   Controller,
@@ -21,7 +21,7 @@ export interface StubDriver extends ReturnType<typeof createCsiDriver> {
   readonly createRequests: CreateVolumeRequest[]
   readonly deleteRequests: DeleteVolumeRequest[]
   readonly capacityRequests: GetCapacityRequest[]
-  /** Replies from now on. */
+  /** Replaces the replies of the given calls. */
   setReplies(replies: Replies): void
 }
 
@@ -60,7 +60,7 @@ export function createStubDriver(initialReplies: Replies = {}): StubDriver {
   }
 }
 
-/** A driver that creates every requested volume. */
+/** Replies of a driver that creates every requested volume. */
 export const CREATES_VOLUMES: Replies = {
   createVolume: async ({ name, capacityRange, volumeContentSource: contentSource }) => ({
     volume: { volumeId: `id-${name}`, capacityBytes: capacityRange?.requiredBytes ?? 0n, contentSource },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createTopologyMemory } from './topology-memory.ts'
 
-describe('topology memory', () => {
-  it('is dropped with the claim, and with its node unless the request must be repeated', () => {
+describe('createTopologyMemory', () => {
+  it('resets the topology of a claim if its node changes, unless the request must be repeated', () => {
     const memory = createTopologyMemory()
     const first = memory.of('uid', 'node-a', false)
     first.keys = ['zone']
@@ -13,7 +13,7 @@ describe('topology memory', () => {
     expect(memory.size).toBe(0)
   })
 
-  it('is bounded', () => {
+  it('limits the number of claims', () => {
     const memory = createTopologyMemory()
     for (let i = 0; i < 10_050; i++) memory.of(`uid-${i}`, undefined, false)
     expect(memory.size).toBe(10_000)

@@ -1,9 +1,9 @@
-// Topology of the first try for a claim, by the claim's uid: retries must send the same request, even if the node is
-// deleted by then. Dropped once the driver has returned a final result.
+// Stores the topology of the first request for each claim by the claim's uid, because retries must send the same request
+// even if the node was deleted. The topology is removed when the driver returns a final result.
 import type { Term } from './topology.ts'
 
 export interface ClaimTopology {
-  /** The selected node; undefined with immediate binding. */
+  /** The selected node, or undefined with immediate binding. */
   node: string | undefined
   keys?: readonly string[]
   /** The topology labels of the selected node. */
@@ -12,13 +12,13 @@ export interface ClaimTopology {
 }
 
 export interface TopologyMemory {
-  /** Empty at first, and reset when the node changes, unless `mustRepeat`. */
+  /** Returns the topology of the claim, which is empty for a new claim and if the node changes without `mustRepeat`. */
   of(claimUid: string, node: string | undefined, mustRepeat: boolean): ClaimTopology
   forget(claimUid: string): void
   readonly size: number
 }
 
-/** Claims in progress; beyond this number the oldest is dropped, and its next try reads the nodes again. */
+/** Maximum number of claims. Beyond it, the oldest topology is removed, and the next request reads the nodes again. */
 const CLAIMS_MAX = 10_000
 
 export function createTopologyMemory(): TopologyMemory {

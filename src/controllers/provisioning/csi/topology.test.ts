@@ -15,7 +15,7 @@ import {
 
 interface ANode {
   readonly labels?: Record<string, string>
-  /** Undefined: it has no CSINode. */
+  /** Undefined if the node has no CSINode. */
   readonly keys?: string[]
 }
 
@@ -57,7 +57,7 @@ const catchError = (run: () => unknown): PreparationError => {
   } catch (error) {
     return error as PreparationError
   }
-  throw new Error('it was not refused')
+  throw new Error('no error was thrown')
 }
 
 const RACKS = topologiesOf({
@@ -66,14 +66,14 @@ const RACKS = topologiesOf({
   c: { labels: { zone: 'z2', rack: 'rB' }, keys: ['zone', 'rack'] },
 })
 
-describe('topology requirement, delayed binding', () => {
-  it('PROV-9 strict: only the selected node', () => {
+describe('topologyRequirement with delayed binding', () => {
+  it('PROV-9 returns only the selected node with strict topology', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2', strict: true })!
     expect(formatTerms(requisite)).toEqual(['zone=z2'])
     expect(formatTerms(preferred)).toEqual(['zone=z2'])
   })
 
-  it('PROV-9 strict with allowed topologies: all keys of the node, and an error outside of them', () => {
+  it('PROV-9 rejects a selected node outside the allowed topologies with strict topology', () => {
     const requirement = plan({
       nodes: RACKS,
       selectedNode: 'b',
@@ -88,13 +88,13 @@ describe('topology requirement, delayed binding', () => {
     expect(error.message).toContain('selected node "b" topology {rack: rA, zone: z2} is not in allowed topologies')
   })
 
-  it('PROV-9 not strict: every node, the selected one first', () => {
+  it('PROV-9 returns the terms of all nodes and prefers the selected node', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2' })!
     expect(formatTerms(requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(formatTerms(preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 not strict with allowed topologies: each combination, that of the selected node first', () => {
+  it('PROV-9 returns each combination of the allowed topologies and prefers the selected node', () => {
     const requirement = plan({
       nodes: RACKS,
       selectedNode: 'b',
@@ -114,7 +114,7 @@ describe('topology requirement, delayed binding', () => {
     ])
   })
 
-  it('PROV-9 allowed topologies with fewer keys than the node keep only their own keys', () => {
+  it('PROV-9 returns only the keys of the allowed topologies if the node has more keys', () => {
     const requirement = plan({ nodes: RACKS, selectedNode: 'b', allowedTopologies: aSelector({ zone: ['z1', 'z2'] }) })
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z1'])
   })
@@ -124,7 +124,7 @@ describe('topology requirement, delayed binding', () => {
     expect(error.message).toContain('from selected node "in-z3" is not in requisite: {zone: z1}')
   })
 
-  it('PROV-9 includes nodes without the driver, each distinct term once', () => {
+  it('PROV-9 includes nodes without the driver and returns each distinct term once', () => {
     const nodes = topologiesOf({
       a: { labels: { zone: 'z1' }, keys: ['zone'] },
       twin: { labels: { zone: 'z1' }, keys: ['zone'] },
@@ -134,7 +134,7 @@ describe('topology requirement, delayed binding', () => {
     expect(formatTerms(plan({ nodes, selectedNode: 'a' })?.requisite)).toEqual(['zone=z1', 'zone=z2'])
   })
 
-  it('PROV-9 reschedules for a node without CSINode, and retries without keys or labels', () => {
+  it('PROV-9 reschedules if the node has no CSINode, and retries if it has no keys or labels', () => {
     const nodes = topologiesOf({
       none: { labels: { zone: 'z1' } },
       keyless: { labels: { zone: 'z1' }, keys: [] },
@@ -149,14 +149,14 @@ describe('topology requirement, delayed binding', () => {
     expect(catchError(() => plan({ nodes, selectedNode: 'gone' })).failure).toBe('noChange')
   })
 
-  it('PROV-9 repeats the same requirement in a retry, also after the node was deleted', () => {
+  it('PROV-9 returns the same requirement in a retry after the node was deleted', () => {
     const memory = { node: 'in-z2' }
     const first = plan({ selectedNode: 'in-z2', memory })
     expect(plan({ selectedNode: 'in-z2', memory, nodes: topologiesOf({}) })).toEqual(first)
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
-  it('PROV-9 reads labels that appear between two tries', () => {
+  it('PROV-9 reads labels that are added before a retry', () => {
     const memory = { node: 'late' }
     const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })
     catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, memory }))
@@ -165,14 +165,14 @@ describe('topology requirement, delayed binding', () => {
   })
 })
 
-describe('topology requirement, immediate binding', () => {
-  it('PROV-9 every node, starting at the index of the claim', () => {
+describe('topologyRequirement with immediate binding', () => {
+  it('PROV-9 returns the terms of all nodes and prefers them from the index of the claim', () => {
     const requirement = plan({ claimName: 'data-web-1' })
     expect(formatTerms(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 the allowed topologies, regardless of the nodes', () => {
+  it('PROV-9 returns the allowed topologies regardless of the nodes', () => {
     const requirement = plan({
       claimName: 'data-web-1',
       nodes: topologiesOf({}),
@@ -182,7 +182,7 @@ describe('topology requirement, immediate binding', () => {
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=b', 'rack=1 zone=a', 'zone=a'])
   })
 
-  it('PROV-9 none without the option, or if the class has only empty terms', () => {
+  it('PROV-9 returns no requirement if the option is off or the class has only empty terms', () => {
     expect(plan({ immediate: false })).toBeUndefined()
     expect(plan({ allowedTopologies: [{ matchLabelExpressions: [] }] })).toBeUndefined()
   })
@@ -201,7 +201,7 @@ describe('topology requirement, immediate binding', () => {
   })
 })
 
-describe('spreading', () => {
+describe('spreadIndex', () => {
   it.each([
     ['testset', 0x61628cc3],
     ['web', 0x46661985],
@@ -210,15 +210,15 @@ describe('spreading', () => {
     expect(fnv1(text)).toBe(hash)
   })
 
-  it('PROV-9 uses FNV-1, and the ordinal of a StatefulSet', () => {
+  it('PROV-9 adds the ordinal of a StatefulSet to the hash of the name', () => {
     expect(spreadIndex('data-web-0', 3)).toBe(0)
     expect(spreadIndex('web-5', 3)).toBe(spreadIndex('data-web-5', 3))
-    expect(spreadIndex('web-4294967296', 7)).toBe(fnv1('web-4294967296') % 7) // no 32-bit number
+    expect(spreadIndex('web-4294967296', 7)).toBe(fnv1('web-4294967296') % 7) // not a 32-bit number
     expect(spreadIndex('orders', 5)).toBe(fnv1('orders') % 5)
     expect(spreadIndex('a-4294967295', 5)).toBe(((fnv1('a') + 4294967295) % 2 ** 32) % 5)
   })
 
-  it('PROV-9 gives consecutive ordinals consecutive indexes', () => {
+  it('PROV-9 returns consecutive indexes for consecutive ordinals', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z][a-z-]{0,8}[a-z]$/),
@@ -228,7 +228,7 @@ describe('spreading', () => {
           const index = spreadIndex(`${name}-${i}`, n)
           const nextIndex = spreadIndex(`${name}-${i + 1}`, n)
           expect(index).toBeLessThan(n)
-          // The sum wraps at 32 bits, and there, and only there, the round starts elsewhere.
+          // The indexes are not consecutive if the sum overflows 32 bits.
           const wraps = fnv1(name.slice(name.lastIndexOf('-') + 1)) + i + 1 === 2 ** 32
           if (!wraps) expect(nextIndex).toBe((index + 1) % n)
         },
@@ -237,12 +237,12 @@ describe('spreading', () => {
   })
 })
 
-describe('terms', () => {
+describe('topology terms', () => {
   const aTerm = fc
     .dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('1', '2', '3'), { minKeys: 1 })
     .map((labels) => termOf(labels, Object.keys(labels))!)
 
-  it('are sorted and distinct, in any input order', () => {
+  it('are sorted and distinct for any order of the input', () => {
     fc.assert(
       fc.property(fc.array(aTerm), fc.infiniteStream(fc.nat()), (terms, order) => {
         const shuffled = terms
@@ -258,7 +258,7 @@ describe('terms', () => {
     )
   })
 
-  it('are the product of the values of a class term, rejected if too large', () => {
+  it('are all combinations of the values of an allowed topology, up to a maximum', () => {
     expect(flattenTerms(aSelector({ zone: ['1', '2'], rack: ['a'] })).length).toBe(2)
     const values = Array.from({ length: 101 }, (_, i) => String(i))
     expect(catchError(() => flattenTerms(aSelector({ a: values, b: values }))).message).toContain(
@@ -266,7 +266,7 @@ describe('terms', () => {
     )
   })
 
-  it('preferred is a rotation of requisite', () => {
+  it('are rotated in the preferred topologies', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.stringMatching(/^[a-z]{1,4}$/), { minLength: 1 }),

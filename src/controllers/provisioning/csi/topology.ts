@@ -1,6 +1,6 @@
-// The accessibility requirements of CreateVolume: where a volume may be created (requisite) and where preferably. Pure:
-// reads nodes through NodeTopologies (node-topologies.ts) and keeps the result per claim in TopologyMemory, so that
-// every retry sends the same request.
+// Computes the accessibility requirements of CreateVolume: the requisite and the preferred topologies of a volume. Reads
+// nodes through NodeTopologies (node-topologies.ts) and stores the result per claim in TopologyMemory, so that every retry
+// sends the same request.
 //
 //   binding    allowedTopologies  flags                  requisite                     preferred
 //   delayed    any                strict                 the selected node's term      the same
@@ -13,9 +13,9 @@ import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-
 import { notReadyError, rescheduleError } from './preparation-error.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 
-/** Topology labels, sorted by key. */
+/** Topology segments, sorted by key. */
 export type Term = readonly Segment[]
-export type Segment = readonly [key: string, value: string]
+type Segment = readonly [key: string, value: string]
 
 export interface TopologyRequirement {
   readonly requisite: readonly Term[]
@@ -24,12 +24,12 @@ export interface TopologyRequirement {
 
 /** The nodes and the topology keys of the driver on them. */
 export interface NodeTopologies {
-  /** The topology keys of the driver on a node; undefined without a CSINode. */
+  /** Returns the topology keys of the driver on a node, or undefined if the node has no CSINode. */
   keysOf(node: string): readonly string[] | undefined
   labelsOf(node: string): Readonly<Record<string, string>> | undefined
-  /** The keys of any node where the driver has some; undefined if no node has any. */
+  /** Returns the topology keys of any node on which the driver has some, or an empty list if there is none. */
   keysOfAnyNode(): readonly string[]
-  /** The distinct terms of all nodes with all these labels, sorted. */
+  /** Returns the distinct terms of all nodes that have all these labels, sorted. */
   termsOf(keys: readonly string[]): readonly Term[]
 }
 
@@ -40,11 +40,11 @@ export interface TopologyQuery {
   readonly strict: boolean
   readonly immediate: boolean
   readonly nodes: NodeTopologies
-  /** Takes precedence over the nodes, and is filled in. */
+  /** Takes precedence over the nodes and is updated. */
   readonly memory: ClaimTopology
 }
 
-/** Undefined: no requirement. Throws a Refusal. */
+/** Returns undefined if there is no requirement. Throws a PreparationError. */
 export function topologyRequirement(query: TopologyQuery): TopologyRequirement | undefined {
   return query.selectedNode === undefined ? immediateRequirement(query) : delayedRequirement(query, query.selectedNode)
 }
@@ -121,14 +121,14 @@ function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, memory: Cl
 
 const undefinedIfEmpty = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
 
-/** The term of these labels; undefined if a key is missing. */
+/** Returns the term of these labels, or undefined if a key is missing. */
 export function termOf(labels: Readonly<Record<string, string>>, keys: readonly string[]): Term | undefined {
   if (!keys.every((key) => Object.hasOwn(labels, key))) return undefined
   return [...new Set(keys)].map((key): Segment => [key, labels[key]!]).sort(compareSegments)
 }
 
 /**
- * Each combination of one value per key of a class's term, all its terms together.
+ * Returns each combination of one value per key, for all allowed topologies of a class.
  *   {zone: [a, b], rack: [1, 2]}  →  rack 1 zone a, rack 1 zone b, rack 2 zone a, rack 2 zone b
  */
 export function flattenTerms(allowed: readonly TopologySelectorTerm[]): Term[] {
@@ -147,10 +147,10 @@ export function flattenTerms(allowed: readonly TopologySelectorTerm[]): Term[] {
   })
 }
 
-/** Beyond this number the topologies do not fit into a request; an event reports it. */
+/** Beyond this number, the topologies do not fit into a request, and an event reports the error. */
 const FLATTENED_TERMS_MAX = 10_000
 
-/** Fewer segments first, then by keys and values; each term once. */
+/** Returns the distinct terms in order of length, then keys and values. */
 export function sortTerms(terms: readonly Term[]): Term[] {
   const byText = new Map(terms.map((term) => [JSON.stringify(term), term]))
   return [...byText.values()].sort(compareTerms)
@@ -167,17 +167,18 @@ function compareTerms(a: Term, b: Term): number {
 
 const compareSegments = (a: Segment, b: Segment): number => compareBytes(a[0], b[0]) || compareBytes(a[1], b[1])
 
-/** By bytes rather than code units, as external-provisioner does. */
+/** Compares bytes and not code units, as external-provisioner does. */
 const compareBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
-/** Whether the topology contains all labels of the term. */
+/** Whether the term of the node contains all segments of the term. */
 const containsTerm = (term: Term, nodeTerm: Term): boolean =>
   term.every(([key, value]) => nodeTerm.some(([otherKey, otherValue]) => otherKey === key && otherValue === value))
 
 const rotateTerms = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
 
 /**
- * Which of n topologies a claim starts with. Claims of one StatefulSet rotate, regardless of the name of the claim template:
+ * Returns the index of the first preferred topology of a claim. The claims of a StatefulSet rotate over the topologies,
+ * regardless of the name of the claim template:
  *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
  */
 export function spreadIndex(claimName: string, n: number): number {
@@ -193,7 +194,7 @@ const UINT32_MAX = 2 ** 32 - 1
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
-/** FNV-1 of 32 bits: multiplied first. (FNV-1a, which mixes first, spreads claims differently.) */
+/** The 32-bit FNV-1 hash, as in external-provisioner. FNV-1a would spread claims differently. */
 export function fnv1(text: string): number {
   let hash = FNV_OFFSET
   for (const byte of Buffer.from(text)) hash = (Math.imul(hash, FNV_PRIME) ^ byte) >>> 0

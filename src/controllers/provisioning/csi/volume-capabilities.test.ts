@@ -8,8 +8,8 @@ const modesOf = (accessModes: string[], overrides: Partial<typeof options> = {})
     ({ accessMode }) => accessMode?.mode,
   )
 
-describe('volume capabilities', () => {
-  it('PROV-9 are one per access mode', () => {
+describe('volumeCapabilities', () => {
+  it('PROV-9 returns one capability per access mode', () => {
     expect(modesOf(['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'])).toEqual([
       Mode.SINGLE_NODE_WRITER,
       Mode.MULTI_NODE_READER_ONLY,
@@ -18,7 +18,7 @@ describe('volume capabilities', () => {
     expect(modesOf(['ReadWriteOncePod'])).toEqual([Mode.SINGLE_NODE_WRITER])
   })
 
-  it('PROV-9 use the single-writer modes for drivers that support them', () => {
+  it('PROV-9 uses the single-node multi-writer modes if the driver supports them', () => {
     expect(modesOf(['ReadWriteOnce'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
     expect(modesOf(['ReadWriteOncePod'], { supportsSingleNodeMultiWriter: true })).toEqual([
       Mode.SINGLE_NODE_SINGLE_WRITER,
@@ -26,7 +26,7 @@ describe('volume capabilities', () => {
     expect(modesOf(['ReadWriteMany'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
   })
 
-  it('PROV-9 contain file system and mount options, or block', () => {
+  it('PROV-9 sets the file system and mount options, or block access', () => {
     const claim = { metadata: {}, spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' } }
     expect(volumeCapabilities(claim as never, options)[0]!.accessType).toEqual({
       case: 'mount',
@@ -36,7 +36,7 @@ describe('volume capabilities', () => {
     expect(volumeCapabilities(block as never, options)[0]!.accessType).toEqual({ case: 'block', value: {} })
   })
 
-  it('PROV-10 reject an unknown mode, or none', () => {
+  it('PROV-10 rejects unknown and missing access modes', () => {
     expect(() => modesOf(['ReadWriteTwice'])).toThrowError('invalid access mode: ReadWriteTwice')
     expect(() => modesOf(['toString'])).toThrowError('invalid access mode')
     expect(() => modesOf([])).toThrowError('names no access mode')

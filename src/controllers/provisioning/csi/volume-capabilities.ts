@@ -1,4 +1,4 @@
-// The volume capabilities of a claim: one per access mode. Pure.
+// Converts the access modes and the volume mode of a claim to CSI volume capabilities. Pure.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
@@ -9,7 +9,7 @@ export type VolumeCapability = MessageInitShape<typeof VolumeCapabilitySchema>
 export interface CapabilityOptions {
   readonly fsType: string
   readonly mountOptions: readonly string[]
-  /** The driver reports SINGLE_NODE_MULTI_WRITER. */
+  /** Whether the driver reports SINGLE_NODE_MULTI_WRITER. */
   readonly supportsSingleNodeMultiWriter: boolean
 }
 

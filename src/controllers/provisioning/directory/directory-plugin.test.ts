@@ -42,8 +42,8 @@ const isOutsideUnchanged = async () =>
   (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data' &&
   (await readdir(join(dir, 'outside'))).join() === 'inner,precious'
 
-describe('the directory provisioner', () => {
-  it('PROV-8 creates a directory below its root, and a volume that points to it', async () => {
+describe('openDirectoryPlugin', () => {
+  it('PROV-8 creates a directory below the root and a volume that refers to it', async () => {
     const volume = await provision({ size: '3Gi' })
     expect(volume.spec).toEqual({
       capacity: { storage: '3Gi' },
@@ -66,10 +66,10 @@ describe('the directory provisioner', () => {
 
   const REJECTED: [string, RequestFields, RegExp][] = [
     ['unknown parameters', { parameters: { path: '/etc' } }, /does not know: "path". It knows "mode", "onDelete"/],
-    ['modes that lock the owner out', { parameters: { mode: '0077' } }, /expected three octal digits/],
+    ['modes without all permissions for the owner', { parameters: { mode: '0077' } }, /expected three octal digits/],
     ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],
     ['an unknown onDelete', { parameters: { onDelete: 'shred' } }, /expected delete or archive/],
-    ['raw devices', { spec: { volumeMode: 'Block' } }, /does not create Block volumes/],
+    ['block volumes', { spec: { volumeMode: 'Block' } }, /does not create Block volumes/],
     ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
     ['mount options', { storageClass: { mountOptions: ['ro'] } }, /do not support mount options/],
   ]
@@ -80,7 +80,7 @@ describe('the directory provisioner', () => {
     })
   }
 
-  it('PROV-12 finds the same directory, with its content, when called again', async () => {
+  it('PROV-12 returns the existing directory with its content if the request is repeated', async () => {
     await provision()
     await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
     const repeated = await provision()
@@ -88,7 +88,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(join(root, 'pvc-u-1'))).toEqual(['file'])
   })
 
-  it('PROV-12 finds a directory created before its class was replaced', async () => {
+  it('PROV-12 finds a directory that was created before the class was replaced', async () => {
     await provision()
     const found = await provision({ parameters: { wrong: '1' } })
     expect(found.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
@@ -102,7 +102,7 @@ describe('the directory provisioner', () => {
     })
   }
 
-  it('PROV-10 rejects a link or file in place of the directory, and leaves it', async () => {
+  it('PROV-10 rejects a link or file in place of the directory and does not change it', async () => {
     const provisioner = await openProvisioner()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const mode = (await stat(join(dir, 'outside'))).mode
@@ -112,7 +112,7 @@ describe('the directory provisioner', () => {
     await expect(provision({ volumeName: 'file' }, provisioner)).rejects.toThrow('is not a directory')
   })
 
-  it('PROV-14 deletes the directory with its content, and succeeds a second time', async () => {
+  it('PROV-14 deletes the directory with its content and succeeds if it is already deleted', async () => {
     const provisioner = await openProvisioner()
     const volume = await provision({}, provisioner)
     await mkdir(join(root, 'pvc-u-1', 'a', 'b'), { recursive: true })
@@ -123,7 +123,7 @@ describe('the directory provisioner', () => {
     expect(await isOutsideUnchanged()).toBe(true)
   })
 
-  it('PROV-12 finishes a deletion interrupted by a crash in the next try', async () => {
+  it('PROV-12 finishes a deletion that a crash interrupted when it is repeated', async () => {
     const provisioner = await openProvisioner()
     const volume = await provision({}, provisioner)
     await rename(join(root, 'pvc-u-1'), join(root, '.deleting-pvc-u-1'))
@@ -132,7 +132,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual([])
   })
 
-  it('PROV-12 finishes it at the next start if the volume no longer exists', async () => {
+  it('PROV-12 finishes interrupted deletions at the next start', async () => {
     await provision({ volumeName: 'kept' })
     await mkdir(join(root, '.deleting-pvc-9', 'a'), { recursive: true })
     await mkdir(join(root, '.archived-pvc-8'))
@@ -149,7 +149,7 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual(['.archived-pvc-u-1'])
   })
 
-  it('PROV-20 owns only directories directly below its root with the name of the volume', async () => {
+  it('PROV-20 owns only directories directly below the root with the name of the volume', async () => {
     const provisioner = await openProvisioner()
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-1')))).toBe(true)
     expect(provisioner.owns(volumeAt(join(root, 'pvc-u-2')))).toBe(false)
@@ -159,7 +159,7 @@ describe('the directory provisioner', () => {
     )
   })
 
-  it('PROV-20 never deletes anything but the directory with the name of the volume', async () => {
+  it('PROV-20 deletes only the directory with the name of the volume for any path', async () => {
     const provisioner = await openProvisioner()
     await mkdir(join(root, 'neighbour', 'a'), { recursive: true })
     await symlink(join(dir, 'outside'), join(root, 'link'))
@@ -181,7 +181,7 @@ describe('the directory provisioner', () => {
     )
   })
 
-  it('PROV-20 does not follow a link in place of the directory, and reports it', async () => {
+  it('PROV-20 rejects the deletion of a link in place of the directory', async () => {
     const provisioner = await openProvisioner()
     await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
     const result = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
@@ -190,7 +190,7 @@ describe('the directory provisioner', () => {
     expect(await isOutsideUnchanged()).toBe(true)
   })
 
-  it('PROV-8 resolves a root that is a link once', async () => {
+  it('PROV-8 resolves a link to the root only at the start', async () => {
     await mkdir(join(dir, 'disk'))
     await symlink(join(dir, 'disk'), join(dir, 'alias'))
     const provisioner = await openProvisioner({ root: join(dir, 'alias') })
@@ -213,11 +213,11 @@ describe('the directory provisioner', () => {
     expect(await readdir(root)).toEqual([])
   })
 
-  describe('over restarts', () => {
+  describe('after a restart', () => {
     const openMarkedRoot = () => openRoot(root, { file: join(dir, 'volumes.id'), random: Math.random })
     const openAfterRestart = async () => openProvisioner({ root: await openMarkedRoot() })
 
-    it('PROV-12 continues in the same root; a missing directory counts as deleted', async () => {
+    it('PROV-12 continues in the same root and treats a missing directory as deleted', async () => {
       const first = await openAfterRestart()
       const [existing, missing] = [
         await provision({ volumeName: 'kept' }, first),
@@ -233,7 +233,7 @@ describe('the directory provisioner', () => {
     const REPLACED_ROOTS: [string, () => Promise<unknown>, RegExp][] = [
       ['is empty', () => mkdir(root), /lacks the mark/],
       ['does not exist', async () => {}, /lacks the mark/],
-      ['has another mark', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
+      ['has another mark', () => openRoot(root, { file: join(dir, 'other.id'), random: () => 0 }), /has another mark/],
     ]
     for (const [description, replace, because] of REPLACED_ROOTS) {
       it(`PROV-12 does not start on a root that ${description}`, async () => {
@@ -256,7 +256,7 @@ describe('the directory provisioner', () => {
       expect(await readdir(root)).toEqual(['.stowage-volumes'])
     })
 
-    it('PROV-12 adopts a root without a mark, and one whose mark is not in the state file', async () => {
+    it('PROV-12 accepts a root without a mark, and a root with a mark if the state file is missing', async () => {
       await provision({}, await openProvisioner())
       const start = async () => {
         const provisioner = await openAfterRestart()
@@ -265,30 +265,27 @@ describe('the directory provisioner', () => {
       }
       await start()
       const mark = await readFile(join(root, '.stowage-volumes'), 'utf8')
-      await rm(join(dir, 'volumes.id')) // as a crash between the two writes leaves it
+      await rm(join(dir, 'volumes.id')) // simulates a crash between the two writes
       await start()
       expect(await readFile(join(dir, 'volumes.id'), 'utf8')).toBe(mark)
     })
   })
 
-  it('PROV-8 explains why a root is unusable', async () => {
+  it('PROV-8 rejects unusable roots with a reason', async () => {
     await writeFile(join(dir, 'file'), '')
     await expect(openProvisioner({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
     await expect(openProvisioner({ root: '/' })).rejects.toThrow('choose another directory')
   })
 
-  it.runIf(process.platform === 'linux')(
-    'PROV-8 explains why the disk rejects a directory, and creates nothing',
-    async () => {
-      const provisioner = await openProvisioner({ root: '/sys/kernel' }) // rejects new directories, also from root
-      const expected =
-        /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
-      const result = await provisioner.provision(aRequest(), signal)
-      expect(result).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(expected) })
-    },
-  )
+  it.runIf(process.platform === 'linux')('PROV-8 returns the reason if the directory cannot be created', async () => {
+    const provisioner = await openProvisioner({ root: '/sys/kernel' }) // rejects new directories even for the root user
+    const expected =
+      /^Cannot create \/sys\/kernel\/pvc-u-1: (not permitted|permission denied|the file system is read-only)\./
+    const result = await provisioner.provision(aRequest(), signal)
+    expect(result).toEqual({ is: 'failed', failure: 'final', because: expect.stringMatching(expected) })
+  })
 
-  it('PROV-11 restricts volumes to its node, and reschedules pods of other nodes', async () => {
+  it('PROV-11 restricts volumes to its node and reschedules pods of other nodes', async () => {
     const provisioner = await openProvisioner({ node: 'n1' })
     const volume = await provision({ selectedNode: 'n1' }, provisioner)
     expect(volume.spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
@@ -298,7 +295,7 @@ describe('the directory provisioner', () => {
     expect(result).toMatchObject({ is: 'failed', failure: 'reschedule', because: expect.stringContaining('"n2"') })
   })
 
-  it('PROV-8 uses the configured name', async () => {
+  it('PROV-8 has the name of the directory provisioner', async () => {
     expect((await openProvisioner()).name).toBe(DIRECTORY_PROVISIONER)
   })
 })

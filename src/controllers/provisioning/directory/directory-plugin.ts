@@ -1,9 +1,9 @@
-// The built-in directory provisioner: a volume is a directory directly below one root, with the name of the volume. Its size
-// is not limited, and it is reachable from this machine only.
-//   <root>/pvc-1          a volume
-//   <root>/.deleting-pvc-1   being deleted; resumed after a crash
-//   <root>/.archived-pvc-1   deleted with onDelete: archive; never touched again
-//   <root>/.stowage-volumes  identifies this root (identity.ts)
+// The built-in directory provisioner. A volume is a directory directly below a root directory and has the name of the
+// volume. Its size is not limited, and it is reachable only from this machine.
+//   <root>/pvc-1             a volume
+//   <root>/.deleting-pvc-1   a volume being deleted; the deletion is resumed after a crash
+//   <root>/.archived-pvc-1   a volume deleted with onDelete: archive, which the provisioner never changes again
+//   <root>/.stowage-volumes  the mark that identifies this root (root-identity.ts)
 import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../../base/files.ts'
@@ -20,9 +20,9 @@ import { directoryOf, volumeNameAt } from './volume-directory.ts'
 export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
 
 export interface DirectoryPluginOptions {
-  /** The directory of the volumes, created if missing; or a root that is already open. */
+  /** The path of the root directory, which is created if it does not exist, or an open root. */
   readonly root: string | Root
-  /** The kubernetes.io/hostname of this machine. If set, its volumes are restricted to that node. */
+  /** The kubernetes.io/hostname of this machine. If set, volumes are restricted to that node. */
   readonly node?: string
   readonly log?: Logger
 }
@@ -83,7 +83,7 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
       const path = directoryOf(root.path, volumeName)
       if (!path) return undefined
       await root.check()
-      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // it is not in use yet
+      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // the volume is not in use yet
     },
 
     async delete(volume, { signal }) {
@@ -99,14 +99,14 @@ export async function openDirectoryPlugin(options: DirectoryPluginOptions): Prom
     owns: (volume) => nameOf(volume) !== undefined,
   })
 
-  /** Undefined unless the directory has the name of the volume: a volume object cannot refer to the data of another. */
+  /** Returns undefined unless the directory has the name of the volume, so that no PV can refer to the data of another. */
   function nameOf({ name, source }: ExistingVolume): string | undefined {
     const directoryName = source.hostPath && volumeNameAt(root.path, source.hostPath.path)
     return directoryName === name ? directoryName : undefined
   }
 }
 
-/** Creates the directory, or reuses that of an earlier try. */
+/** Creates the directory or reuses the directory of an earlier attempt. */
 async function createDirectory(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
@@ -139,7 +139,7 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-/** Renames the directory atomically and returns its new path; after an earlier rename, only returns the path. */
+/** Renames the directory atomically, unless it was renamed before, and returns its new path. */
 async function moveDirectory(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
   const from = join(root, name)
   const to = join(root, `${prefix}${name}`)
@@ -147,7 +147,7 @@ async function moveDirectory(root: string, name: string, prefix: string, signal:
     await rejectNonDirectory(from)
     return to
   }
-  if (prefix === DELETING) await removeTree(to, signal) // left by an earlier volume of that name
+  if (prefix === DELETING) await removeTree(to, signal) // the remains of an earlier volume of that name
   try {
     await rename(from, to)
   } catch (error) {
@@ -160,7 +160,7 @@ async function moveDirectory(root: string, name: string, prefix: string, signal:
   return to
 }
 
-/** Rejects a link or a file in place of the directory: this provisioner did not create it. A missing directory is fine. */
+/** Rejects a link or a file in place of the directory, which this provisioner did not create. */
 async function rejectNonDirectory(path: string): Promise<void> {
   const stats = await lstat(path).catch((error) => {
     if (errorCode(error) === 'ENOENT') return undefined
@@ -172,7 +172,7 @@ async function rejectNonDirectory(path: string): Promise<void> {
     )
 }
 
-/** Finishes deletions of a crashed process. Their volumes may no longer exist, so no reconcile does it. */
+/** Finishes the deletions of a crashed process. Their PVs may no longer exist, so no reconcile would finish them. */
 async function removeLeftovers(root: string, log: Logger): Promise<void> {
   for (const name of await readdir(root)) {
     if (!name.startsWith(DELETING)) continue
@@ -181,7 +181,7 @@ async function removeLeftovers(root: string, log: Logger): Promise<void> {
     } catch (error) {
       log.warn(
         { err: error, path: join(root, name) },
-        'removing the directory of a deleted volume failed; retried at the next start',
+        'cannot remove the directory of a deleted volume; the removal is retried at the next start',
       )
     }
   }

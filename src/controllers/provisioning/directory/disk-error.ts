@@ -1,4 +1,4 @@
-// Describes errors of the file system, with what to do about them.
+// Describes errors of the file system and how to fix them.
 
 export function describeDiskError(verb: string, path: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
@@ -19,6 +19,6 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist.',
   EBUSY: 'it is in use, perhaps as a mount point. Unmount it.',
   EXDEV: 'another file system is mounted inside. Unmount it.',
-  EMFILE: 'too many files are open in this process. It is retried.',
+  EMFILE: 'too many files are open in this process. The operation is retried.',
   EIO: 'the disk failed. Check the system log.',
 }

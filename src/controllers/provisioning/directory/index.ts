@@ -1,3 +1,3 @@
-// The directory provisioner.
-export { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'
+// Entry point of the directory provisioner.
+export { DIRECTORY_PROVISIONER, openDirectoryPlugin } from './directory-plugin.ts'
 export { openRoot, type Root } from './root.ts'

@@ -1,5 +1,5 @@
-// A hostile program that still has the volume mounted: before a step of the deletion it replaces a directory by a link that
-// leads out of the volume. Tried before every step.
+// Simulates a hostile program that still has the volume mounted. Before a step of the deletion, it replaces a directory by
+// a link to a directory outside of the volume. The test repeats this for every step.
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   return { ...real, ...Object.assign({}, ...names.map(withHook)) }
 })
 
-/** The number of steps of the deletion, and the files outside of the tree afterwards. */
+/** Returns the number of steps of the deletion and the remaining files outside of the tree. */
 async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outsideFiles: string[] }> {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-race-'))
   try {
@@ -37,9 +37,9 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
       try {
         renameSync(join(dir, 'tree', 'sub'), join(dir, 'tree', 'aside'))
         symlinkSync(join(dir, 'outside'), join(dir, 'tree', 'sub'))
-      } catch {} // it is deleted already
+      } catch {} // the directory is already deleted
     }
-    await removeTree(join(dir, 'tree')).catch(() => {}) // it may fail and is retried
+    await removeTree(join(dir, 'tree')).catch(() => {}) // the first deletion may fail
     await removeTree(join(dir, 'tree'))
     expect(readdirSync(dir)).toEqual(['outside'])
     return { steps, outsideFiles: readdirSync(join(dir, 'outside'), { recursive: true }).map(String).sort() }
@@ -51,8 +51,8 @@ async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number;
 
 const OUTSIDE_FILES = ['deeper', 'deeper/precious', 'precious']
 
-describe.runIf(process.platform === 'linux')('deleting a tree that changes meanwhile', () => {
-  it('PROV-20 deletes nothing outside when a directory is replaced by a link before any step', async () => {
+describe.runIf(process.platform === 'linux')('removeTree of a tree that changes', () => {
+  it('PROV-20 deletes no files outside the tree if a directory is replaced by a link before any step', async () => {
     const { steps } = await deleteWhileSwapping(Number.POSITIVE_INFINITY)
     expect(steps).toBeGreaterThan(10)
     for (let step = 0; step < steps; step++) {

@@ -14,7 +14,7 @@ afterEach(() => rm(dir, { recursive: true, force: true }))
 const isOutsideUnchanged = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
 
 describe('removeTree', () => {
-  it('PROV-14 deletes files of any name', async () => {
+  it('PROV-14 deletes files with any name', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a', 'b'), { recursive: true })
     await writeFile(join(tree, 'a', 'file'), '1')
@@ -51,7 +51,7 @@ describe('removeTree', () => {
     await mkdir(tree)
     let inner = tree
     for (let level = 0; level < LEVELS; level += 100) {
-      // Built from the inside out, a hundred levels at a time on top of those there are.
+      // Build the tree from the bottom: create a hundred levels and move the existing tree into the lowest one.
       const top = join(dir, `top${level}`)
       const bottom = join(top, ...Array.from({ length: 99 }, () => 'some-level'))
       await mkdir(bottom, { recursive: true })
@@ -64,7 +64,7 @@ describe('removeTree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 stops when the signal fires', async () => {
+  it('PROV-14 stops if the signal is aborted', async () => {
     await mkdir(join(dir, 'tree'))
     await expect(removeTree(join(dir, 'tree'), AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping')
     expect(await readdir(dir)).toEqual(['outside', 'tree'])

@@ -1,24 +1,23 @@
-// Deletes a directory tree and nothing outside of it, even while another program renames entries inside. A program that
-// still has the volume mounted could replace a directory by a link between check and use, so no step uses a path of names:
-// each directory is opened without following links, and its entries are reached through the open descriptor
-// (/proc/self/fd).
+// Deletes a directory tree and nothing outside of it, even if another program renames entries in the tree. A program that
+// still has the volume mounted could replace a directory by a link between check and use. Therefore each directory is
+// opened without following links, and its entries are accessed through the open descriptor (/proc/self/fd).
 import { constants } from 'node:fs'
 import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { describeDiskError, errorCode } from './disk-error.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
 
-/** Flags that open a directory, and fail on anything else. */
+/** Flags for open(2) that fail on anything but a directory. */
 export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
-/** Each level keeps a descriptor open. Deeper directories are moved to the top first, so that descriptors never run out. */
+/** Each level has an open descriptor. Deeper directories are moved to the top first to limit the number of descriptors. */
 const DEPTH_MAX = 32
-/** If another program keeps adding files, the deletion fails and is retried later. */
+/** Maximum number of passes over a directory. If another program keeps adding files, the deletion fails. */
 const PASSES_MAX = 10_000
 
-/** Succeeds if the path does not exist. A link or a file at the path is removed itself. */
+/** Succeeds if the path does not exist. If the path is a link or a file, only that is removed. */
 export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
-  // Other systems have no /proc/self/fd: there, a volume must not be in use while it is deleted.
+  // Other systems have no /proc/self/fd, so a volume must not be in use while it is deleted.
   if (process.platform !== 'linux') return rm(path, { recursive: true, force: true })
   try {
     await removeEntry({ path, displayPath: path, depth: 0 }, { signal })
@@ -31,7 +30,7 @@ export async function removeTree(path: string, signal?: AbortSignal): Promise<vo
 class TreeError extends Error {}
 
 interface Tree {
-  /** The path of the topmost directory through its open descriptor. */
+  /** Path of the topmost directory through its open descriptor. */
   readonly top: string
   readonly device: number
   readonly signal: AbortSignal | undefined
@@ -40,7 +39,7 @@ interface Tree {
 
 interface Entry {
   readonly path: string | Buffer
-  /** For messages. */
+  /** The path for messages. */
   readonly displayPath: string
   readonly depth: number
 }

@@ -1,5 +1,5 @@
-// Identifies the root across restarts: a mark inside it, and the same mark in a state file elsewhere. If its disk is not
-// mounted at the start, the root is an empty directory, and every volume would count as deleted.
+// Identifies the root across restarts by a mark in the root and the same mark in a state file on another disk. If the disk
+// of the root is not mounted at the start, the marks differ; otherwise all volumes would be treated as deleted.
 import { join } from 'node:path'
 import type { Random } from '../../../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../../../base/files.ts'
@@ -7,14 +7,14 @@ import { randomUuid } from '../../../base/identifiers.ts'
 import { describeDiskError } from './disk-error.ts'
 
 export interface RootIdentity {
-  /** The state file with the mark; on another disk than the volumes. */
+  /** Path of the state file, which must be on another disk than the volumes. */
   readonly file: string
   readonly random: Random
 }
 
 const MARK_FILE = '.stowage-volumes'
 
-/** Throws if the volumes of an earlier run are in another directory. Creates nothing. */
+/** Throws if the root is not the one that the state file identifies. Does not create files. */
 export async function checkSameRoot(root: string, { file }: RootIdentity): Promise<void> {
   const recordedMark = await readMark(file)
   if (recordedMark === undefined) return
@@ -22,17 +22,17 @@ export async function checkSameRoot(root: string, { file }: RootIdentity): Promi
   if (rootMark === recordedMark) return
   const problem = rootMark === undefined ? `lacks the mark ${MARK_FILE}` : `has another mark in ${MARK_FILE}`
   throw new Error(
-    `${root} is not the directory that volumes were created in before: it ${problem}. Is its disk not mounted? ` +
+    `${root} is not the directory in which volumes were created before: it ${problem}. Is its disk not mounted? ` +
       `Mount it, or remove ${file} to continue with this directory, without those volumes.`,
   )
 }
 
-/** Marks the root, if it has no mark yet, and writes the state file. Existing files are kept. */
+/** Writes the mark and the state file unless they exist. */
 export async function recordRoot(root: string, { file, random }: RootIdentity): Promise<void> {
   if ((await readMark(file)) !== undefined) return
   const path = join(root, MARK_FILE)
   const mark = (await readMark(path)) ?? randomUuid(random)
-  await writeMark(path, mark) // first: a state file without a mark in the root would fail the next start
+  await writeMark(path, mark) // first, because a state file without a mark in the root prevents the next start
   await writeMark(file, mark)
 }
 

@@ -1,5 +1,5 @@
-// The root directory of all volumes. Links in its path are resolved once at the start; from then on it must stay the same
-// directory, because an unmounted disk leaves another one in its place. Identity across restarts: identity.ts.
+// Opens the root directory of all volumes. Links in its path are resolved once. Before each use, the root is checked to be
+// the same directory, because unmounting a disk exposes another one. root-identity.ts identifies it across restarts.
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
@@ -8,13 +8,13 @@ import { describeDiskError } from './disk-error.ts'
 import { checkSameRoot, type RootIdentity, recordRoot } from './root-identity.ts'
 
 export interface Root {
-  /** Absolute, without links. */
+  /** Absolute path without links. */
   readonly path: string
   /** Throws if the path is no longer the directory that was opened. */
   check(): Promise<void>
 }
 
-/** Creates a missing root, unless the identity records one of an earlier run. */
+/** Creates a missing root unless the identity refers to a root of an earlier run. */
 export async function openRoot(configuredPath: string, identity?: RootIdentity): Promise<Root> {
   if (identity) await checkSameRoot(resolve(configuredPath), identity)
   const path = await prepareRoot(resolve(configuredPath))

@@ -5,8 +5,8 @@ import { directoryOf, volumeNameAt } from './volume-directory.ts'
 
 const ROOT = '/srv/volumes'
 
-describe('the directory of a volume', () => {
-  it('PROV-20 is directly below the root and has the name of the volume', () => {
+describe('directoryOf and volumeNameAt', () => {
+  it('PROV-20 map a volume to a directory directly below the root, and back', () => {
     expect(directoryOf(ROOT, 'pvc-1')).toBe('/srv/volumes/pvc-1')
     expect(volumeNameAt(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
   })
@@ -32,7 +32,7 @@ describe('the directory of a volume', () => {
     '',
   ]
   for (const path of INVALID_PATHS) {
-    it(`PROV-20 ${JSON.stringify(path)} is no volume's directory`, () => {
+    it(`PROV-20 do not accept ${JSON.stringify(path)} as the directory of a volume`, () => {
       expect(volumeNameAt(ROOT, path)).toBeUndefined()
     })
   }
@@ -58,7 +58,7 @@ describe('the directory of a volume', () => {
     )
     .chain((tail) => fc.constantFrom(tail, `/${tail}`, `${ROOT}/${tail}`, `${ROOT}${tail}`))
 
-  it('PROV-20 accepts only the canonical path directly below the root', () => {
+  it('PROV-20 accept only the canonical path directly below the root', () => {
     fc.assert(
       fc.property(path, (candidate) => {
         const name = volumeNameAt(ROOT, candidate)
@@ -72,7 +72,7 @@ describe('the directory of a volume', () => {
     )
   })
 
-  it('PROV-11 maps an accepted name to a path and back', () => {
+  it('PROV-11 map every accepted name to a path and back', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -1,22 +1,22 @@
-// Which directory a volume has, and which volume a path belongs to: each the inverse of the other. Pure.
-//   /srv/volumes + pvc-1  ⇄  /srv/volumes/pvc-1      no other spelling is accepted
+// Maps the name of a volume to its directory and back. Only the canonical path is accepted. Pure.
+//   root /srv/volumes, volume pvc-1  ⇄  /srv/volumes/pvc-1
 import { dns1123SubdomainProblems } from '../../../api/names.ts'
 
-/** Leaves space for the prefixes within the 255 bytes of a file name. */
+/** Leaves space for prefixes within the 255 bytes of a file name. */
 const NAME_LENGTH_MAX = 200
 
-/** Undefined for a name that is not safe in a path. */
+/** Returns undefined if the name is not safe in a path. */
 export const directoryOf = (root: string, volumeName: string): string | undefined =>
   isSafeName(volumeName) ? `${withSlash(root)}${volumeName}` : undefined
 
-/** Undefined for a path that `directoryOf` does not return exactly. */
+/** The inverse of `directoryOf`. Returns undefined for any other path. */
 export function volumeNameAt(root: string, path: string): string | undefined {
   if (!path.startsWith(withSlash(root))) return undefined
   const name = path.slice(withSlash(root).length)
   return isSafeName(name) ? name : undefined
 }
 
-/** Starts with a letter or digit, and has neither slashes nor two dots in a row. */
+/** Whether the name is a DNS subdomain, which has no slashes and no consecutive or leading dots. */
 const isSafeName = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && dns1123SubdomainProblems(name).length === 0
 
