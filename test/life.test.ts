@@ -109,7 +109,7 @@ describe('server lifecycle', () => {
       ...[await buildProgram(), 'up', '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
       ...flags,
     ])
-    const message = `${volumes} is not the directory that volumes were created in before: it lacks the mark`
+    const message = `${volumes} is not the directory in which volumes were created before: it lacks the mark`
     await expect(secondStart).rejects.toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) })
     expect(await readdir(volumes)).toEqual([])
     await rm(volumes, { recursive: true })

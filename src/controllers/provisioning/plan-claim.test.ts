@@ -89,7 +89,7 @@ describe('planClaim', () => {
     )
   })
 
-  it('PROV-9 never starts for a claim that is being deleted, has a volume or is for another provisioner', () => {
+  it('PROV-9 never provisions a claim that is being deleted, has a volume or belongs to another provisioner', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const plan = planClaim(situation)
@@ -103,7 +103,7 @@ describe('planClaim', () => {
     )
   })
 
-  it('PROV-13 always has a next step, or a reason to wait, for a volume that may exist', () => {
+  it('PROV-13 always plans a step or a wait with a reason for a volume that may exist', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const plan = planClaim(situation)
@@ -114,13 +114,13 @@ describe('planClaim', () => {
     )
   })
 
-  it('PROV-12 waits exactly until the next try is due', () => {
+  it('PROV-12 waits until the next attempt is due', () => {
     const stage: Stage = { is: 'unsaved', ...created, rejections: 0, notBeforeMs: 2_000 }
     expect(planClaim(aSituation({ stage, nowMs: 1_500 }))).toMatchObject({ do: 'wait', afterMs: 500 })
     expect(planClaim(aSituation({ stage, nowMs: 2_000 })).do).toBe('save')
   })
 
-  it('PROV-10 delays an infeasible request, but not with a replaced class', () => {
+  it('PROV-10 delays an infeasible request unless the class is replaced', () => {
     const infeasible = { untilMs: 5_000, classUid: 'c1', because: 'bad' }
     expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', because: 'bad', afterMs: 4_000 })
     const storageClass = { ...CLASS, metadata: { name: 'fast', uid: 'c2' } }

@@ -1,4 +1,4 @@
-// Plans the next step for one claim, as data. Pure. reconcile-claim.ts reads the input and applies the plan.
+// Plans the next step for one claim. Pure. reconcile-claim.ts reads the input and applies the plan.
 
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
@@ -14,7 +14,7 @@ import { selectClaim, selectedNodeOf } from './select-claim.ts'
 export type ClaimAction =
   | { readonly do: 'nothing' }
   | { readonly do: 'wait'; readonly because: string; readonly recordsEvent?: true; readonly afterMs?: number }
-  /** The work is done: remove the intent. */
+  /** Remove the intent, because the work is done or not possible. */
   | { readonly do: 'releaseIntent'; readonly next: Extract<ClaimAction, { do: 'nothing' | 'wait' }> }
   /** `isWanted`: the claim still requests it. Otherwise the call only determines the result of an earlier try. */
   | { readonly do: 'provision'; readonly request: ProvisionRequest; readonly isRequested: boolean }
@@ -23,7 +23,7 @@ export type ClaimAction =
 
 export interface ClaimSituation {
   readonly provisionerName: string
-  /** The finalizer of intent.ts. */
+  /** The finalizer that is the intent of this provisioner (intent.ts). */
   readonly intent: string
   readonly claim: Claim
   readonly holdsIntent: boolean
@@ -31,7 +31,7 @@ export interface ClaimSituation {
   readonly infeasible: Attempt['infeasible']
   readonly storageClass: Readonly<StorageClass> | undefined
   readonly volumeName: string
-  /** The volume of that name, as the cache shows it. */
+  /** The cached volume of that name. */
   readonly volume: Readonly<PersistentVolume> | undefined
   readonly nowMs: number
 }
@@ -59,21 +59,21 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   }
 }
 
-/** A volume may exist. It gets a PV even if the claim was deleted, so that it can be reclaimed. */
+/** Plans for a volume that may exist. It gets a PV even if the claim was deleted, so that it can be reclaimed. */
 function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unknown' }>): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName } = situation
   if (hasOwnVolume(situation)) return finish(situation, NOTHING)
   const selection = selectClaim(claim, storageClass, provisionerName)
   const isRequested = !isBeingDeleted(claim) && selection.is === 'selected'
   if (stage.request) return { do: 'provision', request: stage.request, isRequested }
-  // Called without a node, the storage could create a volume anywhere that it had not created before.
+  // Without a selected node, the storage could create a second volume instead of finding the first one.
   if (!isBeingDeleted(claim) && selection.is === 'waiting') return { do: 'wait', because: selection.because }
   if (storageClass?.provisioner === provisionerName) {
     return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isRequested }
   }
   const because =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
-    `Create the class again as it was; or ${manualCleanup({ volumeName, intent: situation.intent })}`
+    `Recreate the class unchanged, or ${manualCleanup({ volumeName, intent: situation.intent })}`
   return { do: 'wait', because, recordsEvent: true }
 }
 
@@ -84,7 +84,7 @@ function classProblem({ claim, storageClass }: ClaimSituation): string {
   return name ? `its class "${name}" does not exist` : 'the claim no longer names a class'
 }
 
-/** No volume exists. */
+/** Plans for a claim for which no volume exists in the storage. */
 function planNothing(situation: ClaimSituation): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName, volume, infeasible, nowMs } = situation
   if (isBeingDeleted(claim) || isVolumeOf(volume, claim)) return finish(situation, NOTHING)
@@ -99,7 +99,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
     case 'selected':
   }
   if (volume) {
-    // Called with that name, the storage would return the volume of the other claim.
+    // If called with that name, the storage would return the volume of the other claim.
     const owner = volume.spec?.claimRef
       ? `claim "${volume.spec.claimRef.namespace}/${volume.spec.claimRef.name}"`
       : 'no claim'
@@ -113,7 +113,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
   return { do: 'provision', request: requestOf(claim, selection.storageClass, volumeName), isRequested: true }
 }
 
-/** Deletion of that volume does not wake the claim, because the case is rare. */
+/** The deletion of the other volume does not trigger a reconcile of the claim, so the claim is retried. */
 const NAME_CONFLICT_RETRY_MS = 60_000
 
 export const requestOf = (
@@ -133,6 +133,6 @@ const waitUntil = (untilMs: number, nowMs: number, because: string): ClaimAction
 const isVolumeOf = (volume: Readonly<PersistentVolume> | undefined, { metadata: { uid } }: Claim): boolean =>
   volume !== undefined && volume.spec?.claimRef?.uid === uid
 
-/** Another provisioner may have created one for the same claim, which says nothing about ours. */
+/** Whether this provisioner created the volume. Another provisioner may have created one for the same claim. */
 const hasOwnVolume = ({ volume, claim, provisionerName }: ClaimSituation): boolean =>
   isVolumeOf(volume, claim) && volume?.metadata.annotations?.[PROVISIONED_BY] === provisionerName

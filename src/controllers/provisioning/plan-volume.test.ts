@@ -27,13 +27,13 @@ describe('planVolume', () => {
       status: { phase },
     }))
 
-  it('PROV-14 deletes only our volumes with policy Delete that are released, or freed and deleted by a user', () => {
+  it('PROV-14 deletes only own volumes with policy Delete that are Released, or Available and being deleted', () => {
     fc.assert(
       fc.property(volumes, fc.boolean(), (volume, owns) => {
         const plan = planVolume(volume, { name: PROVISIONER_NAME, owns: () => owns }, 'held')
         const provisionedBy = volume.metadata.annotations[PROVISIONED_BY]
-        const isOurs = provisionedBy === PROVISIONER_NAME || (provisionedBy === '' && owns)
-        if (!isOurs) expect(plan.do).toBe('nothing')
+        const isOwn = provisionedBy === PROVISIONER_NAME || (provisionedBy === '' && owns)
+        if (!isOwn) expect(plan.do).toBe('nothing')
         if (plan.do === 'delete') {
           const isFreedAndDeleted =
             volume.status.phase === 'Available' && volume.metadata.deletionTimestamp !== undefined
@@ -42,11 +42,13 @@ describe('planVolume', () => {
         }
         if (plan.do === 'addFinalizer') expect(volume.metadata.deletionTimestamp).toBeUndefined()
       }),
-      { numRuns: 1_000 }, // there are 180 of them
+      { numRuns: 1_000 }, // there are 180 combinations
     )
   })
+})
 
-  it('PROV-14 keeps a volume whose claimRef has no uid while a claim of that name exists', () => {
+describe('inUseReason', () => {
+  it('PROV-14 returns a reason for a claimRef without a uid while a claim of that name exists', () => {
     const volume = { metadata: { name: 'pv' }, spec: { claimRef: { namespace: 'shop', name: 'data' } } }
     const claim = { metadata: { namespace: 'shop', name: 'data', uid: 'u9' }, spec: {} }
     expect(inUseReason(volume, claim)).toContain('"shop/data"')

@@ -1,5 +1,5 @@
-// Plans the next step for one volume, as data: set or remove our finalizer, or delete the volume. Pure. delete-volume.ts
-// applies the plan, after planning again from live objects.
+// Plans the next step for one volume: add or remove the provisioner's finalizer, or delete the volume. Pure.
+// delete-volume.ts applies the plan and plans again from live objects before a deletion.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -27,24 +27,24 @@ export function planVolume(
   if (policy !== 'Delete') return { do: hasFinalizer ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
   if (phase === 'Bound' && !hasFinalizer && !isBeingDeleted) return { do: 'addFinalizer' }
   const deletionRequested = isDeletionRequested(volume)
-  // Without a claimRef an administrator is about to free it, unless deletion has begun. Being deleted and without our
-  // finalizer, we have released it before.
+  // A Released volume without a claimRef is being made Available by an administrator, unless its deletion was requested.
+  // A volume that is being deleted and lacks the finalizer was already released by this provisioner.
   if (phase === 'Released' && (volume.spec?.claimRef || deletionRequested) && (hasFinalizer || !isBeingDeleted))
     return { do: 'delete' }
-  // Freed and then deleted by a user, or freed after deletion had begun.
+  // An Available volume is deleted by a user, or was made Available after its deletion was requested.
   if (phase === 'Available' && hasFinalizer && (isBeingDeleted || deletionRequested)) return { do: 'delete' }
   return { do: 'nothing' }
 }
 
-/** By the provisioned-by annotation; without one, by its source. */
+/** Whether the provisioned-by annotation names the provisioner or, without the annotation, it owns the source. */
 function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Provisioner, 'name' | 'owns'>): boolean {
   const provisionedBy = volume.metadata.annotations?.[PROVISIONED_BY]
   return provisionedBy ? provisionedBy === provisioner.name : provisioner.owns(volume)
 }
 
 /**
- * Why a released volume must not be deleted: its claim exists and has no other volume. Undefined if it may be deleted. A
- * claim that is not bound yet does not bind to a volume that is being deleted.
+ * Returns the reason why a released volume must not be deleted, which is that its claim exists and has no other volume.
+ * Returns undefined if the volume may be deleted. An unbound claim does not bind to a volume that is being deleted.
  */
 export function inUseReason(
   volume: Readonly<PersistentVolume>,

@@ -9,7 +9,7 @@ import { provisionerOf } from './plugin.ts'
 const GI = 1024n ** 3n
 const NFS = { nfs: { server: 'filer', path: '/x' } }
 
-/** A plugin that records its requests; its functions can be replaced. */
+/** Returns a plugin that records its requests. Overrides replace its functions. */
 function aPlugin(overrides: Partial<AnyProvisionerPlugin> = {}) {
   const requests: ProvisionRequest[] = []
   const deleted: ExistingVolume[] = []
@@ -108,8 +108,8 @@ describe('provisionerOf', () => {
   })
 
   const FAILURES = [
-    ['anything', new Error('boom'), 'unfinished'],
-    ['a text', 'boom', 'unfinished'],
+    ['an Error', new Error('boom'), 'unfinished'],
+    ['a string', 'boom', 'unfinished'],
     ['InfeasibleError', new InfeasibleError('boom'), 'infeasible'],
     ['NotCreatedError', new NotCreatedError('boom'), 'final'],
     ['RescheduleError', new RescheduleError('boom'), 'reschedule'],
@@ -137,62 +137,57 @@ describe('provisionerOf', () => {
     })
   }
 
-  it('PROV-9 records no event for IgnoredError', async () => {
-    const error = new IgnoredError('node b does that')
+  it('PROV-9 returns ignored for an IgnoredError', async () => {
+    const error = new IgnoredError('node b provisions it')
     const { provision } = aPlugin(pluginThrowing(error))
-    expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
+    expect(await provision()).toEqual({ is: 'ignored', because: 'node b provisions it' })
     const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
     const signal = new AbortController().signal
-    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b does that' })
+    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b provisions it' })
   })
 
   const REJECTED: [string, RequestFields, Partial<AnyProvisionerPlugin>, RegExp][] = [
     [
-      'parameters it did not declare',
+      'undeclared parameters',
       { parameters: { teir: 'fast', colour: 'red' } },
       { parameters: { tier: parameter.text({ doc: 'd' }) } },
       /Class "fast" has parameters that example.com\/tiers does not know: "teir", "colour". It knows "tier"/,
     ],
-    ['any parameter where it has none', { parameters: { a: 'b' } }, {}, /does not know: "a". It has none/],
+    ['parameters if none is declared', { parameters: { a: 'b' } }, {}, /does not know: "a". It has none/],
     [
-      'a parameter it cannot read',
+      'an invalid parameter',
       { parameters: { tier: 'warp' } },
       { parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'which disks' }) } },
       /has "warp" for the parameter "tier" \(which disks\); expected fast or slow/,
     ],
     [
-      'a class that lacks what it needs',
+      'a class without a required parameter',
       {},
       { parameters: { server: parameter.text({ doc: 'the filer', required: true }) } },
       /lacks the parameter "server" \(the filer\)/,
     ],
     [
-      'any selector, if it declared no labels',
+      'selectors if no labels are declared',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
       /cannot give: "tier". It understands no selector: leave it out, or create a volume that has those labels\.$/,
     ],
     [
-      'a selector that none of its values satisfies',
+      'a selector that no declared value satisfies',
       { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'NotIn', values: ['fast', 'slow'] }] } } },
       { labels: { tier: ['fast', 'slow'] } },
       /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
     ],
+    ['undeclared access modes', { spec: { accessModes: ['ReadWriteMany'] } }, {}, /does not create ReadWriteMany/],
     [
-      'access modes it did not declare',
-      { spec: { accessModes: ['ReadWriteMany'] } },
-      {},
-      /does not create ReadWriteMany/,
-    ],
-    [
-      'raw devices, unless declared',
+      'undeclared block volumes',
       { spec: { volumeMode: 'Block' } },
       {},
       /does not create Block volumes, only Filesystem. Request/,
     ],
-    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /has "ro". Remove them from/],
+    ['undeclared mount options', { storageClass: { mountOptions: ['ro'] } }, {}, /has "ro". Remove them from/],
     [
-      'topology keys it did not declare',
+      'undeclared topology keys',
       {
         storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] },
       },
@@ -200,7 +195,7 @@ describe('provisionerOf', () => {
       /labels that .* does not support: "zone". It supports none. Remove them from the class/,
     ],
     [
-      'filling a volume from another',
+      'data sources',
       { spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'old' } } },
       {},
       /cannot fill one from the PersistentVolumeClaim "old"/,
@@ -223,7 +218,7 @@ describe('provisionerOf', () => {
     })
   }
 
-  it('PROV-10 leaves a claim with a data source of another kind to its populator', async () => {
+  it('PROV-10 ignores a claim with a data source of an unknown kind', async () => {
     const { requests, provision } = aPlugin()
     const dataSourceRef = { apiGroup: 'db.example.com', kind: 'Dump', name: 'd' }
     expect(await provision({ spec: { dataSourceRef } })).toMatchObject({ is: 'ignored' })
@@ -234,7 +229,7 @@ describe('provisionerOf', () => {
     expect(await aPlugin().provision({ spec: { selector: {} } })).toMatchObject({ is: 'provisioned' })
   })
 
-  it('PROV-12 returns the volume of an earlier try that the plugin finds, although the class is rejected now', async () => {
+  it('PROV-12 returns the volume of an earlier attempt even if the class is now rejected', async () => {
     const queries: unknown[] = []
     const { provision } = aPlugin({
       async find(query) {
@@ -246,7 +241,7 @@ describe('provisionerOf', () => {
     expect(queries).toEqual([{ volumeName: 'pvc-u-1', sizeBytes: GI }])
   })
 
-  it('PROV-12 returns noChange if the plugin cannot find it', async () => {
+  it('PROV-12 returns noChange if the search for the volume of an earlier attempt fails', async () => {
     const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
     const result = await provision({ parameters: { unknown: '1' } })
     expect(result).toMatchObject({
@@ -264,14 +259,14 @@ describe('provisionerOf', () => {
       /labels \{"tier":"slow"\} do not satisfy/,
     ],
     [
-      'more than the claim’s limit',
+      'a size above the limit of the claim',
       { sizeBytes: 3n * GI },
       { spec: { resources: { requests: { storage: '1Gi' }, limits: { storage: '2Gi' } } } },
       /limit is 2147483648/,
     ],
     ['two sources', { source: { ...NFS, local: { path: '/x' } } as never }, {}, /has 2 sources/],
     ['an unknown source', { source: { floppy: {} } as never }, {}, /"floppy" is not one of/],
-    ['a fractional size', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, but must be a whole number above 0/],
+    ['a fractional size', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, but must be a positive integer/],
     ['a size that is not a number', { sizeBytes: 'much' as never }, {}, /its sizeBytes is 'much'/],
     ['labels that are not an object', { labels: null as never }, {}, /its labels is null, but must be an object/],
     ['annotations that are not an object', { annotations: ['a'] as never }, {}, /its annotations is \[ 'a' \]/],
@@ -279,11 +274,11 @@ describe('provisionerOf', () => {
       'mount options that are not a list',
       { mountOptions: 'ro' as never },
       {},
-      /its mountOptions is 'ro', but must be a list/,
+      /its mountOptions is 'ro', but must be an array/,
     ],
     ['topologies that are not objects', { reachableFrom: [null] as never }, {}, /its reachableFrom is \[ null \]/],
     [
-      'annotations of the system',
+      'reserved annotations',
       { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },
       {},
       /are reserved for Kubernetes/,
@@ -339,7 +334,7 @@ describe('provisionerOf', () => {
     const parameters = { key: parameter.text({ doc: 'the key', sensitive: true, pattern: /^k-/ }) }
     const secret = 'k-hunter2'
 
-    it('PROV-16 removes its value from messages of the plugin', async () => {
+    it('PROV-16 redacts the value in messages of the plugin', async () => {
       const { provision } = aPlugin({
         parameters,
         ...pluginThrowing(new Error(`PUT https://u:${secret}@filer failed`)),
@@ -348,14 +343,14 @@ describe('provisionerOf', () => {
       expect(result).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
     })
 
-    it('PROV-16 removes a value that is invalid, too', async () => {
+    it('PROV-16 redacts an invalid value', async () => {
       const { provision } = aPlugin({ parameters })
       const result = await provision({ parameters: { key: 'hunter2' } })
       expect(JSON.stringify(result)).not.toContain('hunter2')
       expect(result).toMatchObject({ failure: 'infeasible', because: expect.stringContaining('"key"') })
     })
 
-    it('PROV-16 rejects a volume that contains its value', async () => {
+    it('PROV-16 rejects a volume that contains the value', async () => {
       const { deleted, provision } = aPlugin({
         parameters,
         ...pluginReturning({ annotations: { 'example.com/login': secret } }),
@@ -367,7 +362,7 @@ describe('provisionerOf', () => {
     })
   })
 
-  it('PROV-14 passes the volume to delete, and returns its errors', async () => {
+  it('PROV-14 passes the volume to delete and returns errors as failures', async () => {
     const { deleted, provisioner } = aPlugin()
     const signal = new AbortController().signal
     expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
@@ -378,14 +373,14 @@ describe('provisionerOf', () => {
     expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', because: 'filer is down' })
   })
 
-  it('PROV-20 owns the volumes that the plugin owns, and none if it does not implement owns', () => {
+  it('PROV-20 owns the volumes that the plugin owns, and none if the plugin does not implement owns', () => {
     const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
     expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
     expect(aPlugin().provisioner.owns(aVolume())).toBe(false)
     const throwing = aPlugin({
       owns() {
-        throw new Error('a mistake')
+        throw new Error('a bug')
       },
     })
     expect(throwing.provisioner.owns(aVolume())).toBe(false)
@@ -399,8 +394,8 @@ describe('provisionerOf', () => {
     expect(deleted).toEqual([])
   })
 
-  describe('a call that exceeds its time limit', () => {
-    /** Starts a call; `onAbort` settles it when its signal is aborted. */
+  describe('a call that exceeds its timeout', () => {
+    /** Starts a call. `onAbort` is called when its signal is aborted and can settle it. */
     async function startCall(onAbort: (reason: unknown, end: ReturnType<typeof createDeferred>) => void) {
       const end = createDeferred()
       const { clock, provisioner } = aPlugin({
@@ -416,7 +411,7 @@ describe('provisionerOf', () => {
       return { clock, end, overdue, result }
     }
 
-    it('PROV-8 is aborted, and its error is reported with the timeout', async () => {
+    it('PROV-8 is aborted and returns its error with the timeout', async () => {
       const timeout = 'example.com/tiers did not finish within the timeout of 600 s'
       const cases: [(reason: unknown) => unknown, string][] = [
         [(reason) => reason, `${timeout}.`],
@@ -437,13 +432,13 @@ describe('provisionerOf', () => {
       }
     })
 
-    it('PROV-8 may report that it ended without effect', async () => {
+    it('PROV-8 can report that it created no volume', async () => {
       const { clock, result } = await startCall((_reason, end) => end.reject(new NotCreatedError('undone')))
       await clock.advance(600_000)
       expect(await result).toMatchObject({ failure: 'final', because: expect.stringContaining('600 s: undone') })
     })
 
-    it('PROV-8 is reported repeatedly and awaited until it ends', async () => {
+    it('PROV-8 is reported repeatedly and awaited until it returns', async () => {
       const { clock, end, overdue, result } = await startCall(() => {})
       await clock.advance(600_999)
       expect(overdue).toEqual([])
@@ -459,7 +454,7 @@ describe('provisionerOf', () => {
       expect(overdue).toHaveLength(2)
     })
 
-    it('PROV-14 may be a delete', async () => {
+    it('PROV-14 is reported for delete', async () => {
       const { clock, provisioner } = aPlugin({ delete: () => new Promise(() => {}) })
       const overdue: string[] = []
       void provisioner.delete(aVolume(), new AbortController().signal, (because) => void overdue.push(because))
@@ -468,7 +463,7 @@ describe('provisionerOf', () => {
     })
   })
 
-  it('PROV-8 is aborted when the process stops, and not started afterwards', async () => {
+  it('PROV-8 aborts calls when the process stops and starts no calls afterwards', async () => {
     const stop = new AbortController()
     let calls = 0
     const { clock, provisioner } = aPlugin({

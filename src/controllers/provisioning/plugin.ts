@@ -1,5 +1,5 @@
-// Adapts a plugin, ours or a vendor's, to Provisioner and enforces its contract (plugin/contract.ts): requests that it has
-// not declared are rejected before the call, results are checked against the request, and errors become results.
+// Adapts a plugin to Provisioner and enforces its contract (plugin/contract.ts). Rejects requests that the plugin has not
+// declared before the call, checks results against the request, and converts errors to results.
 
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
@@ -21,7 +21,7 @@ import type { DeleteResult, OverdueCallback, Provisioner, ProvisionRequest, Prov
 
 export interface PluginOptions {
   readonly clock: Clock
-  /** After this time the signal of a call is aborted; the call is still awaited. Default 10 minutes. */
+  /** Time after which the signal of a call is aborted. The call is still awaited. Default: 10 minutes. */
   readonly callTimeoutMs?: number
 }
 
@@ -54,8 +54,8 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   }
 
   /**
-   * A process that crashed may have requested the volume under an earlier class of the same name. If the plugin finds a
-   * volume, it is kept, as it would have been without the crash.
+   * Returns a failure, unless the plugin finds the volume of an earlier attempt. A crashed process may have requested it
+   * with an earlier class of the same name.
    */
   async function findOrReject(
     claimRequest: ProvisionRequest,
@@ -73,7 +73,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       return {
         is: 'failed',
         failure: 'noChange',
-        because: `${because} (Finding the volume of an earlier try: ${errorMessageOf(error)})`,
+        because: `${because} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
       }
     }
     if (!found) return { is: 'failed', failure: 'infeasible', because }
@@ -81,7 +81,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     return acceptResult(found, NO_EXPECTATIONS, volumeName, callOptions)
   }
 
-  /** A volume that violates the contract is a bug in the plugin. It must not be used and is deleted. */
+  /** Returns the volume, or deletes it and returns a failure if it violates the contract. */
   async function acceptResult(
     result: ProvisionedVolume,
     expectations: ResultExpectations,
@@ -89,7 +89,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     callOptions: CallOptions,
   ): Promise<ProvisionResult> {
     if (!hasSource(result)) {
-      // The result does not identify a volume, so only the same request can determine what exists.
+      // The result does not identify a volume, so only a repeated request can determine whether one exists.
       const because = `${plugin.name} returned no volume. This is a bug in the provisioner; whether it created one is unknown.`
       return { is: 'failed', failure: 'unfinished', because }
     }
@@ -113,7 +113,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
     const volume = toExistingVolume(claimRequest)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
-        const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage by hand, then the volume.`
+        const because = `The volume is annotated as provisioned by ${plugin.name}, but ${plugin.name} does not create volumes with such a source. Nothing was changed; delete its storage manually, then the volume.`
         return { is: 'failed', because, isForeign: true }
       }
       await callPlugin({ signal, onOverdue }, (call) => plugin.delete(volume, call))
@@ -132,7 +132,7 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
       try {
         return plugin.owns?.(toExistingVolume(volume)) ?? false
       } catch {
-        return false // a volume that the plugin cannot read is not its own
+        return false // the plugin cannot own a volume that it fails to read
       }
     },
   }

@@ -1,5 +1,5 @@
-// Applies the action 'provision': calls the provisioner for a claim and records the resulting stage. The intent is set on
-// the claim right before the storage is called. Creating the PV, or deleting the volume again, is unsaved-volume.ts.
+// Applies the action 'provision': calls the provisioner for a claim and records the resulting stage. Sets the intent on the
+// claim immediately before the storage is called. unsaved-volume.ts creates the PV or deletes the volume.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -26,13 +26,13 @@ import { changed, type Step } from './step.ts'
 export interface ProvisionAction {
   readonly claim: Claim
   readonly request: ProvisionRequest
-  /** False: only to determine the result of an earlier try. */
+  /** False if the call only determines the result of an earlier attempt. */
   readonly isRequested: boolean
   readonly stage: Stage
 }
 
 const INFEASIBLE_RETRY_MS = 300_000
-/** Other controllers write to new claims too, often twice in a row. */
+/** Delay after a conflict. Other controllers also write to new claims, often several times. */
 const CONFLICT_RETRY_MS = 100
 
 export async function provisionClaim(
@@ -43,7 +43,7 @@ export async function provisionClaim(
   const { provisioner, attempts, election, events, metrics, settings, clock } = context
   const hasAttempt = attempts.of(claim) !== undefined
   if (!hasAttempt && provisioner.accepts && !(await provisioner.accepts(request, signal))) return done
-  /** This process sent the request and does not know its result: repeat it, even without the claim or its intent. */
+  /** Whether this process sent the request and its result is unknown. It is repeated even if the claim is deleted. */
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.getOrCreate(claim, stage)
@@ -62,14 +62,14 @@ export async function provisionClaim(
   function onOverdue(because: string): void {
     context.log.warn(
       { claim: keyOfObject(claim), volume: repeatedRequest.volumeName, because },
-      'provisioning a volume exceeds its time limit; waiting for the call to end',
+      'provisioning a volume exceeds its timeout; waiting for the call to return',
     )
     if (overdueReports++ === 0) metrics?.recordProvisionFailure(claim)
     recordFailure(attempt, repeatedRequest, { failure: 'unfinished', because, mayExist: true }, context)
   }
   const result = await callProvisioner(repeatedRequest, { beforeCreate, onOverdue }, context, signal)
   if (result.is === 'notStarted') {
-    if (!repeatsOwnCall) attempts.forget(claim) // another process may start meanwhile
+    if (!repeatsOwnCall) attempts.forget(claim) // another process may start an attempt
     return retryAfterConflict(result.error, claim, context)
   }
   return applyResult(result, { attempt, request, previousStage: stage }, context)
@@ -101,12 +101,12 @@ async function callProvisioner(
     return result
   } catch (error) {
     if (notStarted) return notStarted
-    // provision() must not throw; if it does, the result is unknown.
+    // The result is unknown if provision() throws, which violates its contract.
     return { is: 'failed', failure: 'unfinished', because: error instanceof Error ? error.message : String(error) }
   }
 }
 
-/** Reads the claim: with a cache that is behind, the next try would fail the same way. */
+/** Reads the claim from the server, because the next attempt with a stale cache would fail again. */
 async function retryAfterConflict(
   error: unknown,
   claim: Claim,

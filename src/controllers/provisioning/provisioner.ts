@@ -1,20 +1,20 @@
-// The interface between the controllers and the storage: creates and deletes volumes. Implemented by a CSI driver (csi/)
-// and by plugins in this or a vendor's process (plugin.ts). Selection of claims, retries, events and the PV are the job
-// of the controllers (provision-claim.ts, delete-volume.ts).
+// The interface between the controllers and the storage, which creates and deletes volumes. csi/ implements it for CSI
+// drivers and plugin.ts for plugins. The controllers select claims, retry, record events and write PVs
+// (provision-claim.ts, delete-volume.ts).
 
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
 import type { Claim } from '../../volumes/matching.ts'
 
 export interface Provisioner {
-  /** The provisioner in classes, and the value of the provisioned-by annotation. */
+  /** The provisioner name in storage classes and in the provisioned-by annotation. */
   readonly name: string
-  /** The node, if each node runs its own instance. Each instance then has its own intent. */
+  /** The name of the node if each node runs its own instance. Each instance has its own intent. */
   readonly instance?: string
   /**
-   * Creates the volume, or finds the one that an earlier try created under the same name. Returns failures and does not
-   * throw. Awaits `beforeCreate` right before the storage is called and rethrows its error: a request that is rejected
-   * without a call leaves no intent on the claim.
+   * Creates the volume, or finds the volume that an earlier attempt created with the same name. Returns failures and does
+   * not throw. Awaits `beforeCreate`, which sets the intent, immediately before the storage is called and rethrows its
+   * error.
    */
   provision(
     request: ProvisionRequest,
@@ -23,59 +23,59 @@ export interface Provisioner {
     onOverdue?: OverdueCallback,
   ): Promise<ProvisionResult>
   /**
-   * Deletes the storage of a volume; succeeds if it does not exist. Also called for volumes without a PV. Returns failures
+   * Deletes the storage of a volume. Succeeds if it does not exist. Also called for volumes without a PV. Returns failures
    * and does not throw.
    */
   delete(volume: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: OverdueCallback): Promise<DeleteResult>
-  /** Whether a volume without the provisioned-by annotation belongs to this provisioner, by its source. */
+  /** Whether the source of a volume without the provisioned-by annotation belongs to this provisioner. */
   owns(volume: Readonly<PersistentVolume>): boolean
-  /** Whether this instance provisions for the claim; an instance per node accepts claims of its node. Default: all. */
+  /** Whether this instance provisions the claim. A per-node instance accepts only claims of its node. Default: true. */
   accepts?(request: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean>
-  /** There will be no further try for the claim: its state can be dropped. */
+  /** Discards the state of a claim for which there will be no further attempt. */
   forget?(claimUid: string): void
 }
 
-/** Called when a call exceeds its time limit; the call is still awaited. */
+/** Called if a call exceeds its timeout. The call is still awaited. */
 export type OverdueCallback = (because: string) => void
 
 export interface ProvisionRequest {
   readonly claim: Claim
   readonly storageClass: Readonly<StorageClass>
-  /** Derived from the claim's uid, so that two provisioners of one claim collide instead of creating two volumes. */
+  /** Derived from the claim's uid, so that two provisioners cannot create two PVs for one claim. */
   readonly volumeName: string
-  /** The node of the first pod, for WaitForFirstConsumer classes. */
+  /** The node of the first consumer, if the class is WaitForFirstConsumer. */
   readonly selectedNode: string | undefined
 }
 
 export type ProvisionResult =
   | { readonly is: 'provisioned'; readonly volume: NewVolume }
-  /** `isNotCalled`: the storage was not called in this try; the result of earlier tries is unchanged. */
+  /** `isNotCalled` is set if the storage was not called, so that the result of earlier attempts is unchanged. */
   | { readonly is: 'failed'; readonly failure: Failure; readonly because: string; readonly isNotCalled?: true }
-  /** Not for this provisioner after all; no event is recorded. */
+  /** The claim does not belong to this provisioner. No event is recorded. */
   | { readonly is: 'ignored'; readonly because: string }
 
 /**
  *   final        no volume exists or is being created
- *   infeasible   as final, and the same request will fail again: retry rarely
- *   reschedule   as final, but another node may work: remove the selected node
- *   unfinished   a volume may exist or be in creation: only a repeated request can determine which
- *   noChange     the storage was not reached; the result of earlier tries is unchanged
+ *   infeasible   like final, and the same request will fail again, so it is retried rarely
+ *   reschedule   like final, but another node may work, so the selected node is removed
+ *   unfinished   a volume may exist or be in creation, which only a repeated request can determine
+ *   noChange     the storage was not reached, so the result of earlier attempts is unchanged
  */
 export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'noChange'
 
-/** The parts of a PersistentVolume that the storage determines. build-volume.ts adds name, claim, class and policy. */
+/** The fields of a PersistentVolume that the storage determines. build-volume.ts adds name, claimRef, class and policy. */
 export interface NewVolume {
-  /** Why it cannot be bound to the claim: it is deleted again, and the claim starts over. */
+  /** The reason why the volume cannot be bound to the claim. The volume is then deleted and provisioned again. */
   readonly unusableReason?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
-  /** Source, capacity, and everything that differs from claim and class. */
+  /** Source, capacity and all fields that differ from claim and class. */
   readonly spec: Partial<PersistentVolumeSpec> & Pick<PersistentVolumeSpec, 'capacity'>
 }
 
 export type DeleteResult =
   | { readonly is: 'deleted' }
-  /** `isForeign`: another provisioner created it. Nothing was changed, and no retry will change anything. */
+  /** `isForeign` is set if another provisioner created the volume. It was not changed, and a retry is useless. */
   | { readonly is: 'failed'; readonly because: string; readonly isForeign?: true }
-  /** For another instance to delete; no event is recorded. */
+  /** The volume belongs to another instance. No event is recorded. */
   | { readonly is: 'ignored'; readonly because: string }

@@ -210,7 +210,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
     if (!csi) {
-      const because = `volume ${name} is not a CSI volume: delete its storage by hand, then the volume`
+      const because = `volume ${name} is not a CSI volume: delete its storage manually, then the volume`
       return { is: 'failed', because, isForeign: true }
     }
     if (csi.driver !== facts.name) {

@@ -54,9 +54,9 @@ describe('defineProvisioner', () => {
         parameters.thin satisfies boolean
         parameters.when satisfies Date | undefined
         labels['example.com/tier'] satisfies readonly ('fast' | 'slow')[]
-        // @ts-expect-error it may be absent
+        // @ts-expect-error the parameter is optional
         parameters.note satisfies string
-        // @ts-expect-error it was not declared
+        // @ts-expect-error the parameter is not declared
         parameters.colour
         return { sizeBytes: 1, source: NFS }
       },

@@ -1,9 +1,9 @@
-// Checks the definition of a plugin before the first claim, and throws an error for its author.
+// Checks the definition of a plugin and throws errors for its author.
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
 import type { AnyProvisionerPlugin, LabelDeclarations, ProvisionerPlugin } from './contract.ts'
 import type { ParameterDeclarations } from './parameter.ts'
 
-/** Infers the argument types of `provision` from the declarations, and checks what the compiler cannot. */
+/** Infers the argument types of `provision` from the declarations and checks the definition. */
 export function defineProvisioner<
   const P extends ParameterDeclarations = Record<never, never>,
   const L extends LabelDeclarations = Record<never, never>,
@@ -42,7 +42,7 @@ export function checkPlugin(plugin: AnyProvisionerPlugin): void {
   }
 }
 
-/** The name becomes an annotation, a lease and part of a finalizer, so it is lower case and not too long. */
+/** The name is used in an annotation, the name of a Lease and a finalizer, which limit its length. */
 const NAME_LENGTH_MAX = 63
 
 const isVendorName = (name: unknown): boolean =>

@@ -1,5 +1,5 @@
-// Checks the volume that a plugin returned against the request, and converts it. Pure. A size below the request is handled
-// by the controllers, as for every provisioner.
+// Checks the volume that a plugin returned against the request and converts it to a new volume. Pure. check-volume.ts
+// checks its size, as for every provisioner.
 import { inspect } from 'node:util'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
@@ -45,7 +45,7 @@ export function checkResult(
   const serialized = JSON.stringify([labels, annotations, result.source, mountOptions, reachableFrom])
   if (secrets.some((secret) => serialized.includes(JSON.stringify(secret).slice(1, -1)))) {
     return invalidResult(
-      'it contains a parameter that is declared sensitive, which every user who can read volumes would see',
+      'it contains the value of a sensitive parameter, which every user who can read volumes could read',
     )
   }
   return {
@@ -75,7 +75,7 @@ export function toExistingVolume({ metadata, spec = {} }: Readonly<PersistentVol
 export const hasSource = (result: unknown): result is ProvisionedVolume =>
   isRecord(result) && isRecord(result.source) && Object.values(result.source).some((source) => source !== undefined)
 
-/** An invalid result, as the argument of `delete`: fields of a wrong type are omitted. */
+/** Converts an invalid result to the argument of `delete`. Fields of a wrong type are omitted. */
 export const toDeletableVolume = (result: ProvisionedVolume, name: string): ExistingVolume => ({
   name,
   source: result.source,
@@ -84,16 +84,16 @@ export const toDeletableVolume = (result: ProvisionedVolume, name: string): Exis
   annotations: isRecord(result.annotations) ? result.annotations : {},
 })
 
-// Plugins may be written in JavaScript, so the compiler has not checked what they return.
+/** Checks the types of all fields, because plugins may be written in JavaScript. */
 function findTypeProblem(result: ProvisionedVolume): string | undefined {
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = result
-  if (!isSize(sizeBytes)) return `its sizeBytes is ${inspectShort(sizeBytes)}, but must be a whole number above 0`
+  if (!isSize(sizeBytes)) return `its sizeBytes is ${inspectShort(sizeBytes)}, but must be a positive integer`
   for (const [field, value] of Object.entries({ labels, annotations })) {
     if (!isRecord(value)) return `its ${field} is ${inspectShort(value)}, but must be an object`
   }
-  if (!Array.isArray(mountOptions)) return `its mountOptions is ${inspectShort(mountOptions)}, but must be a list`
+  if (!Array.isArray(mountOptions)) return `its mountOptions is ${inspectShort(mountOptions)}, but must be an array`
   if (!Array.isArray(reachableFrom) || !reachableFrom.every(isRecord)) {
-    return `its reachableFrom is ${inspectShort(reachableFrom)}, but must be a list of objects`
+    return `its reachableFrom is ${inspectShort(reachableFrom)}, but must be an array of objects`
   }
   const kinds = Object.keys(source).filter((kind) => source[kind as keyof VolumeSources] !== undefined)
   if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoteNames(kinds)}), but must have one`
@@ -130,7 +130,7 @@ const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
   csi: 'csi',
 }
 
-/** Annotations of Kubernetes; a plugin uses its own domain. */
+/** Annotations that are reserved for Kubernetes. Plugins use their own domain. */
 const RESERVED_ANNOTATIONS = /^([^/]*\.)?kubernetes\.io\/|^([^/]*\.)?k8s\.io\//
 
 function isAllowedTopology(

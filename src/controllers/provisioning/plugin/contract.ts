@@ -1,6 +1,6 @@
-// The interface of a provisioner plugin: its name, what it supports, how to create and delete a volume. The controllers do
-// the rest (selection of claims, retries, events, the PersistentVolume, recovery from crashes). Plain types only, because
-// they are published unchanged. Errors that a plugin may throw: failures.ts.
+// The interface of a provisioner plugin: its name, the features it supports, and functions that create and delete volumes.
+// The controllers select claims, retry, record events, create PersistentVolumes and recover from crashes. The types are
+// published unchanged. failures.ts defines the errors that a plugin may throw.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
 
 /** A plugin with any parameters and labels. */
@@ -13,38 +13,38 @@ export interface ProvisionerPlugin<
 > {
   /** The provisioner of storage classes: `<your domain>/<name>`, such as `example.com/fast-disks`. */
   readonly name: string
-  /** The parameters a storage class may set. A class with any other is rejected. Default: none. */
+  /** The parameters that a storage class may set. A class with other parameters is rejected. Default: none. */
   readonly parameters?: P
-  /** The labels a claim's selector may require. A selector with any other is rejected. Default: none. */
+  /** The labels that a claim's selector may require. A selector with other labels is rejected. Default: none. */
   readonly labels?: L
-  /** How its volumes can be mounted. Default: ReadWriteOnce and ReadWriteOncePod. */
+  /** The access modes of its volumes. Default: ReadWriteOnce and ReadWriteOncePod. */
   readonly accessModes?: readonly AccessMode[]
-  /** Default: Filesystem. */
+  /** The volume modes of its volumes. Default: Filesystem. */
   readonly volumeModes?: readonly VolumeMode[]
-  /** Whether its volumes can be mounted with the mount options of a class. Default: a class with any is rejected. */
+  /** Whether its volumes support mount options. If not, a class with mount options is rejected. Default: false. */
   readonly takesMountOptions?: boolean
-  /** The node labels it understands in a class's allowedTopologies. Default: a class with any is rejected. */
+  /** The node labels that a class's allowedTopologies may use. A class with other labels is rejected. Default: none. */
   readonly topologyKeys?: readonly string[]
   /**
-   * Creates the volume. The same request may be repeated after a failure or a crash, always with the same `volumeName`:
-   * then finds the volume of the earlier call, completes it if necessary, and returns it.
-   * Calls for different volumes run at once; calls for one volume do not.
+   * Creates the volume. The request may be repeated with the same `volumeName` after a failure or a crash. A repeated call
+   * must find the volume of the earlier call, complete it if necessary, and return it. Calls for different volumes run
+   * concurrently; calls for one volume do not.
    */
   provision(request: ProvisionRequest<P, L>, call: Call): Promise<ProvisionedVolume>
   /** Deletes the storage of the volume. Succeeds if it does not exist. */
   delete(volume: ExistingVolume, call: Call): Promise<void>
   /**
-   * The volume that an earlier `provision` created under this name, if any. Called when a request is rejected before
-   * `provision`, so that no volume is forgotten if the class was replaced between a crash and the next try.
+   * Returns the volume that an earlier `provision` created with this name, if any. Called if a request is rejected before
+   * `provision`, so that no volume is lost if the class was replaced between a crash and the next attempt.
    */
   find?(
-    wanted: { readonly volumeName: string; readonly sizeBytes: bigint },
+    query: { readonly volumeName: string; readonly sizeBytes: bigint },
     call: Call,
   ): Promise<ProvisionedVolume | undefined>
   /**
-   * Whether the source of the volume is one that this provisioner creates. Volumes without the provisioned-by annotation
-   * are deleted if this returns true; volumes with its annotation for which it returns false are left alone, with an
-   * event. Default: only volumes with its annotation.
+   * Whether this provisioner creates volumes with such a source. Released volumes without the provisioned-by annotation are
+   * deleted if this returns true. Volumes with its annotation for which this returns false are not deleted but reported as
+   * events. Default: it owns only volumes with its annotation.
    */
   owns?(volume: ExistingVolume): boolean
 }
@@ -52,17 +52,17 @@ export interface ProvisionerPlugin<
 export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod'
 export type VolumeMode = 'Filesystem' | 'Block'
 
-/** By label, the values its volumes can have: `{ 'example.com/tier': ['fast', 'slow'] }`. */
+/** The values that volumes can have for each label: `{ 'example.com/tier': ['fast', 'slow'] }`. */
 export type LabelDeclarations = Readonly<Record<string, readonly string[]>>
 
-/** By declared label, the values that the claim accepts: at least one, and all declared values if its selector does not mention the label. */
+/** The values that the claim accepts for each declared label: all declared values unless its selector restricts them. */
 export type AcceptedLabels<L extends LabelDeclarations> = { readonly [K in keyof L]: readonly L[K][number][] }
 
 export interface ProvisionRequest<
   P extends ParameterDeclarations = ParameterDeclarations,
   L extends LabelDeclarations = LabelDeclarations,
 > {
-  /** The name of the new volume, unique and the same in every try: `pvc-` and a UUID. */
+  /** The name of the new volume, `pvc-` and a UUID. It is unique and the same in every attempt. */
   readonly volumeName: string
   /** Minimum capacity. */
   readonly sizeBytes: bigint
@@ -70,12 +70,12 @@ export interface ProvisionRequest<
   readonly sizeLimitBytes: bigint | undefined
   readonly accessModes: readonly AccessMode[]
   readonly volumeMode: VolumeMode
-  /** The parameters of the class, parsed and checked by their declarations, with defaults. */
+  /** The parameters of the class with defaults, parsed according to their declarations. */
   readonly parameters: ParameterValues<P>
   readonly labels: AcceptedLabels<L>
-  /** The mount options of the class; the result need not repeat them. */
+  /** The mount options of the class. The result need not include them. */
   readonly mountOptions: readonly string[]
-  /** Topologies that the class allows: node labels with their allowed values; one term must match. Empty: anywhere. */
+  /** The topologies that the class allows, as values of node labels. One must match. If empty, all are allowed. */
   readonly allowedTopologies: readonly Readonly<Record<string, readonly string[]>>[]
   /** The node of the first pod, if the class has WaitForFirstConsumer. */
   readonly selectedNode: string | undefined
@@ -90,21 +90,21 @@ export interface ProvisionRequest<
 }
 
 export interface ProvisionedVolume {
-  /** Actual capacity: at least the requested one. */
+  /** Actual capacity, which is at least the requested one. */
   readonly sizeBytes: bigint | number
-  /** How nodes access it: exactly one of the sources. */
+  /** Exactly one source, which defines how nodes access the volume. */
   readonly source: VolumeSource
-  /** Includes an accepted value for each label that the claim's selector requires. */
+  /** Labels of the volume, including an accepted value for each label that the claim's selector requires. */
   readonly labels?: Readonly<Record<string, string>>
-  /** Data that `delete` needs. Every user who can read volumes sees it: no credentials, and no references to them. */
+  /** Data for `delete`. It must contain no credentials and no references to them, because users can read volumes. */
   readonly annotations?: Readonly<Record<string, string>>
-  /** Node labels: the volume can be used on nodes that have all labels of any one of these. Default: everywhere. */
+  /** The volume can be used on nodes that have all labels of one of these entries. Default: on all nodes. */
   readonly reachableFrom?: readonly Readonly<Record<string, string>>[]
-  /** In addition to those of the class. */
+  /** Mount options in addition to those of the class. */
   readonly mountOptions?: readonly string[]
 }
 
-/** A volume of the cluster. */
+/** A PersistentVolume of the cluster. */
 export interface ExistingVolume {
   readonly name: string
   readonly source: Partial<VolumeSources>
@@ -114,11 +114,11 @@ export interface ExistingVolume {
 }
 
 export interface Call {
-  /** Aborted when the process stops or the call exceeds its time limit: stop and throw. */
+  /** Aborted when the process stops or the call exceeds its timeout. The plugin should then stop and throw. */
   readonly signal: AbortSignal
 }
 
-/** The sources a volume can have; their fields are those of a PersistentVolume. */
+/** The sources that a volume can have, with the fields of a PersistentVolume. */
 export interface VolumeSources {
   readonly hostPath: { readonly path: string; readonly type?: '' | 'Directory' | 'DirectoryOrCreate' }
   readonly local: { readonly path: string; readonly fsType?: string }

@@ -1,8 +1,8 @@
-// Quotes names and texts from classes and plugins in messages, limited in number and length.
+// Formats text from classes and plugins for messages: quotes, truncates and redacts it.
 import { inspect } from 'node:util'
 
-const QUOTED_NAMES_MAX = 8 // of a longer list, the first names and a count
-const TEXT_LENGTH_MAX = 80 // characters per text
+const QUOTED_NAMES_MAX = 8 // a longer list ends with the number of omitted names
+const TEXT_LENGTH_MAX = 80 // longer text is truncated
 
 export function quoteNames(names: readonly string[]): string {
   const quoted = names.slice(0, QUOTED_NAMES_MAX).map((name) => JSON.stringify(truncate(name)))
@@ -13,13 +13,13 @@ export function quoteNames(names: readonly string[]): string {
 export const truncate = (text: string): string =>
   text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text
 
-/** Replaces all secrets, the longest first, because one secret may contain another. */
+/** Replaces all secrets, starting with the longest, because one secret may contain another. */
 export function redactSecrets(text: string, secrets: readonly string[]): string {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
   return longestFirst.reduce((redacted, secret) => redacted.replaceAll(secret, '(secret)'), text)
 }
 
-/** The message of a thrown value; plugins may throw anything. */
+/** Returns the message of a thrown value, which need not be an Error. */
 export function errorMessageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message || `it failed without a message (${thrown.name})`
   if (typeof thrown === 'string' && thrown !== '') return thrown

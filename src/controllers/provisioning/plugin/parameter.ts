@@ -1,21 +1,21 @@
-// Declarations of the class parameters of a plugin: purpose, allowed values and type. The declared type is the type that
-// `provision` receives. read-parameters.ts applies the declarations.
+// Declares the class parameters of a plugin: their purpose, allowed values and type. `provision` receives values of the
+// declared types. read-parameters.ts applies the declarations.
 import { isQuantity, parseQuantity, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 
 export interface Parameter<T = unknown> {
-  /** What it is for; shown in messages. */
+  /** The purpose of the parameter, which messages contain. */
   readonly doc: string
-  /** The allowed values, shown in messages after "expected": `fast or slow`. */
+  /** The allowed values, which messages contain after "expected": `fast or slow`. */
   readonly expected: string
-  /** A class without it is rejected. */
+  /** Whether a class without the parameter is rejected. */
   readonly required: boolean
-  /** Used if the class does not set it. */
+  /** The value if the class does not set the parameter. */
   readonly default: T | undefined
-  /** A credential: removed from every message, and a volume that contains it is rejected. */
+  /** Whether the value is a credential. It is redacted in messages, and a volume that contains it is rejected. */
   readonly sensitive: boolean
   /** All allowed values, if they can be listed. */
   readonly values?: readonly string[]
-  /** The value, or undefined if the text is not valid. */
+  /** Returns the value, or undefined if the text is invalid. */
   parse(text: string): T | undefined
 }
 
@@ -32,13 +32,13 @@ interface CommonOptions<T> {
   readonly sensitive?: boolean
 }
 
-/** The type that `provision` receives: includes undefined only if the class may omit the parameter. */
+/** The type that `provision` receives. It includes undefined only if the class may omit the parameter. */
 type Value<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
 
 function text<const O extends CommonOptions<string> & { readonly pattern?: RegExp; readonly expected?: string }>(
   options: O,
 ) {
-  const { pattern, expected = pattern ? `text that matches ${pattern}` : 'text that is not empty' } = options
+  const { pattern, expected = pattern ? `a string that matches ${pattern}` : 'a non-empty string' } = options
   const isValid = (text: string) => (pattern ? text.search(pattern) >= 0 : text !== '')
   return declare<string, O>(options, { expected, parse: (text) => (isValid(text) ? text : undefined) })
 }
@@ -53,7 +53,7 @@ function integer<const O extends CommonOptions<number> & { readonly min?: number
   const lowerBound = options.min === undefined ? '' : ` from ${min}`
   const upperBound = options.max === undefined ? '' : ` up to ${max}`
   return declare<number, O>(options, {
-    expected: `a whole number${lowerBound}${upperBound}`,
+    expected: `an integer${lowerBound}${upperBound}`,
     parse(text) {
       const value = /^-?[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
       return value >= min && value <= max ? value : undefined
@@ -61,10 +61,10 @@ function integer<const O extends CommonOptions<number> & { readonly min?: number
   })
 }
 
-/** An amount of bytes, written as in claims: `10Gi`. */
+/** A number of bytes, as a quantity such as `10Gi`. */
 function bytes<const O extends CommonOptions<bigint>>(options: O) {
   return declare<bigint, O>(options, {
-    expected: 'an amount of bytes, such as 10Gi',
+    expected: 'a number of bytes, such as 10Gi',
     parse: (text) => (isQuantity(text) && quantitySign(text) >= 0 ? quantityToBytes(parseQuantity(text)) : undefined),
   })
 }
@@ -77,14 +77,14 @@ function flag<const O extends CommonOptions<boolean>>(options: O) {
   })
 }
 
-/** Any other type: `parse` returns the value, or undefined if the text is not valid. */
+/** A parameter of any other type. `parse` returns the value, or undefined if the text is invalid. */
 function custom<T, const O extends CommonOptions<T> = CommonOptions<T>>(
   options: O & { readonly expected: string; parse(text: string): T | undefined },
 ) {
   return declare<T, O>(options, options)
 }
 
-/** The kinds of parameters. */
+/** Declares a parameter of each type. */
 export const parameter = { text, choice, integer, bytes, flag, custom }
 
 function declare<T, O extends CommonOptions<T>>(

@@ -1,4 +1,4 @@
-// Builds a provision request for tests from the fields that matter.
+// Builds provision requests for tests from the fields that a test sets.
 import type { PersistentVolumeClaimSpec } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { ProvisionRequest } from '../provisioner.ts'

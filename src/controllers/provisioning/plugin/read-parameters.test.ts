@@ -11,7 +11,7 @@ const readValue = (declaration: Parameter, text: string) => {
 }
 const doc = 'd'
 
-describe('parameters of a class', () => {
+describe('readParameters', () => {
   const CASES: [string, Parameter, string, unknown][] = [
     ['text', parameter.text({ doc }), 'x', 'x'],
     ['text', parameter.text({ doc }), '', 'rejected'],
@@ -34,17 +34,17 @@ describe('parameters of a class', () => {
     ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'rejected'],
   ]
   for (const [kind, declaration, text, expected] of CASES) {
-    it(`PROV-10 ${kind} ${JSON.stringify(text)} is ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
+    it(`PROV-10 reads ${kind} ${JSON.stringify(text)} as ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
       expect(readValue(declaration, text)).toEqual(expected)
     })
   }
 
-  it('PROV-10 use defaults for omitted parameters', () => {
+  it('PROV-10 returns defaults for omitted parameters', () => {
     const declared = { a: parameter.text({ doc, default: 'x' }), b: parameter.text({ doc }) }
     expect(read(declared, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
   })
 
-  it('PROV-10 are all read, or rejected with all unknown ones named', () => {
+  it('PROV-10 reads all parameters or names the unknown ones', () => {
     const declared = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
     const name = fc.oneof(fc.constantFrom('tier', 'note', '__proto__', 'constructor', 'toString'), fc.string())
     const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())

@@ -1,5 +1,5 @@
-// Reads class parameters by the declarations of a plugin: typed values, or the reason to reject the class. Pure. Messages
-// never contain values of sensitive parameters.
+// Reads class parameters according to the declarations of a plugin. Returns typed values or the reason to reject the class.
+// Messages never contain values of sensitive parameters. Pure.
 
 import { quoteNames, truncate } from './message-text.ts'
 import type { Parameter, ParameterDeclarations } from './parameter.ts'
@@ -15,7 +15,7 @@ export function readParameters(
 ): ReadParameters {
   const reject = (problem: string): ReadParameters => ({
     is: 'rejected',
-    because: `Class ${quoteNames([className])} ${problem} Parameters of a class cannot change: create it again.`,
+    because: `Class ${quoteNames([className])} ${problem} Parameters of a class are immutable: recreate the class.`,
   })
   const unknownNames = Object.keys(parameters).filter((name) => !Object.hasOwn(declared, name))
   if (unknownNames.length > 0) {
@@ -44,7 +44,7 @@ export function readParameters(
   return { is: 'read', values: Object.freeze(Object.fromEntries(values)), secrets }
 }
 
-/** A rule that throws rejects the text. Its message may contain a secret and is dropped. */
+/** Returns undefined if `parse` throws. The message of the error is discarded, because it may contain a secret. */
 function tryParse(declaration: Parameter, text: string): unknown {
   try {
     return declaration.parse(text)

@@ -1,5 +1,4 @@
-// Converts a claim and its class to the request of a plugin, or returns the reason to reject it: everything that the plugin
-// has not declared is rejected before the call. Pure.
+// Converts a claim and its class to the request of a plugin. Rejects features that the plugin has not declared. Pure.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -17,8 +16,8 @@ export type ReadRequest =
   /** A volume populator creates and fills the volume. */
   | { readonly is: 'ignored'; readonly because: string }
 
-export const DEFAULT_ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
-export const DEFAULT_VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
+const DEFAULT_ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteOncePod']
+const DEFAULT_VOLUME_MODES: readonly VolumeMode[] = ['Filesystem']
 
 export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: LifecycleRequest): ReadRequest {
   const { claim, storageClass, volumeName, selectedNode } = lifecycleRequest
@@ -53,7 +52,7 @@ export function readRequest(plugin: ProvisionerPlugin, lifecycleRequest: Lifecyc
   return { is: 'understood', request, secrets: parameters.secrets }
 }
 
-/** The first request of the claim or class that the plugin has not declared, as a message. */
+/** Returns a message about the first feature of the claim or class that the plugin has not declared. */
 function findUnsupported(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, storageClass: StorageClass) {
   const { name, accessModes = DEFAULT_ACCESS_MODES, volumeModes = DEFAULT_VOLUME_MODES, topologyKeys = [] } = plugin
   const { spec = {} } = claim
@@ -101,7 +100,7 @@ function topologiesOf({ allowedTopologies = [] }: StorageClass): Record<string, 
   )
 }
 
-/** The kind of a data source that is neither a claim nor a snapshot: its populator creates and fills the volume. */
+/** Returns the kind of a data source that is neither a claim nor a snapshot. Its populator creates the volume. */
 function populatedKindOf({ spec }: PersistentVolumeClaim): string | undefined {
   const source = spec?.dataSourceRef ?? spec?.dataSource
   if (!source) return undefined

@@ -5,12 +5,12 @@ import { readSelector, satisfiesSelector } from './read-selector.ts'
 const LABELS = { region: ['east', 'west', 'north'], tier: ['fast', 'slow'] }
 const read = (selector?: Parameters<typeof readSelector>[1]) => readSelector(LABELS, selector, 'example.com/p')
 
-describe('the selector of a claim', () => {
-  it('PROV-10 allows every declared value if absent', () => {
+describe('readSelector', () => {
+  it('PROV-10 accepts every declared value without a selector', () => {
     expect(read()).toEqual({ is: 'read', labels: LABELS })
   })
 
-  it('PROV-11 "not in east or west" leaves north', () => {
+  it('PROV-11 accepts the declared values that NotIn does not exclude', () => {
     const matchExpressions = [{ key: 'region', operator: 'NotIn', values: ['east', 'west'] }]
     expect(read({ matchExpressions })).toEqual({ is: 'read', labels: { ...LABELS, region: ['north'] } })
   })
@@ -40,7 +40,7 @@ describe('the selector of a claim', () => {
     { requiredKeys: [] },
   )
 
-  it('PROV-11 allows exactly the values that satisfy the selector', () => {
+  it('PROV-11 accepts exactly the values that satisfy the selector', () => {
     fc.assert(
       fc.property(selector, (claimSelector) => {
         const result = read(claimSelector)

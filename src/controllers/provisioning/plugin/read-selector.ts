@@ -1,5 +1,5 @@
-// Matches the selector of a claim with the labels that a plugin supports: the accepted values per label, or the reason why
-// no volume can satisfy the selector. Pure.
+// Matches the selector of a claim with the labels that a plugin supports. Returns the accepted values for each label or the
+// reason why no volume can satisfy the selector. Pure.
 import {
   type LabelRequirement,
   type LabelSelectorObject,
@@ -46,7 +46,7 @@ export function readSelector(
   return { is: 'read', labels: Object.freeze(Object.fromEntries(labels)) }
 }
 
-/** Whether labels satisfy the selector; without a selector all do. */
+/** Whether the labels satisfy the selector, if there is one. */
 export const satisfiesSelector = (
   selector: LabelSelectorObject | undefined,
   labels: Readonly<Record<string, string>>,

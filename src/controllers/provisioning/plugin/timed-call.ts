@@ -1,5 +1,5 @@
-// Calls a function of a plugin with a time limit: the signal fires at the limit, but the call is still awaited, so that no
-// two calls for one volume run at once. Everything thrown becomes a CallFailed.
+// Calls functions of a plugin with a timeout. The timeout aborts the signal of the call, but the call is still awaited, so
+// that two calls for one volume never run concurrently. All errors are converted to CallError.
 import type { Clock } from '../../../base/clock.ts'
 import type { OverdueCallback } from '../provisioner.ts'
 import type { Call } from './contract.ts'
@@ -9,7 +9,7 @@ import { errorMessageOf } from './message-text.ts'
 export interface TimedCallerOptions {
   readonly clock: Clock
   readonly timeoutMs: number
-  /** Of the plugin, for messages. */
+  /** Name of the plugin for messages. */
   readonly name: string
 }
 
@@ -19,9 +19,9 @@ export interface CallOptions {
   readonly onOverdue?: OverdueCallback | undefined
 }
 
-/** An error that a plugin threw: its message for events, and its classification. */
+/** An error that a plugin threw, with its message for events and its classification. */
 export class CallError extends Error {
-  override readonly name = 'CallFailed'
+  override readonly name = 'CallError'
   readonly kind: FailureKind
 
   constructor(message: string, kind: FailureKind) {
@@ -30,17 +30,17 @@ export class CallError extends Error {
   }
 }
 
-/** Time for a call to end after its signal was aborted, before it is reported. */
+/** Time for a call to return after its signal is aborted before it is reported. */
 const STOP_GRACE_MS = 1_000
-/** A call that continues is reported repeatedly, because events expire after an hour. */
+/** Interval at which an overdue call is reported again, because events expire after an hour. */
 const REMINDER_INTERVAL_MS = 600_000
 
-/** Runs calls with a signal that is aborted with the caller's, or at the time limit. */
+/** Returns a function that runs calls with a signal, which the caller's signal and the timeout abort. */
 export function createTimedCaller({ clock, timeoutMs, name }: TimedCallerOptions) {
   const timeoutMessage = `${name} did not finish within the timeout of ${timeoutMs / 1_000} s`
 
   return async <T>({ signal, onOverdue }: CallOptions, invoke: (call: Call) => Promise<T>): Promise<T> => {
-    // A listener added now would never be called.
+    // An aborted signal does not call listeners that are added now.
     if (signal.aborted) throw new CallError(`${name} was not called: ${errorMessageOf(signal.reason)}.`, 'noChange')
     const call = new AbortController()
     const timeout = new Error(`${timeoutMessage}.`)
@@ -48,8 +48,8 @@ export function createTimedCaller({ clock, timeoutMs, name }: TimedCallerOptions
     signal.addEventListener('abort', abortCall, { once: true })
     const reportOverdue = () => {
       onOverdue?.(
-        `${timeoutMessage} and did not stop when its signal was aborted. The call is awaited, and not repeated before it ends; ` +
-          'if it never ends, restart the provisioner.',
+        `${timeoutMessage} and did not stop when its signal was aborted. The call is awaited and not repeated before it returns; ` +
+          'if it never returns, restart the provisioner.',
       )
       cancelTimer = clock.after(REMINDER_INTERVAL_MS, reportOverdue)
     }
