@@ -48,16 +48,16 @@ export async function testProvisioner(
     checkRule('the same request returns the same volume', isDeepStrictEqual(repeated, provisioned), repeated)
     // Simulates a crash, after which the class is replaced before the request is repeated.
     for (const parameters of readOtherParameters(plugin, claim.parameters, otherParameters)) {
-      const found = await readSource(plugin.provision({ ...request, parameters }, call))
+      const result = await readSource(plugin.provision({ ...request, parameters }, call))
       checkRule(
         NAME_IDENTIFIES_VOLUME,
-        found === UNKNOWN_OUTCOME || isDeepStrictEqual(found, provisioned.source),
-        found,
+        result === UNKNOWN_OUTCOME || isDeepStrictEqual(result, provisioned.source),
+        result,
       )
     }
     if (plugin.find) {
-      const found = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
-      checkRule('find returns the provisioned volume', isDeepStrictEqual(found?.source, provisioned.source), found)
+      const result = await plugin.find({ volumeName: first.name, sizeBytes: first.sizeBytes }, call)
+      checkRule('find returns the provisioned volume', isDeepStrictEqual(result?.source, provisioned.source), result)
     }
     if (plugin.owns) {
       checkRule('owns accepts a provisioned volume', plugin.owns(first), first.source)

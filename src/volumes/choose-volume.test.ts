@@ -192,8 +192,8 @@ describe('chooseVolume', () => {
   const classes = fc.constantFrom(undefined, '', 'gold')
   const volumeMode = fc.constantFrom(undefined, 'Filesystem', 'Block')
   const attributes = fc.constantFrom(undefined, 'fast')
-  const omitUndefined = (parts: object) =>
-    Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined))
+  const omitUndefined = (fields: object) =>
+    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
   const volumeSamples = fc.array(
     fc
       .record({

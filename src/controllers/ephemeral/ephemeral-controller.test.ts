@@ -49,12 +49,12 @@ afterEach(async () => {
   await server.store.close()
 })
 
-async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
+async function until(condition: () => Promise<boolean> | boolean, goal: string): Promise<void> {
   for (let attempt = 0; attempt < 2_000; attempt++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
   }
-  throw new Error(`still waiting for: ${what}`)
+  throw new Error(`still waiting for: ${goal}`)
 }
 const spec = { accessModes: ['ReadWriteOnce'], storageClassName: '', resources: { requests: { storage: '1Gi' } } }
 const exists = (path: string) => async () => (await server.get(path)).status === 200

@@ -35,7 +35,7 @@ afterEach(async () => {
   await server.store.close()
 })
 
-const until: ServerFixture['until'] = (condition, what) => server.until(condition, what)
+const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
 const isDeleted = (path: string) => async () => (await server.get(path)).status === 404
 /** Waits until the work queue is empty. */
 const untilQuiet = () =>

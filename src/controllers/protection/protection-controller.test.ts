@@ -57,7 +57,7 @@ afterEach(async () => {
   await server.store.close()
 })
 
-const until: ServerFixture['until'] = (condition, what) => server.until(condition, what)
+const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
 /** Waits until the work queues stay empty. */
 async function untilQuiet(): Promise<void> {
   for (let idleTurns = 0; idleTurns < 20; idleTurns++) {

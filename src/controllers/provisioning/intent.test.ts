@@ -10,8 +10,8 @@ describe('intentOf', () => {
   })
 
   it('PROV-12 returns valid and distinct finalizers for all provisioner names', () => {
-    const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/)
-    const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('.'))
+    const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/)
+    const name = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => labels.join('.'))
     fc.assert(
       fc.property(name, name, (a, b) => {
         expect(intentOf(a).split('/')[1]).toMatch(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/)

@@ -90,7 +90,7 @@ function planNothing(situation: ClaimSituation): ClaimAction {
   if (isBeingDeleted(claim) || isVolumeOf(volume, claim)) return finish(situation, NOTHING)
   const selection = selectClaim(claim, storageClass, provisionerName)
   switch (selection.is) {
-    case 'notOurs':
+    case 'notAssigned':
       return finish(situation, NOTHING)
     case 'waiting':
       return finish(situation, { do: 'wait', because: selection.because })

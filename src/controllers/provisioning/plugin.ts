@@ -65,10 +65,10 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
   ): Promise<ProvisionResult> {
     const { claim, volumeName } = claimRequest
     if (!plugin.find) return { is: 'failed', failure: 'infeasible', because, isNotCalled: true }
-    let found: ProvisionedVolume | undefined
+    let existing: ProvisionedVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-      found = await callPlugin(callOptions, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
+      existing = await callPlugin(callOptions, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
     } catch (error) {
       return {
         is: 'failed',
@@ -76,9 +76,9 @@ export function provisionerOf(plugin: AnyProvisionerPlugin, options: PluginOptio
         because: `${because} (Finding the volume of an earlier attempt failed: ${errorMessageOf(error)})`,
       }
     }
-    if (!found) return { is: 'failed', failure: 'infeasible', because }
+    if (!existing) return { is: 'failed', failure: 'infeasible', because }
     await beforeCreate()
-    return acceptResult(found, NO_EXPECTATIONS, volumeName, callOptions)
+    return acceptResult(existing, NO_EXPECTATIONS, volumeName, callOptions)
   }
 
   /** Returns the volume, or deletes it and returns a failure if it violates the contract. */

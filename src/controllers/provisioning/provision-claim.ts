@@ -141,7 +141,7 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
         attempt.stage = { is: 'unsaved', volume, retries: 0, rejections: 0, notBeforeMs: 0 }
         return changed('its volume is provisioned')
       }
-      const because = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. It is deleted again.`
+      const because = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. The volume is deleted.`
       attempt.stage = { is: 'unwanted', volume, because, retries: 0, notBeforeMs: 0 }
       countAndRecordFailure(attempt, request, { failure: 'unfinished', because, mayExist: false }, context)
       return changed(because)

@@ -1,4 +1,4 @@
-// The controllers as a program runs them: with their own events, with metrics, and with a leader.
+// Tests the controllers with their own event recorder, with metrics and with leader election.
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -16,8 +16,8 @@ beforeEach(async () => {
 })
 afterEach(() => fixture.close())
 
-describe('events', () => {
-  it('PROV-8 are recorded without a recorder passed in', async () => {
+describe('createProvisioningControllers without an event recorder', () => {
+  it('PROV-8 records events with its own recorder', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final', because: 'full' })
@@ -26,7 +26,7 @@ describe('events', () => {
     const abort = new AbortController()
     let lastRandom = 0
     const random = () => {
-      lastRandom = (lastRandom + 0.137) % 1 // event names are derived from it
+      lastRandom = (lastRandom + 0.137) % 1 // event names must be distinct
       return lastRandom
     }
     const base = { client, caches, clock: apiServer.clock, random, log: silentLog }
@@ -51,8 +51,8 @@ describe('events', () => {
   })
 })
 
-describe('metrics', () => {
-  it('PROV-8 count successes, failures and seconds under the names of external-provisioner', async () => {
+describe('createProvisioningControllers with metrics', () => {
+  it('PROV-8 counts successes, failures and seconds with the metric names of external-provisioner', async () => {
     const registry = new Registry()
     const provisioningMetrics = createProvisioningMetrics(registry)
     await fixture.aClass('fast')
@@ -60,12 +60,12 @@ describe('metrics', () => {
     fixture.storage.script.push({ fails: 'final' }, { ignores: true })
     fixture.start({ provisioningMetrics })
     const metricsText = () => registry.metrics()
-    await fixture.until(() => fixture.storage.provisions.length === 2, 'both tries')
+    await fixture.until(() => fixture.storage.provisions.length === 2, 'two attempts')
     await fixture.settle()
     expect(await metricsText()).toMatch(
       /^controller_persistentvolumeclaim_provision_failed_total\{class="fast",source=""\} 1$/m,
     )
-    // An ignored claim is reconciled again only after it changes.
+    // A claim that was ignored is reconciled only after it changes.
     const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n' } } }
     const ref = { namespace: 'default', name: 'data' }
     await fixture.client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })
@@ -89,12 +89,12 @@ describe('metrics', () => {
   })
 })
 
-describe('a leader', () => {
+describe('createProvisioningControllers with leader election', () => {
   const LEASE = { namespace: 'default', name: 'provisioner' }
-  /** Like leader-election.ts: checks leadership locally, and fences writes by the lease. */
-  const createElection = (identity: string, leads: () => boolean) => ({
+  /** Checks leadership locally and fences writes with the lease, like leader-election.ts. */
+  const createElection = (identity: string, isLeader: () => boolean) => ({
     assertStillLeader: () => {
-      if (!leads()) throw new NotLeaderError(`${identity} no longer leads`)
+      if (!isLeader()) throw new NotLeaderError(`${identity} no longer leads`)
     },
     fence: () =>
       ({
@@ -104,10 +104,10 @@ describe('a leader', () => {
         patch: { type: 'json', body: [{ op: 'test', path: '/spec/holderIdentity', value: identity }] },
       }) as const,
   })
-  const leads = (holderIdentity: string) =>
+  const setLeader = (holderIdentity: string) =>
     fixture.client.patch(leaseKind, LEASE, { type: 'merge', body: { spec: { holderIdentity } } })
 
-  it('PROV-12 that was replaced during a call cannot create the PV; its successor finds the volume and does', async () => {
+  it('PROV-12 rejects the PV of a leader that was replaced during a call, and lets its successor create it', async () => {
     await fixture.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
     await fixture.aClass('fast')
     await fixture.aClaim('data')
@@ -119,9 +119,9 @@ describe('a leader', () => {
     })
     const first = fixture.start({ election: createElection('first', () => true) })
     await fixture.until(() => fixture.storage.provisions.length === 1, 'the call')
-    await leads('second')
+    await setLeader('second')
     resume()
-    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the refusal')
+    await fixture.until(() => first.standing('default/data')?.is === 'waiting', 'the rejection')
     expect(first.standing('default/data')?.because).toContain('another process is the leader now')
     expect(await fixture.volumes()).toEqual([])
     expect(fixture.storage.deletes).toEqual([])
@@ -130,23 +130,23 @@ describe('a leader', () => {
     expect(fixture.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 that has lost its lease does not call the storage', async () => {
+  it('PROV-12 does not call the storage after the lease is lost', async () => {
     await fixture.client.create(leaseKind, { metadata: LEASE, spec: { holderIdentity: 'first' } })
     await fixture.aClass('fast')
     await fixture.aClaim('early')
-    let leads = true
-    const first = fixture.start({ election: createElection('first', () => leads) })
+    let isLeader = true
+    const first = fixture.start({ election: createElection('first', () => isLeader) })
     await fixture.until(async () => (await fixture.volumes()).length === 1, 'the volume')
     const [volume] = await fixture.volumes()
-    leads = false
+    isLeader = false
     await fixture.aClaim('late')
     await fixture.client.delete(persistentVolumeClaimKind, {
       namespace: 'default',
       name: 'early',
     })
     const name = volume?.metadata.name ?? ''
-    await fixture.until(() => first.standing(name)?.because, 'the volume to be held', fixture.housekeeping)
-    await fixture.until(() => first.standing('default/late')?.because, 'the claim to be held')
+    await fixture.until(() => first.standing(name)?.because, 'the volume to be blocked', fixture.housekeeping)
+    await fixture.until(() => first.standing('default/late')?.because, 'the claim to be blocked')
     expect(first.standing(name)?.because).toContain('no longer leads')
     expect(first.standing('default/late')?.because).toContain('no longer leads')
     expect(fixture.storage.provisions).toHaveLength(1)

@@ -1,8 +1,7 @@
-// The controllers around one Provisioner: one for claims that request a volume, one for released volumes. They run in the
-// control plane or as a process beside any Kubernetes API server. With leader election they are created for each term,
+// The controllers of one Provisioner: one for claims that request a volume and one for released volumes. They run in the
+// control plane or in a process beside any Kubernetes API server. With leader election, they are created for each term,
 // because their state in memory is valid for one term only.
-// Read: context.ts, attempts.ts. Plan: plan-claim.ts, select-claim.ts, plan-volume.ts. Apply: reconcile-claim.ts with
-// provision-claim.ts, unsaved-volume.ts and save-volume.ts; delete-volume.ts.
+// plan-claim.ts and plan-volume.ts plan; reconcile-claim.ts and delete-volume.ts apply the plans.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -39,7 +38,7 @@ export interface ProvisioningDeps extends ControllerDeps {
   readonly provisioner: Provisioner
   readonly options?: ProvisioningOptions
   readonly provisioningMetrics?: ProvisioningMetrics
-  /** Run by the caller. Default: a recorder run by these controllers. */
+  /** An event recorder that the caller runs. Default: a recorder that the controllers run. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
 }
@@ -69,7 +68,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     settings,
     intent: intentOf(provisioner.name, provisioner.instance),
     client,
-    // Without volumes: created ones are not in the cache yet, and deleted ones need no further reconcile.
+    // Volumes are not cached on save: created volumes are not expected in the cache, deleted ones need no reconcile.
     trySave: createSaver({ client, election, caches: [claims] }).trySave,
     clock,
     random,
@@ -129,7 +128,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         concerns: needsWork,
       }),
       source({ cache: attachments, keysOf: volumesOf }),
-      // A released volume that its claim still needed: the claim was deleted or bound to another volume.
+      // A released volume can be deleted after its claim was deleted or bound to another volume.
       source({
         cache: claims,
         keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
@@ -148,7 +147,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 }
 
-/** Only claims without a volume or with an intent. */
+/** Returns the class of a claim that has no volume or has an intent. */
 function classesOf(claim: Claim): string[] {
   const isPending =
     !claim.spec?.volumeName || claim.metadata.finalizers?.some((controller) => controller.startsWith(INTENT_PREFIX))
@@ -164,7 +163,7 @@ function claimsOf({ spec }: Volume): ObjectKey[] {
 const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
   spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
 
-/** Our own writes and changes of labels do not end a backoff early. */
+/** Ignores writes of this provisioner and changes of labels, which must not end a backoff early. */
 const isRelevantClaimChange = (current: Claim, previous: Claim): boolean =>
   relevantClaimFields(current) !== relevantClaimFields(previous)
 

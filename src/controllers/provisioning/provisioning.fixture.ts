@@ -1,5 +1,5 @@
-// An API server, a storage, and provisioning processes that can be stopped, or crash at any call. `housekeeping` does what
-// the binding and protection controllers would do.
+// Test fixture with an API server, a storage, and provisioning processes that can be stopped or crashed at any call.
+// `housekeeping` performs the writes of the binding and protection controllers.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -28,11 +28,11 @@ export interface RecordedEvent extends EventDetails {
 export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics'>> {
   readonly provisioner?: Provisioner
   readonly options?: ProvisioningOptions
-  /** Default true. */
+  /** Whether the API server has atomic commits. Default: true. */
   readonly isAtomic?: boolean
-  /** Runs before every call to the server; an error it throws is the result of the call. */
+  /** Called before every call to the server. If it throws, the call fails with that error. */
   readonly intercept?: (verb: string, args: readonly any[]) => void | Promise<void>
-  /** The process crashes at its n-th call, from 0: before the call takes effect, or before its reply arrives. */
+  /** Crashes the process at its n-th call, from 0, before the call takes effect or before its reply arrives. */
   readonly killAt?: { readonly call: number; readonly when: 'before' | 'after' }
 }
 
@@ -56,10 +56,10 @@ export interface ProvisioningFixture {
   volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
   volumes(): Promise<readonly Readonly<PersistentVolume>[]>
   release(volumeName: string): Promise<void>
-  /** Binds, releases and removes protection finalizers, once each. */
+  /** Binds claims, releases volumes and removes protection finalizers once. */
   housekeeping(): Promise<void>
   until(condition: () => unknown, goal: string, onTurn?: () => Promise<void>): Promise<void>
-  /** Runs everything that is ready, without advancing the clock. */
+  /** Runs the event loop until nothing is ready, without advancing the clock. */
   settle(): Promise<void>
   close(): Promise<void>
 }
@@ -220,7 +220,7 @@ export interface CrashInjector {
   wrapAll<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }
 
-/** Counts the calls of a process and crashes it at one: later calls have no effect and never return. */
+/** Counts the calls of a process and crashes it at one of them. Later calls have no effect and never return. */
 export function createCrashInjector(killAt: ProcessOptions['killAt']): CrashInjector {
   const calls: string[] = []
   const crashListeners: (() => void)[] = []

@@ -28,7 +28,7 @@ const isDeleted = (name: string) => async () =>
   (await fixture.volumes()).length === 0 &&
   fixture.storage.assets.size === 0
 
-/** A promise and its end. */
+/** Returns a promise and a function that resolves it. */
 function createGate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -37,8 +37,8 @@ function createGate() {
   return { opened, open }
 }
 
-describe('a claim of this provisioner', () => {
-  it('PROV-11 gets a volume with claimRef, class, size, policy, provisioner and finalizer', async () => {
+describe('reconcileClaim of a claim of this provisioner', () => {
+  it('PROV-11 creates a volume with claimRef, class, size, policy, provisioner and finalizer', async () => {
     await fixture.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
     const claim = await fixture.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
     fixture.start()
@@ -76,7 +76,7 @@ describe('a claim of this provisioner', () => {
     expect(fixture.storage.forgotten).toContain(claim.metadata.uid)
   })
 
-  it('PROV-12 has the intent before the storage is called', async () => {
+  it('PROV-12 sets the intent before the storage is called', async () => {
     await fixture.aClass('fast')
     let hadIntent: boolean | undefined
     await fixture.aClaim('data')
@@ -95,7 +95,7 @@ describe('a claim of this provisioner', () => {
     expect(hadIntent).toBe(true)
   })
 
-  it('PROV-8 with an in-process provisioner: other finalizer and wording, no event per try', async () => {
+  it('PROV-8 uses the finalizer and the event of in-process provisioners', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { inProcess: true } })
@@ -106,7 +106,7 @@ describe('a claim of this provisioner', () => {
     ])
   })
 
-  it('PROV-11 gets a volume named by prefix and part of the uid', async () => {
+  it('PROV-11 names the volume with the configured prefix and length of the uid', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
@@ -115,7 +115,7 @@ describe('a claim of this provisioner', () => {
     expect(fixture.storage.provisions[0]?.volumeName).toBe(name)
   })
 
-  it('PROV-11 gets a volume without our finalizer from a Retain class', async () => {
+  it('PROV-11 sets no provisioner finalizer on volumes of a Retain class', async () => {
     await fixture.aClass('fast', { reclaimPolicy: 'Retain' })
     const claim = await fixture.aClaim('data')
     fixture.start()
@@ -124,8 +124,8 @@ describe('a claim of this provisioner', () => {
   })
 })
 
-describe('selection of claims', () => {
-  it('PROV-9 ignores claims of other provisioners and bound ones', async () => {
+describe('reconcileClaim with the selection of claims', () => {
+  it('PROV-9 ignores bound claims and claims of other provisioners', async () => {
     await fixture.aClass('fast')
     await fixture.aClass('theirs', { provisioner: 'tapes.example.com' })
     await fixture.aClaim('theirs', { storageClassName: 'theirs', provisioner: 'tapes.example.com' })
@@ -133,7 +133,7 @@ describe('selection of claims', () => {
     await fixture.aClaim('bound', { spec: { volumeName: 'old' } })
     const ownClaim = await fixture.aClaim('ours')
     fixture.start()
-    await fixture.until(() => fixture.volume(volumeNameOf(ownClaim)), 'our own')
+    await fixture.until(() => fixture.volume(volumeNameOf(ownClaim)), 'the own volume')
     await fixture.settle()
     expect(fixture.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['ours'])
     for (const name of ['theirs', 'unasked', 'bound']) {
@@ -142,7 +142,7 @@ describe('selection of claims', () => {
     expect(new Set(fixture.events.map(({ about }) => about))).toEqual(new Set(['ours']))
   })
 
-  it('PROV-9 ignores a claim annotated for us whose class names another provisioner', async () => {
+  it('PROV-9 ignores a claim with its annotation whose class names another provisioner', async () => {
     await fixture.aClass('fast', { provisioner: 'unknown.example.com' })
     await fixture.aClaim('data')
     fixture.start()
@@ -151,7 +151,7 @@ describe('selection of claims', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('PROV-9 reports a missing class, and continues once it exists', async () => {
+  it('PROV-9 reports a missing class and continues after it is created', async () => {
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
     await fixture.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
@@ -163,7 +163,7 @@ describe('selection of claims', () => {
     await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
   })
 
-  it('PROV-9 provisions for a WaitForFirstConsumer class once a node is selected', async () => {
+  it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data')
     const process = fixture.start()
@@ -194,7 +194,7 @@ describe('selection of claims', () => {
     expect(await hasIntent('begun')).toBe(true)
   })
 
-  it('PROV-3 uses the class that the claim names, of two default classes', async () => {
+  it('PROV-3 uses the class that the claim names if two classes are the default', async () => {
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
     for (const name of ['fast', 'slow']) await fixture.aClass(name, { metadata: { name, annotations } })
     await fixture.aClaim('data', { storageClassName: 'slow' })
@@ -205,8 +205,8 @@ describe('selection of claims', () => {
   })
 })
 
-describe('a failed try', () => {
-  it('PROV-8 is recorded as an event and retried with backoff', async () => {
+describe('reconcileClaim after a failed attempt', () => {
+  it('PROV-8 records an event and retries with backoff', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     for (let i = 0; i < 3; i++) fixture.storage.script.push({ fails: 'final', because: `no ${i}` })
@@ -219,13 +219,13 @@ describe('a failed try', () => {
       delaysMs.push(standing!.nextAtMs! - fixture.apiServer.clock.nowMs())
       await fixture.apiServer.clock.advance(delaysMs[i]!)
     }
-    expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s doubling, three quarters of it by chance
+    expect(delaysMs).toEqual([750, 1_500, 3_000]) // 1 s, doubling, with a random factor of 0.75
     await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
     expect(fixture.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
   })
 
-  it('PROV-10 is retried after five minutes if infeasible, or when the class is replaced', async () => {
+  it('PROV-10 retries an infeasible request after five minutes, or when the class is replaced', async () => {
     const originalClass = await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
@@ -250,7 +250,7 @@ describe('a failed try', () => {
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
-  it('PROV-9 clears the selected node if another may work, and continues with the next one', async () => {
+  it('PROV-9 clears the selected node on reschedule and continues with the next node', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
     fixture.storage.script.push({ fails: 'reschedule', because: 'no room' })
@@ -269,7 +269,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
-  it('PROV-12 clears a deleted node, but keeps the intent if an earlier process may have created a volume', async () => {
+  it('PROV-12 clears a deleted node but keeps the intent if an earlier process may have created a volume', async () => {
     await fixture.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -291,7 +291,7 @@ describe('a failed try', () => {
     expect(fixture.storage.assets.size).toBe(1)
   })
 
-  it('PROV-12 keeps the intent if the request is rejected before the call and an earlier process may have created a volume', async () => {
+  it('PROV-12 keeps the intent of an earlier process if the request is rejected before the call', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -305,7 +305,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions).toHaveLength(3)
   })
 
-  it('PROV-12 leaves no intent if the request is rejected before the call, also after restarts', async () => {
+  it('PROV-12 sets no intent if the request is rejected before the call', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     for (let i = 0; i < 9; i++) fixture.storage.script.push({ fails: 'final', isNotCalled: true })
@@ -318,7 +318,7 @@ describe('a failed try', () => {
     await fixture.until(isDeleted('data'), 'the end', fixture.housekeeping)
   })
 
-  it('PROV-12 does not repeat a call because of an intent that only a stale cache shows', async () => {
+  it('PROV-12 does not repeat a call if only a stale cache contains the intent', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const patchMetadata = (metadata: object) =>
@@ -362,7 +362,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions).toHaveLength(2)
   })
 
-  it('PROV-12 with unknown result is repeated unchanged, although the class has changed', async () => {
+  it('PROV-12 repeats the unchanged request if the result is unknown and the class has changed', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -374,7 +374,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions[1]).toBe(fixture.storage.provisions[0])
   })
 
-  it('PROV-12 has an unknown result if the provisioner throws', async () => {
+  it('PROV-12 treats the result as unknown if the provisioner throws', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ throws: new Error('a bug'), creates: true })
@@ -386,7 +386,7 @@ describe('a failed try', () => {
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-8 is reported and counted once when it exceeds its time limit, and awaited', async () => {
+  it('PROV-8 reports a call that exceeds its timeout, counts it once and awaits it', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -414,7 +414,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-9 is dropped without an event if the provisioner ignores the claim', async () => {
+  it('PROV-9 records no event if the provisioner ignores the claim', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ ignores: true })
@@ -427,7 +427,7 @@ describe('a failed try', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-10 is recorded and retried for an unsupported selector', async () => {
+  it('PROV-10 records and retries an unsupported selector', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
     for (let i = 0; i < 2; i++)
@@ -440,11 +440,11 @@ describe('a failed try', () => {
   })
 })
 
-describe('a volume that does not satisfy its claim', () => {
+describe('reconcileClaim of a claim whose volume does not satisfy it', () => {
   it.each([
-    ['smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim requests 1024Mi'],
+    ['that is smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim requests 1024Mi'],
     [
-      'a byte smaller than the request',
+      'that is a byte smaller than the request',
       { size: '1073741823' },
       {},
       'it has 1073741823 bytes, and the claim requests 1073741824 bytes',
@@ -455,20 +455,20 @@ describe('a volume that does not satisfy its claim', () => {
       { selector: { matchLabels: { region: 'north' } } },
       "its labels do not match the claim's selector",
     ],
-  ])('PROV-11 %s is deleted, reported and provisioned again', async (_what, answer, spec, reason) => {
+  ])('PROV-11 deletes and reports a volume %s and provisions the claim again', async (_what, answer, spec, reason) => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data', { spec })
     fixture.storage.script.push(answer, { labels: { region: 'north' } })
     fixture.start()
     await fixture.until(() => fixture.volume(volumeNameOf(claim)), 'the volume')
     expect(messages('ProvisioningFailed')).toEqual([
-      `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${reason}. It is deleted again.`,
+      `Volume "${volumeNameOf(claim)}" does not satisfy the claim: ${reason}. The volume is deleted.`,
     ])
     expect(fixture.storage.deletes).toHaveLength(1)
     expect([...fixture.storage.assets.values()]).toEqual(['1Gi'])
   })
 
-  it('PROV-13 is deleted with its claim if the claim is deleted meanwhile', async () => {
+  it('PROV-13 deletes the volume if the claim is deleted during the call', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -482,8 +482,8 @@ describe('a volume that does not satisfy its claim', () => {
   })
 })
 
-describe('a claim that changes during provisioning', () => {
-  it('PROV-13 deleted: the volume gets a PV, is released and deleted', async () => {
+describe('reconcileClaim of a claim that changes during provisioning', () => {
+  it('PROV-13 creates the PV of a deleted claim, so that the volume is released and deleted', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -498,7 +498,7 @@ describe('a claim that changes during provisioning', () => {
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-13 deleted, and no volume was created: the claim is removed immediately', async () => {
+  it('PROV-13 releases a deleted claim immediately if no volume was created', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -513,7 +513,7 @@ describe('a claim that changes during provisioning', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-13 deleted between two tries without a volume: the claim is removed immediately', async () => {
+  it('PROV-13 releases a claim that is deleted between two attempts without a volume', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'final' })
@@ -527,7 +527,7 @@ describe('a claim that changes during provisioning', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-13 deleted between two tries with unknown result: the next one finds the volume, which is deleted', async () => {
+  it('PROV-13 finds and deletes the volume of a claim that is deleted between two attempts with unknown result', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true }, { fails: 'unfinished' }, { fails: 'noChange' })
@@ -539,7 +539,7 @@ describe('a claim that changes during provisioning', () => {
   })
 
   it.each(['unfinished', 'noChange'] as const)(
-    'PROV-13 deleted, and the storage does not answer (%s): the event says what is awaited and how to end it',
+    'PROV-13 records an event with a remedy if the claim is deleted and the storage does not respond (%s)',
     async (fails) => {
       await fixture.aClass('fast')
       const claim = await fixture.aClaim('data')
@@ -561,7 +561,7 @@ describe('a claim that changes during provisioning', () => {
     },
   )
 
-  it('PROV-13 deleted, and no volume exists: the event does not mention it', async () => {
+  it('PROV-13 records no remedy if the claim is deleted and no volume exists', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -575,7 +575,7 @@ describe('a claim that changes during provisioning', () => {
     expect(messages('ProvisioningFailed')).toEqual(['full'])
   })
 
-  it('PROV-13 deleted by force with its intent removed: the volume is still found and deleted', async () => {
+  it('PROV-13 finds and deletes the volume of a deleted claim whose intent a user removed', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -584,14 +584,14 @@ describe('a claim that changes during provisioning', () => {
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
     await deleteClaim('data')
-    const recreated = await fixture.aClaim('data') // another claim of the same name
+    const recreated = await fixture.aClaim('data') // a new claim of the same name
     const isReclaimed = async () => !(await fixture.volume(volumeNameOf(claim))) && fixture.storage.deletes.length === 1
-    await fixture.until(isReclaimed, 'the first one to be reclaimed', fixture.housekeeping)
-    await fixture.until(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the other')
+    await fixture.until(isReclaimed, 'the first volume to be reclaimed', fixture.housekeeping)
+    await fixture.until(() => fixture.volume(volumeNameOf(recreated)), 'the volume of the new claim')
     expect([...fixture.storage.assets.keys()]).toEqual([`${DISKS}/${volumeNameOf(recreated)}`])
   })
 
-  it('PROV-13 bound to another volume: ours gets a PV, is released and deleted', async () => {
+  it('PROV-13 creates and deletes the PV if the claim is bound to another volume', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -616,7 +616,7 @@ describe('a claim that changes during provisioning', () => {
     })
   })
 
-  it('PROV-13 edited: the PV is still created', async () => {
+  it('PROV-13 creates the PV of a claim that a user edits', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -630,7 +630,7 @@ describe('a claim that changes during provisioning', () => {
     expect((await fixture.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
   })
 
-  it('PROV-13 deleted and recreated with the same name: each gets its volume, and the first is reclaimed', async () => {
+  it('PROV-13 provisions a recreated claim and reclaims the volume of the earlier claim', async () => {
     await fixture.aClass('fast')
     const first = await fixture.aClaim('data')
     fixture.start()
@@ -648,10 +648,10 @@ describe('a claim that changes during provisioning', () => {
     expect((await fixture.volume(volumeNameOf(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
   })
 
-  it('PROV-9 deleted before provisioning: never started', async () => {
+  it('PROV-9 does not provision a claim that is deleted before the first call', async () => {
     await fixture.aClass('fast')
     await fixture.aClaim('data')
-    await deleteClaim('data') // protected: it still exists
+    await deleteClaim('data') // its protection finalizer keeps it
     fixture.start()
     await fixture.settle()
     expect(fixture.storage.provisions).toEqual([])
@@ -659,19 +659,19 @@ describe('a claim that changes during provisioning', () => {
   })
 })
 
-describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) => {
+describe.each([true, false])('reconcileClaim when creating the PV (atomic commits: %s)', (isAtomic) => {
   const isCreate = (verb: string, args: readonly any[]) =>
     verb === 'create'
       ? args[0] === persistentVolumeKind
       : verb === 'commit' && args[0].some((write: any) => write.do === 'create')
 
-  /** Fails the first creations of a volume. */
+  /** Returns an interceptor that fails the first creations of a volume. */
   const failCreates = (times: number, error: ApiError) => (verb: string, args: readonly any[]) => {
     if (isCreate(verb, args) && times-- > 0) throw error
   }
   const FORBIDDEN = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
 
-  it('PROV-12 retries without limit while the API server does not answer', async () => {
+  it('PROV-12 retries without limit while the API server is unavailable', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(12, unavailable('down')) })
@@ -690,7 +690,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     expect(messages('ProvisioningFailed')).toHaveLength(1)
   })
 
-  it('PROV-12 deletes the volume, with an event, after five rejections, and starts over', async () => {
+  it('PROV-12 deletes the volume after five rejections, records an event and provisions the claim again', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.start({ isAtomic, intercept: failCreates(5, FORBIDDEN) })
@@ -702,7 +702,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     )
   })
 
-  it('PROV-8 retries deleting the volume, with an event, until it succeeds', async () => {
+  it('PROV-8 records an event for each failed deletion of the volume and retries', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
@@ -726,7 +726,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-12 finds the PV after a lost reply, and deletes nothing', async () => {
+  it('PROV-12 finds the PV after a lost reply and deletes nothing', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     let creates = 0
@@ -745,7 +745,7 @@ describe.each([true, false])('creating the PV (atomic commits: %s)', (isAtomic) 
   })
 })
 
-describe('two provisioners for one claim', () => {
+describe('reconcileClaim with two provisioners for one claim', () => {
   const OTHER_PROVISIONER = 'other.example.com/disks'
   const volumeOf = (
     claim: Parameters<typeof volumeNameOf>[0],
@@ -762,7 +762,7 @@ describe('two provisioners for one claim', () => {
     },
   })
 
-  it('PROV-11 deletes ours if the other created its PV first', async () => {
+  it('PROV-11 deletes its own volume if the other provisioner created its PV first', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -777,7 +777,7 @@ describe('two provisioners for one claim', () => {
     expect(fixture.storage.deletes).toHaveLength(1)
   })
 
-  it('PROV-12 finds and deletes ours if the other created its PV while we were down', async () => {
+  it('PROV-12 finds and deletes its own volume if the other provisioner created its PV during a restart', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -790,7 +790,7 @@ describe('two provisioners for one claim', () => {
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
-  it('PROV-11 accepts a PV of the same storage from another instance of ours', async () => {
+  it('PROV-11 accepts a PV of the same storage that another instance created', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -800,7 +800,7 @@ describe('two provisioners for one claim', () => {
     const csi = {
       driver: DISKS,
       volumeHandle: `${DISKS}/${volumeNameOf(claim)}`,
-      volumeAttributes: { madeBy: 'another' },
+      volumeAttributes: { identity: 'another' },
     }
     await fixture.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
     open()
@@ -809,7 +809,7 @@ describe('two provisioners for one claim', () => {
     expect(fixture.storage.deletes).toEqual([])
   })
 
-  it('PROV-11 reports a PV name that belongs to another claim, and never touches its storage', async () => {
+  it('PROV-11 reports a PV of that name that belongs to another claim and does not call the storage', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const csi = { driver: DISKS, volumeHandle: 'theirs' }
@@ -823,7 +823,7 @@ describe('two provisioners for one claim', () => {
     expect(await hasIntent('data')).toBe(false)
   })
 
-  it('PROV-11 does not change a PV for the same storage that another claim obtained meanwhile', async () => {
+  it('PROV-11 does not change a PV of the same storage that was created for another claim', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     const { opened, open } = createGate()
@@ -840,7 +840,7 @@ describe('two provisioners for one claim', () => {
     expect(fixture.storage.deletes).toEqual([])
   })
 
-  it('PROV-12 reports that the state is unknown if the class names another provisioner now', async () => {
+  it('PROV-12 reports the unknown state if the class was changed to another provisioner', async () => {
     await fixture.aClass('fast')
     const claim = await fixture.aClaim('data')
     fixture.storage.script.push({ fails: 'unfinished', creates: true })
@@ -853,7 +853,7 @@ describe('two provisioners for one claim', () => {
     await fixture.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
     const expectedMessage = (reason: string) =>
       `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
-      `Create the class again as it was; or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
+      `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there, and remove the finalizer "${INTENT}" from the claim.`
     expect(messages('ProvisioningFailed').at(-1)).toBe(
       expectedMessage(`its class "fast" now names the provisioner ${OTHER_PROVISIONER}`),
     )

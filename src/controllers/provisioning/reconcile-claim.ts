@@ -1,5 +1,5 @@
-// Reconciles one claim: read, plan (plan-claim.ts), apply one action, and plan again until the plan is to wait.
-// Safe at any time and after a crash between any two steps: see intent.ts.
+// Reconciles one claim: applies the actions of plan-claim.ts until the plan is to wait. It is safe after a crash between
+// any two steps (intent.ts).
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -18,8 +18,8 @@ import type { Step } from './step.ts'
 import { cleanUpVolume, saveProvisioned } from './unsaved-volume.ts'
 
 /**
- * Keys are `namespace/name`, and `namespace/name#uid` for a claim that was deleted, its intent removed by a user, while a
- * volume may exist: `wake` is called with those.
+ * Keys are `namespace/name`, or `namespace/name#uid` for a deleted claim for which a volume may still exist. `enqueue` is
+ * called with keys of deleted claims.
  */
 export async function reconcileClaim(
   key: ObjectKey,
@@ -57,7 +57,7 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
   const claim = currentClaim(initial, context)
   let attempt = attempts.of(claim)
   if (attempt?.stage.is === 'saved' && !isOlder(volumes.resourceVersion, attempt.stage.resourceVersion)) {
-    attempts.forget(claim) // the cache shows the volume, or its deletion
+    attempts.forget(claim) // the cache contains the volume or its deletion
     attempt = undefined
   }
   const hasIntentFinalizer = hasIntent(claim, context.intent)
@@ -76,7 +76,7 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
   }
 }
 
-/** The claim from the cache; a claim that no longer exists is treated as one being deleted. */
+/** Returns the claim from the cache. A claim that no longer exists is returned as being deleted. */
 function currentClaim(claim: Claim, { claims, clock }: ProvisioningContext): Claim {
   const current = claims.get(keyOfObject(claim))
   if (current && current.metadata.uid === claim.metadata.uid) return current
@@ -100,7 +100,7 @@ async function apply(
       return action.afterMs === undefined ? stuck(action.because) : retryAfter(action.afterMs, action.because)
     case 'releaseIntent':
       await removeIntent(claim, context)
-      if (stage.is !== 'saved') forget(claim, context) // kept until the cache shows the volume
+      if (stage.is !== 'saved') forget(claim, context) // the attempt remains until the cache contains the volume
       return apply(action.next, { claim, stage }, context, signal)
     case 'provision':
       return provisionClaim({ claim, request: action.request, isRequested: action.isRequested, stage }, context, signal)

@@ -1,5 +1,5 @@
-// Creates the PV of a provisioned volume and removes the intent from its claim in the same commit, which may bind the two
-// as well. A PV of that name may exist already: the reply to an earlier try was lost, or another provisioner was faster.
+// Creates the PV of a provisioned volume and removes the intent from its claim in the same commit, which may also bind
+// them. A PV of that name may exist if the reply to an earlier attempt was lost or another provisioner was faster.
 
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -14,11 +14,11 @@ import { hasIntent, removeIntentWrite } from './intent.ts'
 
 export type SaveResult =
   | { readonly is: 'saved'; readonly resourceVersion: string }
-  /** Another volume has the name: ours is superfluous. */
+  /** Another volume has the name, so this volume must be deleted. */
   | { readonly is: 'superseded'; readonly because: string }
-  /** The PV and its storage belong to another claim: none of ours exists. */
-  | { readonly is: 'notOurs'; readonly because: string }
-  /** The server did not reject it; it may be saved. */
+  /** The existing PV and its storage belong to another claim, so no volume exists for this claim. */
+  | { readonly is: 'foreign'; readonly because: string }
+  /** The request failed without a rejection, so the PV may exist. */
   | { readonly is: 'unknown'; readonly because: string }
   | { readonly is: 'rejected'; readonly because: string }
 
@@ -32,18 +32,18 @@ export async function saveVolume(
   if (binding) {
     const bindResult = await context.trySave([create, ...binding])
     if (bindResult.is === 'saved') return savedResult(bindResult.objects)
-    // If a write to the claim failed (changed, or forbidden for us), the binder will bind it.
+    // If a write to the claim failed, because it changed or the write is forbidden, the binder binds the claim.
     if (!bindResult.write) return classifyFailure(bindResult.error, volume, context)
   }
   const intentWrites = hasIntent(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
   let result = await context.trySave([create, ...intentWrites])
-  // The claim is deleted or rejects the change. The PV matters more; the claim is reconciled again anyway.
+  // The write to the claim failed. Create the PV alone; the claim is reconciled again anyway.
   if (result.is === 'failed' && result.write === 1) result = await context.trySave([create])
   if (result.is === 'failed') return classifyFailure(result.error, volume, context)
   return savedResult(result.objects)
 }
 
-/** The writes that bind them, if enabled and if the server commits them in one transaction with the create. */
+/** Returns the writes that bind volume and claim, if enabled and if the server has atomic commits. */
 async function planBindingWrites(
   volume: PersistentVolume,
   claim: Claim,
@@ -54,7 +54,7 @@ async function planBindingWrites(
   return planBindingOfNewVolume(volume, claim, { finalizerToRemove: intent, isAttributesClassEnabled })
 }
 
-/** The volume's create is always the first write. */
+/** Returns the resourceVersion of the volume, which is always the first write. */
 const savedResult = ([volume]: SavedObjects): SaveResult => ({
   is: 'saved',
   resourceVersion: volume?.metadata.resourceVersion ?? '0',
@@ -70,14 +70,14 @@ async function classifyFailure(
     return (
       (await findExistingVolume(volume, context)) ?? {
         is: 'unknown',
-        because: 'a volume of that name existed a moment ago',
+        because: 'a volume of that name existed when it was created',
       }
     )
   }
   return { is: isRejection(error) ? 'rejected' : 'unknown', because: error.message }
 }
 
-/** The PV of that name; undefined if it does not exist. */
+/** Compares the existing PV of that name with the volume. Returns undefined if no PV exists. */
 export async function findExistingVolume(
   volume: PersistentVolume,
   { client }: ProvisioningContext,
@@ -95,7 +95,7 @@ export async function findExistingVolume(
   if (isSameStorage(volume, existing)) {
     if (isOfSameClaim) return { is: 'saved', resourceVersion: existing.metadata.resourceVersion }
     const because = `volume "${name}" and its storage belong to the claim "${claimRef?.namespace}/${claimRef?.name}"`
-    return { is: 'notOurs', because }
+    return { is: 'foreign', because }
   }
   return {
     is: 'superseded',
@@ -103,7 +103,7 @@ export async function findExistingVolume(
   }
 }
 
-/** The server rejected the request. After any other error it may be saved, or succeed next time. */
+/** Whether the server rejected the request. After any other error, the PV may exist or a retry may succeed. */
 const isRejection = ({ code }: ApiError): boolean => code >= 400 && code < 500 && !TRANSIENT_CODES.has(code)
 /** Unauthorized (expired credentials), timeout, conflict, too many requests. */
 const TRANSIENT_CODES = new Set([401, 408, 409, 429])

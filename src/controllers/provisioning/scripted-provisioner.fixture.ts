@@ -1,20 +1,20 @@
-// A fake storage in memory with a provisioner that returns scripted results, then succeeds. Like real storage, it
-// survives the processes that call it.
+// A fake storage in memory and a provisioner that returns scripted results and then succeeds. The storage survives crashes
+// of the processes that call it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { DeleteResult, Failure, Provisioner, ProvisionRequest, ProvisionResult } from './provisioner.ts'
 
 export interface ScriptedResult {
-  /** Default: success. */
+  /** The failure to return. Default: success. */
   readonly fails?: Failure
   readonly ignores?: true
   readonly because?: string
-  /** Fails before the storage is called. */
+  /** Whether the provisioner fails before the storage is called. */
   readonly isNotCalled?: true
-  /** Whether the storage has the volume afterwards. Default: unless it fails. */
+  /** Whether the storage has the volume after the call. Default: true unless the call fails. */
   readonly creates?: boolean
-  /** Size of the volume. Default: as requested. */
+  /** Size of the volume. Default: the requested size. */
   readonly size?: string
-  /** Handle of the returned volume. Default: a unique one for this claim. */
+  /** Handle of the returned volume. Default: a unique handle for the claim. */
   readonly handle?: string
   readonly labels?: Readonly<Record<string, string>>
   /** Awaited before the call takes effect. */
@@ -23,12 +23,12 @@ export interface ScriptedResult {
 }
 
 export interface ScriptedStorage {
-  /** Handles and sizes of its volumes. */
+  /** Sizes of the volumes in the storage by handle. */
   readonly assets: Map<string, string>
   readonly provisions: ProvisionRequest[]
   readonly deletes: Readonly<PersistentVolume>[]
   readonly forgotten: string[]
-  /** Answers of the next calls, in order. */
+  /** Results of the next calls in order. */
   readonly script: ScriptedResult[]
   readonly deleteScript: DeleteResult[]
   provisioner(name?: string, overrides?: Partial<Provisioner>): Provisioner
@@ -51,22 +51,14 @@ export function createScriptedStorage(): ScriptedStorage {
   ): Promise<ProvisionResult> {
     if (!script[0]?.isNotCalled) await beforeCreate()
     provisions.push(request)
-    const {
-      fails,
-      ignores,
-      because = 'as the script says',
-      isNotCalled,
-      after,
-      throws,
-      ...result
-    } = script.shift() ?? {}
+    const { fails, ignores, because = 'scripted failure', isNotCalled, after, throws, ...result } = script.shift() ?? {}
     await after
     const handle = result.handle ?? `${name}/${request.volumeName}`
     const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
     const requested = String(resources?.requests?.storage)
     if (result.creates ?? !(fails || ignores || throws))
       assets.set(handle, assets.get(handle) ?? result.size ?? requested)
-    if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with what it reports
+    if (fails && !isNotCalled && NO_VOLUME_FAILURES.has(fails)) assets.delete(handle) // consistent with the reported failure
     if (throws) throw throws
     if (fails) return { is: 'failed', failure: fails, because, ...(isNotCalled ? { isNotCalled } : {}) }
     if (ignores) return { is: 'ignored', because }

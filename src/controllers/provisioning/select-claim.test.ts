@@ -20,52 +20,67 @@ const DELAYED_CLASS = aClass({ volumeBindingMode: 'WaitForFirstConsumer' })
 
 describe('selectClaim', () => {
   it.each([
-    ['PROV-9 the annotation names us', aClaim({ [PROVISIONER]: PROVISIONER_NAME }), aClass(), 'selected'],
-    ['PROV-9 the older annotation names us', aClaim({ [PROVISIONER_BETA]: PROVISIONER_NAME }), aClass(), 'selected'],
     [
-      'PROV-9 the newer annotation wins',
+      'PROV-9 selects a claim whose annotation names the provisioner',
+      aClaim({ [PROVISIONER]: PROVISIONER_NAME }),
+      aClass(),
+      'selected',
+    ],
+    [
+      'PROV-9 selects a claim whose beta annotation names the provisioner',
+      aClaim({ [PROVISIONER_BETA]: PROVISIONER_NAME }),
+      aClass(),
+      'selected',
+    ],
+    [
+      'PROV-9 prefers the annotation to the beta annotation',
       aClaim({ [PROVISIONER]: 'other.io', [PROVISIONER_BETA]: PROVISIONER_NAME }),
       aClass(),
-      'notOurs',
+      'notAssigned',
     ],
-    ['PROV-9 no annotation', aClaim({}), aClass(), 'notOurs'],
+    ['PROV-9 ignores a claim without an annotation', aClaim({}), aClass(), 'notAssigned'],
     [
-      'PROV-9 a volume is named already',
+      'PROV-9 ignores a claim with a volume',
       aClaim({ [PROVISIONER]: PROVISIONER_NAME }, { volumeName: 'pv' }),
       aClass(),
-      'notOurs',
+      'notAssigned',
     ],
-    ['PROV-9 the class is missing', aClaim({ [PROVISIONER]: PROVISIONER_NAME }), undefined, 'impossible'],
+    ['PROV-9 reports a missing class', aClaim({ [PROVISIONER]: PROVISIONER_NAME }), undefined, 'impossible'],
     [
-      'PROV-9 the class is another’s',
+      'PROV-9 ignores a claim whose class names another provisioner',
       aClaim({ [PROVISIONER]: PROVISIONER_NAME }),
       aClass({ provisioner: 'other.io' }),
-      'notOurs',
+      'notAssigned',
     ],
-    ['PROV-9 the class waits for a pod', aClaim({ [PROVISIONER]: PROVISIONER_NAME }), DELAYED_CLASS, 'waiting'],
     [
-      'PROV-9 the class waits, and an empty node is none',
+      'PROV-9 waits for a node if the class is WaitForFirstConsumer',
+      aClaim({ [PROVISIONER]: PROVISIONER_NAME }),
+      DELAYED_CLASS,
+      'waiting',
+    ],
+    [
+      'PROV-9 waits for a node if the annotation of the node is empty',
       aClaim({ [PROVISIONER]: PROVISIONER_NAME, [SELECTED_NODE]: '' }),
       DELAYED_CLASS,
       'waiting',
     ],
     [
-      'PROV-9 the class waits, and the node annotation of old does not count',
+      'PROV-9 waits for a node if only the alpha annotation is set',
       aClaim({ [PROVISIONER]: PROVISIONER_NAME, [SELECTED_NODE_ALPHA]: 'n' }),
       DELAYED_CLASS,
       'waiting',
     ],
     [
-      'PROV-9 the class waits, and a node is chosen',
+      'PROV-9 selects a claim of a WaitForFirstConsumer class with a selected node',
       aClaim({ [PROVISIONER]: PROVISIONER_NAME, [SELECTED_NODE]: 'n' }),
       DELAYED_CLASS,
       'selected',
     ],
-  ] as const)('%s', (_what, claim, storageClass, expected) => {
+  ] as const)('%s', (_title, claim, storageClass, expected) => {
     expect(selectClaim(claim, storageClass, PROVISIONER_NAME).is).toBe(expected)
   })
 
-  it('PROV-9 never selects a claim of another provisioner or with a volume', () => {
+  it('PROV-9 never selects a claim that belongs to another provisioner or has a volume', () => {
     const name = fc.constantFrom(PROVISIONER_NAME, 'other.io', '')
     fc.assert(
       fc.property(
@@ -78,20 +93,20 @@ describe('selectClaim', () => {
             ...(beta === undefined ? {} : { [PROVISIONER_BETA]: beta }),
           }
           const { is } = selectClaim(aClaim(annotations, { volumeName }), storageClass, PROVISIONER_NAME)
-          if ((ga ?? beta) !== PROVISIONER_NAME || volumeName) expect(is).toBe('notOurs')
+          if ((ga ?? beta) !== PROVISIONER_NAME || volumeName) expect(is).toBe('notAssigned')
           if (is === 'selected') expect(storageClass?.provisioner).toBe(PROVISIONER_NAME)
         },
       ),
     )
   })
 
-  it('PROV-9 reads the alpha annotation for the node if the other is absent', () => {
+  it('PROV-9 reads the node from the alpha annotation if the other annotation is absent', () => {
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE_ALPHA]: 'old' }))).toBe('old')
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE]: 'new', [SELECTED_NODE_ALPHA]: 'old' }))).toBe('new')
     expect(selectedNodeOf(aClaim({}))).toBeUndefined()
   })
 
-  it('PROV-9 names the fix for a claim without a class', () => {
+  it('PROV-9 returns a message with a remedy for a claim without a class', () => {
     const claim = aClaim({ [PROVISIONER]: PROVISIONER_NAME }, { storageClassName: undefined })
     expect(selectClaim(claim, undefined, PROVISIONER_NAME)).toMatchObject({
       because: expect.stringContaining('names no storage class'),

@@ -1,4 +1,5 @@
-// Whether this provisioner has to provision for a claim, with which class. Pure. Attempts in progress: plan-claim.ts.
+// Determines whether this provisioner provisions a claim, and with which class. Pure. plan-claim.ts also considers
+// attempts in progress.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
@@ -7,10 +8,10 @@ import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } fro
 
 export type Selection =
   | { readonly is: 'selected'; readonly storageClass: Readonly<StorageClass> }
-  | { readonly is: 'notOurs' }
-  /** Another component has to act first. */
+  | { readonly is: 'notAssigned' }
+  /** Another component must act first. */
   | { readonly is: 'waiting'; readonly because: string }
-  /** The user has to act; an event reports it. */
+  /** The user must act. An event reports the reason. */
   | { readonly is: 'impossible'; readonly because: string }
 
 export function selectClaim(
@@ -18,9 +19,9 @@ export function selectClaim(
   storageClass: Readonly<StorageClass> | undefined,
   provisionerName: string,
 ): Selection {
-  if (!isAssigned(claim, provisionerName)) return { is: 'notOurs' }
+  if (!isAssigned(claim, provisionerName)) return { is: 'notAssigned' }
   if (!storageClass) return { is: 'impossible', because: missingClassMessage(claim) }
-  if (storageClass.provisioner !== provisionerName) return { is: 'notOurs' }
+  if (storageClass.provisioner !== provisionerName) return { is: 'notAssigned' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
     const { name } = storageClass.metadata
     return { is: 'waiting', because: `class "${name}" waits for a pod, and no node has been selected yet` }
@@ -28,13 +29,13 @@ export function selectClaim(
   return { is: 'selected', storageClass }
 }
 
-/** The claim has no volume, and the binder has requested one from this provisioner. */
+/** Whether the claim has no volume and the binder has requested one from this provisioner. */
 export function isAssigned(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
   const annotation = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
   return annotation === provisionerName && !claim.spec?.volumeName
 }
 
-/** From the alpha annotation only if the other is absent. */
+/** Reads the alpha annotation only if the other annotation is absent. */
 export const selectedNodeOf = (claim: Readonly<PersistentVolumeClaim>): string | undefined =>
   (annotationOf(claim, SELECTED_NODE) ?? annotationOf(claim, SELECTED_NODE_ALPHA)) || undefined
 

@@ -1,5 +1,5 @@
-// Applies the actions 'save' and 'cleanUp' on a provisioned volume without a PV. While the API server is unreachable,
-// creating the PV is retried without limit; after a few rejections the volume is deleted from the storage.
+// Applies the actions 'save' and 'cleanUp' to a provisioned volume without a PV. Creating the PV is retried without limit
+// while the API server is unreachable. After a few rejections, the volume is deleted from the storage.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -19,8 +19,8 @@ import type { DeleteResult, OverdueCallback } from './provisioner.ts'
 import { findExistingVolume, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
 
-/** After this many rejections the volume is deleted, and a claim that still exists starts over. */
-export const SAVE_REJECTIONS_MAX = 5
+/** After this many rejections, the volume is deleted, and an existing claim is provisioned again. */
+const SAVE_REJECTIONS_MAX = 5
 const SAVE_BACKOFF = { baseMs: 1_000, maxMs: 30_000 }
 const CLEANUP_BACKOFF = { baseMs: 1_000, maxMs: 300_000 }
 
@@ -47,7 +47,7 @@ export async function saveProvisioned(claim: Claim, stage: Unsaved, context: Pro
     case 'superseded':
       recordFailure(cannotProvisionEvent(saved.because))
       return discardVolume(attempt, stage, saved.because)
-    case 'notOurs':
+    case 'foreign':
       recordFailure(cannotProvisionEvent(saved.because))
       attempt.stage = { is: 'nothing' }
       return changed(saved.because)
@@ -75,11 +75,11 @@ export async function cleanUpVolume(
     attempt.stage = { ...stage, because, retries: retries + 1, notBeforeMs }
     return changed(because)
   }
-  // The PV may exist because the reply to its create was lost; then it must not be deleted here.
+  // If the PV exists because the reply to its creation was lost, the volume must not be deleted.
   const existing = await findExistingVolume(volume, context)
   if (existing?.is === 'saved') return completeAttempt(attempt, volume, existing.resourceVersion, context)
   if (existing?.is === 'unknown') return retryLater(existing.because)
-  if (existing?.is !== 'notOurs') {
+  if (existing?.is !== 'foreign') {
     election?.assertStillLeader()
     const recordFailure = (because: string) =>
       events.record(persistentVolumeClaimKind, claim, cleanupFailedEvent(claim, volume.metadata.name ?? '', because))

@@ -46,7 +46,7 @@ function start(wrapClient: (client: Client) => Client = (client) => client): voi
   }
 }
 
-const until: ServerFixture['until'] = (condition, what) => server.until(condition, what)
+const until: ServerFixture['until'] = (condition, goal) => server.until(condition, goal)
 
 const aQuota = (name: string, hard: object) => server.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const aClaim = async (name: string, storage: string) => {

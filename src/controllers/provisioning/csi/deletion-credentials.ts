@@ -32,9 +32,9 @@ export async function readDeletionCredentials(
 ): Promise<DeletionCredentials> {
   if (processCredentials) return { credentials: processCredentials }
   try {
-    const found = referenceOf(volume, classOf)
-    if ('missing' in found) return { credentials: {}, missingReason: found.missing }
-    return { credentials: await readCredentials(client, found, signal) }
+    const reference = referenceOf(volume, classOf)
+    if ('missing' in reference) return { credentials: {}, missingReason: reference.missing }
+    return { credentials: await readCredentials(client, reference, signal) }
   } catch (error) {
     const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof PreparationError
     if (!isMissing) throw error

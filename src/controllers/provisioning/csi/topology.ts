@@ -53,16 +53,16 @@ function delayedRequirement(query: TopologyQuery, node: string): TopologyRequire
   const { allowedTopologies = [], strict, nodes, memory } = query
   const keys = selectedNodeKeys(node, nodes, memory)
   const nodeTerm = selectedNodeTerm(node, keys, nodes, memory)
-  const allowed = sortTerms(flattenTerms(allowedTopologies))
+  const allowedTerms = sortTerms(flattenTerms(allowedTopologies))
   if (strict) {
-    if (allowedTopologies.length > 0 && !allowed.some((term) => containsTerm(term, nodeTerm))) {
+    if (allowedTopologies.length > 0 && !allowedTerms.some((term) => containsTerm(term, nodeTerm))) {
       throw notReadyError(
-        `selected node "${node}" topology ${formatTerm(nodeTerm)} is not in allowed topologies: ${formatTerms(allowed)}`,
+        `selected node "${node}" topology ${formatTerm(nodeTerm)} is not in allowed topologies: ${formatTerms(allowedTerms)}`,
       )
     }
     return { requisite: [nodeTerm], preferred: [nodeTerm] }
   }
-  const requisite = allowedTopologies.length > 0 ? allowed : termsOfNodes(keys, nodes, memory)
+  const requisite = allowedTopologies.length > 0 ? allowedTerms : termsOfNodes(keys, nodes, memory)
   if (requisite.length === 0) return undefined // allowedTopologies contains only empty terms
   const first = requisite.findIndex((term) => containsTerm(term, nodeTerm))
   if (first < 0) {
@@ -131,8 +131,8 @@ export function termOf(labels: Readonly<Record<string, string>>, keys: readonly 
  * Returns each combination of one value per key, for all allowed topologies of a class.
  *   {zone: [a, b], rack: [1, 2]}  →  rack 1 zone a, rack 1 zone b, rack 2 zone a, rack 2 zone b
  */
-export function flattenTerms(allowed: readonly TopologySelectorTerm[]): Term[] {
-  return allowed.flatMap(({ matchLabelExpressions = [] }) => {
+export function flattenTerms(allowedTopologies: readonly TopologySelectorTerm[]): Term[] {
+  return allowedTopologies.flatMap(({ matchLabelExpressions = [] }) => {
     if (matchLabelExpressions.length === 0) return []
     let terms: Segment[][] = [[]]
     for (const { key, values } of matchLabelExpressions) {

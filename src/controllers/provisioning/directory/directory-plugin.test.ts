@@ -90,8 +90,8 @@ describe('openDirectoryPlugin', () => {
 
   it('PROV-12 finds a directory that was created before the class was replaced', async () => {
     await provision()
-    const found = await provision({ parameters: { wrong: '1' } })
-    expect(found.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
+    const volume = await provision({ parameters: { wrong: '1' } })
+    expect(volume.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
   })
 
   for (const volumeName of ['..', '../up', 'a/b', '.hidden', 'UP', '', 'a\0b']) {

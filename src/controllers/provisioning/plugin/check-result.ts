@@ -135,12 +135,14 @@ const RESERVED_ANNOTATIONS = /^([^/]*\.)?kubernetes\.io\/|^([^/]*\.)?k8s\.io\//
 
 function isAllowedTopology(
   reachableFrom: ProvisionedVolume['reachableFrom'] = [],
-  allowed: ProvisionRequest['allowedTopologies'],
+  allowedTopologies: ProvisionRequest['allowedTopologies'],
 ): boolean {
-  if (allowed.length === 0) return true
+  if (allowedTopologies.length === 0) return true
   if (reachableFrom.length === 0) return false
   return reachableFrom.every((topology) =>
-    allowed.some((term) => Object.entries(term).every(([key, values]) => values.includes(topology[key] ?? ''))),
+    allowedTopologies.some((term) =>
+      Object.entries(term).every(([key, values]) => values.includes(topology[key] ?? '')),
+    ),
   )
 }
 
