@@ -1,5 +1,5 @@
-// Makes the messages of every src/**/proto/*.proto, offline: buf and its plugin come with npm install.
-// They go to `gen` beside `proto`, as JavaScript with declarations (TypeScript would need real enums), and are committed.
+// Generates the messages of every src/**/proto/*.proto, offline, with the buf that npm installs. Writes JavaScript with
+// declarations to `gen` beside `proto`, because the project does not use TypeScript enums. The generated files are committed.
 
 import { execFileSync } from 'node:child_process'
 import { readdir, rm } from 'node:fs/promises'

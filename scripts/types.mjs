@@ -1,33 +1,33 @@
-// Writes dist/types: the declarations of what other packages may import, and of nothing else. The compiler declares
-// every file it meets; kept are those that can be reached from the doors.
+// Writes dist/types: the declarations that other packages may import. The compiler writes declarations for every file; only
+// those that the entry points import are copied.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const DOORS = ['sdk/provisioner.d.ts', 'sdk/testing.d.ts']
-const ALL = join(ROOT, 'dist', `types.all.${process.pid}`)
-const KEPT = join(ROOT, 'dist', `types.new.${process.pid}`)
+const ENTRY_POINTS = ['sdk/provisioner.d.ts', 'sdk/testing.d.ts']
+const ALL_TYPES = join(ROOT, 'dist', `types.all.${process.pid}`)
+const NEW_TYPES = join(ROOT, 'dist', `types.new.${process.pid}`)
 const TYPES = join(ROOT, 'dist', 'types')
 
 export async function writeTypes() {
-  for (const dir of [ALL, KEPT]) await rm(dir, { recursive: true, force: true })
+  for (const dir of [ALL_TYPES, NEW_TYPES]) await rm(dir, { recursive: true, force: true })
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
   const project = join(ROOT, 'scripts', 'types.tsconfig.json')
-  await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', ALL])
-  for (const file of await reachable(DOORS.map((door) => join(ALL, door)))) {
-    const to = join(KEPT, relative(ALL, file))
+  await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', ALL_TYPES])
+  for (const file of await findReachable(ENTRY_POINTS.map((entryPoint) => join(ALL_TYPES, entryPoint)))) {
+    const to = join(NEW_TYPES, relative(ALL_TYPES, file))
     await mkdir(dirname(to), { recursive: true })
     await cp(file, to)
   }
   await rm(TYPES, { recursive: true, force: true })
-  await rename(KEPT, TYPES)
-  await rm(ALL, { recursive: true, force: true })
+  await rename(NEW_TYPES, TYPES)
+  await rm(ALL_TYPES, { recursive: true, force: true })
 }
 
-async function reachable(doors) {
-  const files = new Set(doors)
+async function findReachable(entryPoints) {
+  const files = new Set(entryPoints)
   for (const file of files) {
     const text = await readFile(file, 'utf8')
     for (const [, path] of text.matchAll(/from '(\.[^']+)\.ts'/g)) files.add(`${resolve(dirname(file), path)}.d.ts`)

@@ -20,7 +20,7 @@ async function createHarness({ followsRealSize = false } = {}) {
     },
   }
   const checker = checkExpansion({
-    cluster: { follow: (listener: (store: unknown) => void) => listener(store), world: { nowMs: 0 } },
+    cluster: { follow: (listener: (store: unknown) => void) => listener(store), simulation: { nowMs: 0 } },
     driver: { state: () => ({ volumes: { 'vol-a': volume } }), settings: { expandsOnNode: true } },
     followsRealSize,
     maximumBytes: 10 * GI,

@@ -167,7 +167,7 @@ async function createFixture(dir: string, { expansionQuota, expandsOnNode }: Mod
   await openServer()
   await createObjects()
   checker = checkExpansion({
-    cluster: { follow, world: { nowMs: 0 } },
+    cluster: { follow, simulation: { nowMs: 0 } },
     driver: { state: () => fake.state, settings },
     followsRealSize: expansionQuota === 'actual',
     maximumBytes: MAXIMUM_GI * GI,

@@ -1,6 +1,5 @@
-// What clients other than kubectl rely on and only a real connection shows: authentication, headers, framing, how streams
-// start and end, size limits, and what a restart keeps. Semantics without a socket are tested in src/apiserver, beside
-// the code.
+// Tests of the API server that need a connection: authentication, headers, framing, the start and end of streams, size
+// limits, and restarts. The tests in src/apiserver cover everything that needs no socket.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -25,8 +24,8 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** A request with the given credentials, or none. */
-async function ask(
+/** Sends a request with the given credentials, or none. */
+async function sendRequest(
   path: string,
   options: RequestOptions = {},
   body?: string,
@@ -35,7 +34,7 @@ async function ask(
   const outgoing = request({ host: hostname, port, path, ca: server.ca, agent: false, ...options })
   outgoing.end(body)
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
-  const text = await textOf(response)
+  const text = await readText(response)
   return {
     status: response.statusCode ?? 0,
     text,
@@ -45,34 +44,34 @@ async function ask(
   }
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function readText(response: IncomingMessage): Promise<string> {
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) text += chunk
   return text
 }
 
-const create = (name: string, more: object = {}) => server.call('POST', MAPS, { metadata: { name }, ...more })
-const newest = async () => (await server.call('GET', `${MAPS}?limit=1`)).json.metadata.resourceVersion
+const create = (name: string, fields: object = {}) => server.call('POST', MAPS, { metadata: { name }, ...fields })
+const newestVersion = async () => (await server.call('GET', `${MAPS}?limit=1`)).json.metadata.resourceVersion
 
 describe('authentication', () => {
-  const secret = (name: string) => readFile(join(server.dataDir, 'pki', name), 'utf8')
+  const readPkiFile = (name: string) => readFile(join(server.dataDir, 'pki', name), 'utf8')
 
   it('SYS-9 accepts a client certificate', async () => {
-    const admin = { cert: await secret('admin.crt'), key: await secret('admin.key') }
-    expect((await ask('/api/v1/secrets', admin)).status).toBe(200)
-    const viewer = { cert: await secret('viewer.crt'), key: await secret('viewer.key') }
-    expect((await ask('/api/v1/configmaps', viewer)).status).toBe(200)
-    expect((await ask('/api/v1/secrets', viewer)).json).toMatchObject({
+    const admin = { cert: await readPkiFile('admin.crt'), key: await readPkiFile('admin.key') }
+    expect((await sendRequest('/api/v1/secrets', admin)).status).toBe(200)
+    const viewer = { cert: await readPkiFile('viewer.crt'), key: await readPkiFile('viewer.key') }
+    expect((await sendRequest('/api/v1/configmaps', viewer)).status).toBe(200)
+    expect((await sendRequest('/api/v1/secrets', viewer)).json).toMatchObject({
       code: 403,
       message:
         'secrets is forbidden: User "stowage-viewer" cannot list resource "secrets" in API group "" at the cluster scope',
     })
   })
 
-  it('SYS-9 accepts a token, and answers 401 to an unknown one instead of treating it as anonymous', async () => {
-    expect((await ask('/api', { headers: { authorization: `Bearer ${server.token}` } })).status).toBe(200)
+  it('SYS-9 accepts a token, and returns 401 for an unknown one', async () => {
+    expect((await sendRequest('/api', { headers: { authorization: `Bearer ${server.token}` } })).status).toBe(200)
     for (const authorization of ['Bearer wrong', 'Bearer ', `Basic ${Buffer.from('a:b').toString('base64')}`]) {
-      expect((await ask('/healthz', { headers: { authorization } })).json).toMatchObject({
+      expect((await sendRequest('/healthz', { headers: { authorization } })).json).toMatchObject({
         kind: 'Status',
         code: 401,
         reason: 'Unauthorized',
@@ -81,30 +80,30 @@ describe('authentication', () => {
   })
 
   it('SYS-9 lets anonymous users read health and version only', async () => {
-    for (const path of ['/healthz', '/livez', '/readyz', '/version']) expect((await ask(path)).status).toBe(200)
-    expect((await ask('/api')).json).toMatchObject({
+    for (const path of ['/healthz', '/livez', '/readyz', '/version']) expect((await sendRequest(path)).status).toBe(200)
+    expect((await sendRequest('/api')).json).toMatchObject({
       code: 403,
       reason: 'Forbidden',
       message: 'forbidden: User "system:anonymous" cannot get path "/api"',
     })
-    for (const path of [MAPS, '/metrics', '/openapi/v3', '/nowhere']) expect((await ask(path)).status).toBe(403)
+    for (const path of [MAPS, '/metrics', '/openapi/v3', '/nowhere']) expect((await sendRequest(path)).status).toBe(403)
   })
 })
 
 describe('discovery', () => {
   const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
   const V2BETA1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
-  const plain = /^application\/json(;\s*charset=utf-8)?$/
+  const PLAIN_JSON = /^application\/json(;\s*charset=utf-8)?$/
 
   it.each([
-    ['kubectl up to 1.25, Python, Freelens', 'application/json, */*', plain],
-    ['plain JSON', 'application/json', plain],
-    ['no preference', '*/*', plain],
+    ['kubectl up to 1.25, Python, Freelens', 'application/json, */*', PLAIN_JSON],
+    ['plain JSON', 'application/json', PLAIN_JSON],
+    ['no preference', '*/*', PLAIN_JSON],
     ['kubectl 1.26 to 1.29', `${V2BETA1},application/json`, /v=v2beta1|^application\/json$/],
     ['kubectl 1.30 to 1.36', `${V2},${V2BETA1},application/json`, /v=v2(;|$)/],
     ['kubectl from 1.37', `${V2},application/json`, /v=v2(;|$)/],
     ['Headlamp', 'application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList', /v=v2(;|$)/],
-  ])('SYS-2 answers %s in a form it asked for', async (_, accept, type) => {
+  ])('SYS-2 responds to %s in an accepted format', async (_, accept, type) => {
     for (const path of ['/api', '/apis']) {
       const { status, headers, json } = await server.call('GET', path, undefined, { accept })
       expect(status).toBe(200)
@@ -116,18 +115,18 @@ describe('discovery', () => {
     }
   })
 
-  it('SYS-2 answers 304 to a matching ETag', async () => {
+  it('SYS-2 returns 304 for a matching ETag', async () => {
     const { headers } = await server.call('GET', '/apis', undefined, { accept: `${V2},application/json` })
     expect(headers.etag).toMatch(/^"/)
     expect(headers.vary).toMatch(/accept/i)
-    const again = await server.call('GET', '/apis', undefined, {
+    const conditional = await server.call('GET', '/apis', undefined, {
       accept: `${V2},application/json`,
       'if-none-match': headers.etag!,
     })
-    expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' })
+    expect({ status: conditional.status, text: conditional.text }).toEqual({ status: 304, text: '' })
   })
 
-  it('SYS-2 answers 404 for a group version that is not served, as probes expect', async () => {
+  it('SYS-2 returns 404 for a group version that is not served', async () => {
     for (const path of ['/apis/snapshot.storage.k8s.io/v1', '/apis/storage.k8s.io/v9', '/apis/example.com']) {
       expect((await server.call('GET', path)).json).toMatchObject({ kind: 'Status', code: 404 })
     }
@@ -148,7 +147,7 @@ describe('responses', () => {
     })
   })
 
-  it('to HEAD have headers and no body', async () => {
+  it('have headers but no body for HEAD', async () => {
     const get = await server.call('GET', '/version')
     const head = await server.call('HEAD', '/version')
     expect(head).toMatchObject({ status: 200, text: '' })
@@ -162,7 +161,7 @@ describe('responses', () => {
     expect(headers.warning).toBe('299 - "unknown field \\"size\\"", 299 - "unknown field \\"colour\\""')
   })
 
-  it('count the bytes of characters beyond ASCII', async () => {
+  it('have the correct length for characters beyond ASCII', async () => {
     const { json } = await create('unicode', { data: { name: 'Ærøskøbing 🚢' } })
     expect(json.data.name).toBe('Ærøskøbing 🚢')
     expect((await server.call('GET', `${MAPS}/unicode`)).json).toEqual(json)
@@ -173,25 +172,25 @@ describe('bodies', () => {
   it('SYS-10 above 3 MiB get 413, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
-    const declared = await ask(
+    const declared = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) } },
       body,
-    ).catch(cutOff)
-    const chunked = await ask(
+    ).catch(ignoreReset)
+    const chunked = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
       body,
-    ).catch(cutOff)
-    for (const answer of [declared, chunked]) {
-      if (answer !== undefined) expect(answer.json).toMatchObject({ code: 413, reason: 'RequestEntityTooLarge' })
+    ).catch(ignoreReset)
+    for (const response of [declared, chunked]) {
+      if (response !== undefined) expect(response.json).toMatchObject({ code: 413, reason: 'RequestEntityTooLarge' })
     }
     expect((await server.call('GET', `${MAPS}/large`)).status).toBe(404)
     expect((await server.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  /** The server may close the connection while the client still sends; then there is no response to read. */
-  function cutOff(error: NodeJS.ErrnoException): undefined {
+  /** Ignores a reset: the server may close the connection while the client is still sending. */
+  function ignoreReset(error: NodeJS.ErrnoException): undefined {
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error
   }
 
@@ -199,23 +198,26 @@ describe('bodies', () => {
     const { status, json } = await create('large', { data: { k: 'x'.repeat(3 * MEBIBYTE - 200) } })
     expect(status).toBe(422)
     expect(json).toMatchObject({ reason: 'Invalid', details: { kind: 'ConfigMap' } })
-    expect((await create('roomy', { data: { k: 'x'.repeat(MEBIBYTE - 200) } })).status).toBe(201)
+    expect((await create('fits', { data: { k: 'x'.repeat(MEBIBYTE - 200) } })).status).toBe(201)
   })
 })
 
 describe('a watch', () => {
   it('SYS-3 sends its headers at once, before the first event', async () => {
-    const response = await server.open('GET', `${MAPS}?watch=1&resourceVersion=${await newest()}`)
+    const response = await server.open('GET', `${MAPS}?watch=1&resourceVersion=${await newestVersion()}`)
     expect(response.statusCode).toBe(200)
     expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
     response.destroy()
   })
 
   it('SYS-3 sends one line of JSON per event', async () => {
-    const response = await server.open('GET', `${MAPS}?watch=1&timeoutSeconds=2&resourceVersion=${await newest()}`)
+    const response = await server.open(
+      'GET',
+      `${MAPS}?watch=1&timeoutSeconds=2&resourceVersion=${await newestVersion()}`,
+    )
     await create('framed')
     await server.call('DELETE', `${MAPS}/framed`)
-    const text = await textOf(response)
+    const text = await readText(response)
     expect(text.endsWith('\n')).toBe(true)
     const events = text
       .trimEnd()
@@ -229,60 +231,60 @@ describe('a watch', () => {
   })
 
   it('SYS-3 resumes after the server ended it', async () => {
-    const start = await newest()
+    const start = await newestVersion()
     await create('resumed-1')
-    const first = watchFrom(server, MAPS, Number(start), '&timeoutSeconds=1')
-    const seen = await first.whenEnded()
+    const firstWatch = watchFrom(server, MAPS, Number(start), '&timeoutSeconds=1')
+    const firstEvents = await firstWatch.whenEnded()
     await create('resumed-2')
-    const second = watchFrom(server, MAPS, seen.at(-1)!.revision)
-    await second.until((events) => events.length > 0)
-    second.close()
-    const rest = await second.whenEnded()
-    expect([...seen, ...rest].map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
+    const secondWatch = watchFrom(server, MAPS, firstEvents.at(-1)!.revision)
+    await secondWatch.until((events) => events.length > 0)
+    secondWatch.close()
+    const secondEvents = await secondWatch.whenEnded()
+    expect([...firstEvents, ...secondEvents].map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
       'ADDED resumed-1',
       'ADDED resumed-2',
     ])
   })
 
   it('SYS-3 ends cleanly when the server stops, and resumes after its restart', async () => {
-    const other = await startServer({ dataDir: join(dir, 'stopping') })
-    const watch = watchFrom(other, MAPS, 0)
-    await other.call('POST', MAPS, { metadata: { name: 'before' } })
+    const firstServer = await startServer({ dataDir: join(dir, 'stopping') })
+    const watch = watchFrom(firstServer, MAPS, 0)
+    await firstServer.call('POST', MAPS, { metadata: { name: 'before' } })
     await watch.until((events) => events.length === 1)
-    expect(await other.stop()).toBe(0)
+    expect(await firstServer.stop()).toBe(0)
     const { revision } = (await watch.whenEnded()).at(-1)!
-    const again = await startServer({ dataDir: join(dir, 'stopping') })
+    const restarted = await startServer({ dataDir: join(dir, 'stopping') })
     try {
-      const resumed = watchFrom(again, MAPS, revision)
-      await again.call('POST', MAPS, { metadata: { name: 'after' } })
+      const resumed = watchFrom(restarted, MAPS, revision)
+      await restarted.call('POST', MAPS, { metadata: { name: 'after' } })
       await resumed.until((events) => events.length === 1)
       resumed.close()
       expect((await resumed.whenEnded())[0]!.object.metadata.name).toBe('after')
     } finally {
-      await again.stop()
+      await restarted.stop()
     }
   })
 
-  it('SYS-3 from a compacted version gets an ERROR event with 410, and ends', async () => {
-    const forgetful = await startServer({ dataDir: join(dir, 'forgetful'), flags: ['--history-minutes', '0.0001'] })
+  it('SYS-3 from a compacted version receives an ERROR event with 410, and ends', async () => {
+    const compacting = await startServer({ dataDir: join(dir, 'compacting'), flags: ['--history-minutes', '0.0001'] })
     try {
-      const { json } = await forgetful.call('POST', MAPS, { metadata: { name: 'a' } })
-      let gone: any
-      for (let n = 0; gone?.code !== 410; n++) {
+      const { json } = await compacting.call('POST', MAPS, { metadata: { name: 'a' } })
+      let listed: any
+      for (let n = 0; listed?.code !== 410; n++) {
         expect(n).toBeLessThan(2_000)
-        await forgetful.call(
+        await compacting.call(
           'PATCH',
           `${MAPS}/a`,
           { data: { n: String(n) } },
           { 'content-type': 'application/merge-patch+json' },
         )
         const version = json.metadata.resourceVersion
-        gone = (await forgetful.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json
+        listed = (await compacting.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json
       }
-      const seen = await watchFrom(forgetful, MAPS, Number(json.metadata.resourceVersion)).whenEnded()
-      expect(seen).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
+      const events = await watchFrom(compacting, MAPS, Number(json.metadata.resourceVersion)).whenEnded()
+      expect(events).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
     } finally {
-      await forgetful.stop()
+      await compacting.stop()
     }
   })
 })
@@ -290,12 +292,12 @@ describe('a watch', () => {
 describe('a restart', () => {
   const VAC = '/apis/storage.k8s.io/v1/volumeattributesclasses'
   const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
-  const off = ['v1', 'v1beta1', 'v1alpha1']
+  const CLASSES_DISABLED = ['v1', 'v1beta1', 'v1alpha1']
     .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
     .join(',')
 
   it('SYS-15 with an API disabled keeps its objects, and serves them when it is enabled again', async () => {
-    const dataDir = join(dir, 'switched')
+    const dataDir = join(dir, 'disabled-api')
     const silver = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     const claim = {
       metadata: { name: 'orders' },
@@ -306,25 +308,25 @@ describe('a restart', () => {
       },
     }
 
-    const on = await startServer({ dataDir, command: 'server' })
-    const stored = (await on.call('POST', VAC, silver)).json
-    const before = (await on.call('POST', CLAIMS, claim)).json
-    await on.stop()
+    const enabled = await startServer({ dataDir, command: 'server' })
+    const stored = (await enabled.call('POST', VAC, silver)).json
+    const before = (await enabled.call('POST', CLAIMS, claim)).json
+    await enabled.stop()
 
-    const without = await startServer({ dataDir, command: 'server', flags: ['--runtime-config', off] })
-    expect((await without.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
-    expect((await without.call('POST', VAC, silver)).status).toBe(404)
-    expect((await without.call('GET', `${CLAIMS}/orders`)).json).toEqual(before)
-    await without.stop()
+    const disabled = await startServer({ dataDir, command: 'server', flags: ['--runtime-config', CLASSES_DISABLED] })
+    expect((await disabled.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
+    expect((await disabled.call('POST', VAC, silver)).status).toBe(404)
+    expect((await disabled.call('GET', `${CLAIMS}/orders`)).json).toEqual(before)
+    await disabled.stop()
 
-    const again = await startServer({ dataDir, command: 'server' })
-    expect((await again.call('GET', `${VAC}/silver`)).json).toEqual(stored)
-    await again.stop()
+    const restarted = await startServer({ dataDir, command: 'server' })
+    expect((await restarted.call('GET', `${VAC}/silver`)).json).toEqual(stored)
+    await restarted.stop()
   })
 
-  it('SYS-15 with an unknown API is refused, with a reason', async () => {
+  it('SYS-15 with an unknown API fails with the reason', async () => {
     const attempt = startServer({
-      dataDir: join(dir, 'refused'),
+      dataDir: join(dir, 'unknown-api'),
       flags: ['--runtime-config', 'storage.k8s.io/v9=false'],
     })
     await expect(attempt).rejects.toThrow(/there is no "storage\.k8s\.io\/v9"/)

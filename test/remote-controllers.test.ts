@@ -1,4 +1,4 @@
-// The controllers of `stowage up` in their own process, over HTTP, against a server that runs none.
+// Runs controllers over HTTP against a server process that runs none.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,19 +35,19 @@ describe('controllers against a remote server', () => {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  async function untilGone(path: string): Promise<void> {
+  async function waitUntilDeleted(path: string): Promise<void> {
     for (;;) {
       const { status } = await server.call('GET', path)
       if (status === 404) return
-      await new Promise((resolve) => setTimeout(resolve, 20)) // polls until the test's own timeout
+      await new Promise((resolve) => setTimeout(resolve, 20)) // polls until the test times out
     }
   }
 
-  it('SYS-5 empty a deleted namespace', async () => {
+  it('SYS-5 delete the content of a deleted namespace', async () => {
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     await server.call('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await server.call('DELETE', '/api/v1/namespaces/shop')
-    await untilGone('/api/v1/namespaces/shop')
+    await waitUntilDeleted('/api/v1/namespaces/shop')
     expect((await server.call('GET', '/api/v1/namespaces/shop/configmaps/a')).status).toBe(404)
   })
 
@@ -56,6 +56,6 @@ describe('controllers against a remote server', () => {
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: json.metadata.uid }]
     await server.call('POST', '/api/v1/namespaces/default/secrets', { metadata: { name: 'child', ownerReferences } })
     await server.call('DELETE', '/api/v1/namespaces/default/configmaps/owner')
-    await untilGone('/api/v1/namespaces/default/secrets/child')
+    await waitUntilDeleted('/api/v1/namespaces/default/secrets/child')
   })
 })

@@ -1,5 +1,5 @@
-// Scheduler, controllers, provisioner and capacity cleanup, each in its own process, beside an API server that is killed or
-// frozen for ten seconds, and a node that is removed with its driver.
+// Tests scheduling with scheduler, controllers, provisioner and capacity cleanup in their own processes: the API server is
+// killed or frozen for ten seconds, and a node is removed with its driver.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
   CAPACITIES,
@@ -26,26 +26,26 @@ import {
 
 afterEach(stopAll)
 
-const AWAY_MS = 10_000
-const away = () => new Promise((resolve) => setTimeout(resolve, AWAY_MS)) // the outage itself
+const OUTAGE_MS = 10_000
+const waitForOutage = () => new Promise((resolve) => setTimeout(resolve, OUTAGE_MS)) // the length of the outage
 
 const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
   async killed() {
     await server.kill()
-    await away()
+    await waitForOutage()
     await restartServer()
   },
   async frozen() {
     process.kill(server.pid, 'SIGSTOP')
-    await away()
+    await waitForOutage()
     process.kill(server.pid, 'SIGCONT')
   },
 }
 
-describe('every component in its own process', () => {
+describe('scheduling with separate processes', () => {
   it.each(Object.entries(OUTAGES))(
     'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no object',
-    async (_what, outage) => {
+    async (_name, outage) => {
       const hosts = ['n1', 'n2', 'n3']
       await startSeparately({ segments: hosts.map((name) => `host=${name}`), sizeGi: 20 })
       await startCommand(['controllers', '--no-leader-election'])
@@ -57,8 +57,8 @@ describe('every component in its own process', () => {
       await createClass('local')
       for (const name of hosts) await createNode(name, { host: name })
       await waitForCapacities(...hosts.map((name) => `local ${name}: 20Gi`))
-      const uids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
-      const before = await uids()
+      const listUids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
+      const before = await listUids()
 
       const pods = Array.from({ length: 60 }, (_, index) => `p${index}`)
       for (const name of pods.slice(0, 40)) await createPod(name, { ephemeral: { scratch: claimSpec(1, 'local') } })
@@ -67,7 +67,7 @@ describe('every component in its own process', () => {
       for (const name of pods) await waitUntilScheduled(name)
       expect(await listDriverVolumes()).toHaveLength(pods.length)
       await waitForCapacities(...hosts.map((name) => `local ${name}: 0`))
-      expect(await uids()).toEqual(before)
+      expect(await listUids()).toEqual(before)
       expect((await driver.control.inspect()).overlaps).toEqual([])
     },
   )
@@ -88,10 +88,14 @@ describe('every component in its own process', () => {
       'csi.storage.k8s.io/drivername': 'pools.example.com',
       'csi.storage.k8s.io/managed-by': `external-provisioner-${node}`,
     })
-    const another = { storageClassName: 'local', nodeTopology: { matchLabels: { host: 'n2' } }, capacity: '7Gi' }
+    const otherNodeCapacity = {
+      storageClassName: 'local',
+      nodeTopology: { matchLabels: { host: 'n2' } },
+      capacity: '7Gi',
+    }
     await post('/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities', {
       metadata: { name: 'of-n2', labels: labels('n2') },
-      ...another,
+      ...otherNodeCapacity,
     })
     await startCommand([
       'capacity-cleanup',
@@ -104,7 +108,7 @@ describe('every component in its own process', () => {
     await provisioner.stop()
     await remove(`${CSI_NODES}/n1`)
     await remove(`${NODES}/n1`)
-    await waitForCapacities('local n2: 7Gi') // its driver still runs
+    await waitForCapacities('local n2: 7Gi') // the driver of n2 still runs
     await remove(`${CSI_NODES}/n2`)
     await pollUntil(async () => (await list(CAPACITIES)).length === 0)
   })

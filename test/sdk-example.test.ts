@@ -1,5 +1,5 @@
-// The example of docs/tutorial/provisioners.md as a vendor would have it: a package that depends on ours, compiled against
-// the published types, run in its own process against a real server that binds and reclaims.
+// Tests the example of docs/tutorial/provisioners.md: a package that depends on stowage, is compiled against the published
+// types, and runs in its own process against a server.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -32,15 +32,15 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** What `npm install` would do, without a registry. */
+/** Copies the example and links its dependencies, as `npm install` does with a registry. */
 async function installExample(to: string): Promise<string> {
-  const ours = dirname(dirname(await buildProgram()))
+  const packageDir = dirname(dirname(await buildProgram()))
   await cp(join(ROOT, 'examples', 'provisioner'), to, {
     recursive: true,
     filter: (path) => !/\/(node_modules|dist|volumes)$/.test(path),
   })
   await mkdir(join(to, 'node_modules', '@types'), { recursive: true })
-  await symlink(ours, join(to, 'node_modules', 'stowage'))
+  await symlink(packageDir, join(to, 'node_modules', 'stowage'))
   for (const name of ['@types/node', 'undici-types']) {
     await symlink(join(ROOT, 'node_modules', name), join(to, 'node_modules', name))
   }
@@ -56,8 +56,11 @@ interface RunningProvisioner {
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Resolves once it leads or stands by. */
-async function startProvisioner({ until = 'working', program = 'dist/main.js' } = {}): Promise<RunningProvisioner> {
+/** Starts the provisioner. Resolves when it logs the message. */
+async function startProvisioner({
+  until: message = 'working',
+  program = 'dist/main.js',
+} = {}): Promise<RunningProvisioner> {
   const flags = ['--kubeconfig', server.kubeconfig, '--http-endpoint', '127.0.0.1:0', '--retry-interval-start', '100ms']
   const env = { ...process.env, FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
   const child = spawn(process.execPath, [program, ...flags], {
@@ -65,35 +68,35 @@ async function startProvisioner({ until = 'working', program = 'dist/main.js' } 
     env,
     stdio: ['ignore', 'inherit', 'pipe'],
   })
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   let log = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     log += text
   })
-  const said = (message: string) => log.split('\n').find((line) => line.includes(`"msg":"${message}"`))
-  await eventually(`the provisioner to say "${until}"`, async () => {
-    if (child.exitCode !== null) throw new Error(`the provisioner ended early:\n${log}`)
-    return said(until)
+  const findLogLine = (message: string) => log.split('\n').find((line) => line.includes(`"msg":"${message}"`))
+  await waitFor(`the provisioner to log "${message}"`, async () => {
+    if (child.exitCode !== null) throw new Error(`the provisioner exited early:\n${log}`)
+    return findLogLine(message)
   })
   return {
     child,
-    url: JSON.parse(said('started')!).monitoring,
+    url: JSON.parse(findLogLine('started')!).monitoring,
     log: () => log,
     async end(signal) {
       child.kill(signal)
-      return (await gone)[0]
+      return (await exited)[0]
     },
   }
 }
 
-/** Polls until it exists, or until the test's own timeout. */
-async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  for (let tries = 0; tries < 2_000; tries++) {
-    const found = await look()
-    if (found) return found
+/** Polls until the result is truthy, and returns it. */
+async function waitFor<T>(description: string, poll: () => Promise<T | undefined | false>): Promise<T> {
+  for (let attempts = 0; attempts < 2_000; attempts++) {
+    const result = await poll()
+    if (result) return result
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
-  throw new Error(`waited in vain for ${what}`)
+  throw new Error(`timed out waiting for ${description}`)
 }
 
 async function apply(manifest: string): Promise<void> {
@@ -103,24 +106,25 @@ async function apply(manifest: string): Promise<void> {
     expect(status, text).toBe(201)
   }
 }
-const aClaim = (name: string, storageClassName: string, more: object = {}) =>
+const createClaim = (name: string, storageClassName: string, fields: object = {}) =>
   server.call('POST', CLAIMS, {
     metadata: { name },
-    spec: { storageClassName, accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } }, ...more },
+    spec: { storageClassName, accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } }, ...fields },
   })
-const bound = (name: string) =>
-  eventually(`the claim ${name} to be bound`, async () => {
+const waitUntilBound = (name: string) =>
+  waitFor(`the claim ${name} to be bound`, async () => {
     const claim = (await server.call('GET', `${CLAIMS}/${name}`)).json
     return claim.status?.phase === 'Bound' && (await server.call('GET', `${VOLUMES}/${claim.spec.volumeName}`)).json
   })
-const gone = (path: string) => eventually(`${path} to go`, async () => (await server.call('GET', path)).status === 404)
-const volumesOn = async (tier: string) => (await readdir(join(dir, tier))).filter((name) => !name.startsWith('.'))
-const eventsAbout = async (name: string) => {
+const waitUntilDeleted = (path: string) =>
+  waitFor(`${path} to be deleted`, async () => (await server.call('GET', path)).status === 404)
+const listVolumesOn = async (tier: string) => (await readdir(join(dir, tier))).filter((name) => !name.startsWith('.'))
+const listEvents = async (name: string) => {
   const query = new URLSearchParams({ fieldSelector: `involvedObject.name=${name}` })
   return (await server.call('GET', `/api/v1/namespaces/default/events?${query}`)).json.items as any[]
 }
 
-describe('a vendor’s provisioner in TypeScript', () => {
+describe('example provisioner', () => {
   it('PROV-17 compiles against the published types with skipLibCheck off, and its own unit tests pass', async () => {
     await compile()
     const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', 'dist/tiers.test.js'], {
@@ -130,17 +134,17 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(stdout).toMatch(/# fail 0/)
   })
 
-  it('PROV-17 the code in the manual compiles', async () => {
-    const manual = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
-    const shown = [...manual.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
-    expect(shown).toHaveLength(2) // the provisioner, and its tests
-    await writeFile(join(vendor, 'src', 'manual.ts'), shown.join('\n'))
+  it('PROV-17 compiles the code in the tutorial', async () => {
+    const tutorial = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
+    const codeBlocks = [...tutorial.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
+    expect(codeBlocks).toHaveLength(2) // the provisioner, and its tests
+    await writeFile(join(vendor, 'src', 'manual.ts'), codeBlocks.join('\n'))
     const { stdout } = await compile('--noEmit').catch((error) => error)
     await rm(join(vendor, 'src', 'manual.ts'))
     expect(stdout).toBe('')
   })
 
-  it('PROV-17 the types know the declared parameters and reject mistakes', async () => {
+  it('PROV-17 has types that reject undeclared parameters and wrong values', async () => {
     const wrong = `
       import { defineProvisioner, parameter } from 'stowage/provisioner'
       defineProvisioner({
@@ -162,7 +166,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(new Set(lines)).toEqual(new Set([7, 8, 13, 14]))
   })
 
-  it('PROV-17 reports bad flags in a sentence and exits with 2', async () => {
+  it('PROV-17 reports invalid flags and exits with 2', async () => {
     const program = [join(vendor, 'dist', 'main.js')]
     const wrong = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
     expect(wrong).toMatchObject({
@@ -170,11 +174,11 @@ describe('a vendor’s provisioner in TypeScript', () => {
       stderr: expect.stringMatching(/^example.com\/tiers: --worker-threads "many": expected/),
     })
     const env = { PATH: process.env.PATH }
-    const lost = await run(process.execPath, program, { env, cwd: dir }).catch((error) => error)
-    expect(lost).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
+    const unconfigured = await run(process.execPath, program, { env, cwd: dir }).catch((error) => error)
+    expect(unconfigured).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
   })
 
-  it('PROV-8 PROV-17 a call that never ends is reported on the claim and does not block the stop', async () => {
+  it('PROV-8 PROV-17 reports a call that never ends on the claim, and stops without waiting for it', async () => {
     const hanging = `
       import { defineProvisioner, runProvisioner } from 'stowage/provisioner'
       await runProvisioner(defineProvisioner({
@@ -185,9 +189,9 @@ describe('a vendor’s provisioner in TypeScript', () => {
     await writeFile(join(vendor, 'dist', 'hanging.js'), hanging)
     const provisioner = await startProvisioner({ program: 'dist/hanging.js' })
     await server.call('POST', CLASSES, { metadata: { name: 'hanging' }, provisioner: 'example.com/hanging' })
-    await aClaim('stuck', 'hanging')
-    const warning = await eventually('the event', async () =>
-      (await eventsAbout('stuck')).find(({ reason }) => reason === 'ProvisioningFailed'),
+    await createClaim('stuck', 'hanging')
+    const warning = await waitFor('the event', async () =>
+      (await listEvents('stuck')).find(({ reason }) => reason === 'ProvisioningFailed'),
     )
     expect(warning.message).toContain('did not finish within the timeout of 0.2 s')
     expect(provisioner.log()).toContain(
@@ -205,7 +209,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(finalizers).toContain('provisioning.stowage.dev/example.com-hanging')
   })
 
-  describe('running beside a server', () => {
+  describe('with a server', () => {
     let provisioner: RunningProvisioner
     beforeAll(async () => {
       provisioner = await startProvisioner()
@@ -217,7 +221,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     })
 
     it('PROV-11 provisions volumes with every required field', async () => {
-      const volume = await bound('database')
+      const volume = await waitUntilBound('database')
       const { uid } = (await server.call('GET', `${CLAIMS}/database`)).json.metadata
       expect(volume).toMatchObject({
         metadata: {
@@ -237,20 +241,20 @@ describe('a vendor’s provisioner in TypeScript', () => {
       })
     })
 
-    it('PROV-19 two classes of one provisioner create volumes on different disks', async () => {
-      const [fast, slow] = [await bound('database'), await bound('backups')]
-      expect(await volumesOn('fast')).toContain(fast.metadata.name)
-      expect(await volumesOn('slow')).toContain(slow.metadata.name)
+    it('PROV-19 provisions two classes on different disks', async () => {
+      const [fast, slow] = [await waitUntilBound('database'), await waitUntilBound('backups')]
+      expect(await listVolumesOn('fast')).toContain(fast.metadata.name)
+      expect(await listVolumesOn('slow')).toContain(slow.metadata.name)
       expect(slow.spec.hostPath.path).toBe(join(dir, 'slow', slow.metadata.name))
     })
 
-    it('PROV-11 satisfies a selector it supports', async () => {
-      expect((await bound('scratch')).metadata.labels).toEqual({ 'example.com/tier': 'slow' })
+    it('PROV-11 satisfies a supported selector', async () => {
+      expect((await waitUntilBound('scratch')).metadata.labels).toEqual({ 'example.com/tier': 'slow' })
     })
 
-    it('PROV-10 rejects a selector it cannot satisfy with an event', async () => {
-      const warning = await eventually('the event', async () =>
-        (await eventsAbout('wrong')).find(({ reason }) => reason === 'ProvisioningFailed'),
+    it('PROV-10 reports a selector that it cannot satisfy in an event', async () => {
+      const warning = await waitFor('the event', async () =>
+        (await listEvents('wrong')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
       expect(warning).toMatchObject({ type: 'Warning', source: { component: 'example.com/tiers' } })
       expect(warning.message).toContain('accepts no value of the label "example.com/tier"')
@@ -258,21 +262,21 @@ describe('a vendor’s provisioner in TypeScript', () => {
       expect((await server.call('GET', `${CLAIMS}/wrong`)).json.status.phase).toBe('Pending')
     })
 
-    it('PROV-10 rejects unknown class parameters with an event', async () => {
+    it('PROV-10 reports unknown class parameters in an event', async () => {
       const parameters = { tier: 'fast', colour: 'red' }
       await server.call('POST', CLASSES, { metadata: { name: 'odd' }, provisioner: 'example.com/tiers', parameters })
-      await aClaim('odd', 'odd')
-      const warning = await eventually('the event', async () =>
-        (await eventsAbout('odd')).find(({ reason }) => reason === 'ProvisioningFailed'),
+      await createClaim('odd', 'odd')
+      const warning = await waitFor('the event', async () =>
+        (await listEvents('odd')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
       expect(warning.message).toContain('does not know: "colour". It knows "tier", "reserve"')
     })
 
     it('PROV-14 deletes the volume and its directory with the claim', async () => {
-      const { metadata } = await bound('scratch')
+      const { metadata } = await waitUntilBound('scratch')
       await server.call('DELETE', `${CLAIMS}/scratch`)
-      await gone(`${VOLUMES}/${metadata.name}`)
-      expect(await volumesOn('slow')).not.toContain(metadata.name)
+      await waitUntilDeleted(`${VOLUMES}/${metadata.name}`)
+      expect(await listVolumesOn('slow')).not.toContain(metadata.name)
     })
 
     it('PROV-17 serves metrics and readiness', async () => {
@@ -283,35 +287,37 @@ describe('a vendor’s provisioner in TypeScript', () => {
       expect(metrics).toMatch(/leader_election_master_status\{name="example.com\/tiers"\} 1/)
     })
 
-    it('PROV-12 killed during provisioning, the next process completes, and no directory is left without a volume', async () => {
+    it('PROV-12 completes provisioning after a kill, and leaves no directory without a volume', async () => {
       const names = Array.from({ length: 30 }, (_, i) => `burst-${i}`)
-      const created = names.map((name) => aClaim(name, 'slow'))
-      await eventually('the first of them', async () => (await volumesOn('slow')).length > 3)
+      const created = names.map((name) => createClaim(name, 'slow'))
+      await waitFor('the first volumes', async () => (await listVolumesOn('slow')).length > 3)
       await provisioner.end('SIGKILL')
       await Promise.all(created)
-      const [half] = names
-      await server.call('DELETE', `${CLAIMS}/${half}`)
+      const [interrupted] = names
+      await server.call('DELETE', `${CLAIMS}/${interrupted}`)
       provisioner = await startProvisioner()
-      for (const name of names.slice(1)) await bound(name)
-      await gone(`${CLAIMS}/${half}`)
-      await eventually('every directory to have its volume, and every volume its directory', async () => {
+      for (const name of names.slice(1)) await waitUntilBound(name)
+      await waitUntilDeleted(`${CLAIMS}/${interrupted}`)
+      await waitFor('the directories to match the volumes', async () => {
         const items = (await server.call('GET', VOLUMES)).json.items as any[]
-        const known = items.filter(({ spec }) => spec.hostPath?.path.startsWith(join(dir, 'slow')))
-        const expected = known.map(({ metadata }) => metadata.name).sort()
-        return JSON.stringify((await volumesOn('slow')).sort()) === JSON.stringify(expected) && expected.length === 30
+        const tierVolumes = items.filter(({ spec }) => spec.hostPath?.path.startsWith(join(dir, 'slow')))
+        const expected = tierVolumes.map(({ metadata }) => metadata.name).sort()
+        return (
+          JSON.stringify((await listVolumesOn('slow')).sort()) === JSON.stringify(expected) && expected.length === 30
+        )
       })
     })
 
-    it('PROV-17 on SIGTERM stops in order and releases its lease, so that a standby takes over at once', async () => {
-      const standBy = await startProvisioner({ until: 'started' })
-      await eventually('the stand-by to be ready', async () => (await fetch(`${standBy.url}/readyz`)).status === 200)
-      expect(standBy.log()).not.toContain('"msg":"working"')
+    it('PROV-17 releases its lease on SIGTERM, so that a standby takes over at once', async () => {
+      const standby = await startProvisioner({ until: 'started' })
+      await waitFor('the standby to be ready', async () => (await fetch(`${standby.url}/readyz`)).status === 200)
+      expect(standby.log()).not.toContain('"msg":"working"')
       expect(await provisioner.end('SIGTERM')).toBe(0)
       expect(provisioner.log()).toContain('"msg":"stopped"')
-      provisioner = standBy
-      await eventually('the stand-by to work', async () => standBy.log().includes('"msg":"working"'))
-      await aClaim('late', 'fast')
-      await bound('late')
+      provisioner = standby
+      await waitFor('the standby to lead', async () => standby.log().includes('"msg":"working"'))
+      await createClaim('late', 'fast')
+      await waitUntilBound('late')
     })
   })
 })

@@ -1,5 +1,5 @@
-// Runs the console blocks of the README and of docs/tutorial/tour.md in one shell, in order, and compares what each command
-// prints with what the page shows. Ages, uids, ports, node numbers and rates vary from run to run and are masked.
+// Runs the console blocks of the README and of docs/tutorial/tour.md in one shell, in order, and compares the output of each
+// command with the page. Ages, uids, ports, node numbers and rates vary between runs and are masked.
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const START = 'npm start -- '
 const MATCH_MS_MAX = 60_000
 const RETRY_MS = 300
-/** Commands that only read may run until they print what the page shows. */
+/** Commands that only read. They are repeated until their output equals the page. */
 const READS = /^(kubectl (get|events|--kubeconfig \S+ get)|tail|cat ~|find|findmnt)\b/
 
 interface Step {
@@ -39,40 +39,40 @@ beforeAll(async () => {
 afterAll(async () => {
   if (skip) return
   await shell.end()
-  releaseDevices(home) // left mounted if a step failed
+  releaseDevices(home) // if a step failed, devices are still mounted
   await rm(home, { recursive: true, force: true })
 })
 
-for (const [page, until] of [
+for (const [page, lastCommand] of [
   ['README.md', 'sleep 1; kubectl get pods,pvc,pv'],
   ['docs/tutorial/tour.md', undefined],
 ] as const) {
-  it.skipIf(skip)(`SYS-1 ${page} shows what its commands print${skip ? ` (${skip})` : ''}`, async () => {
-    const steps = stepsOf(await readFile(join(ROOT, page), 'utf8'))
+  it.skipIf(skip)(`SYS-1 ${page} shows the output of its commands${skip ? ` (${skip})` : ''}`, async () => {
+    const steps = parseSteps(await readFile(join(ROOT, page), 'utf8'))
     expect(steps.length).toBeGreaterThan(5)
     for (const step of steps) {
       await expectOutput(step)
-      if (step.command === until) break // the next command stops the server, which the longer tour still needs
+      if (step.command === lastCommand) break // the next command stops the server, which the tour needs
     }
   })
 }
 
 async function expectOutput({ command, output }: Step): Promise<void> {
-  const expected = masked(output)
+  const expected = maskVaryingText(output)
   if (command.startsWith(START)) {
     const flags = command.slice(START.length).replace(/ *&$/, '')
     shell.type(`${process.execPath} dist/stowage.js up --listen 127.0.0.1:0 ${flags} &`)
-    await shell.until((text) => expected.every((line) => masked(text.split('\n')).includes(line)))
+    await shell.waitFor((text) => expected.every((line) => maskVaryingText(text.split('\n')).includes(line)))
     return
   }
-  // Other tests of this run have mounts and devices too: look for our own.
-  const ours = command.replaceAll('grep stowage/', `grep ${home}/`)
-  const [, pause, bare] = /^(sleep \d+; )?([\s\S]*)$/.exec(ours)!
+  // Other tests have mounts and devices too, so restrict the search to this directory.
+  const scopedCommand = command.replaceAll('grep stowage/', `grep ${home}/`)
+  const [, pause, commandText] = /^(sleep \d+; )?([\s\S]*)$/.exec(scopedCommand)!
   const mayRetry = pause !== undefined || READS.test(command)
   const deadline = Date.now() + MATCH_MS_MAX
   for (;;) {
-    const printed = await shell.run(bare!)
-    const actual = masked(printed.split('\n'))
+    const printed = await shell.run(commandText!)
+    const actual = maskVaryingText(printed.split('\n'))
     const isSame = JSON.stringify(actual) === JSON.stringify(expected)
     if (isSame) return
     if (!mayRetry || Date.now() > deadline) return expect(actual, command).toEqual(expected)
@@ -80,8 +80,8 @@ async function expectOutput({ command, output }: Step): Promise<void> {
   }
 }
 
-/** Each `$ ` line of the console blocks with what follows it; a here-document belongs to its command. */
-function stepsOf(markdown: string): Step[] {
+/** Returns each `$ ` line of the console blocks with its output. A here-document belongs to its command. */
+function parseSteps(markdown: string): Step[] {
   const steps: { command: string; output: string[] }[] = []
   for (const [, block] of markdown.matchAll(/```console\n([\s\S]*?)```/g)) {
     let isInDocument = false
@@ -99,7 +99,7 @@ function stepsOf(markdown: string): Step[] {
   return steps
 }
 
-function masked(lines: readonly string[]): string[] {
+function maskVaryingText(lines: readonly string[]): string[] {
   return lines
     .map((line) =>
       line
@@ -121,62 +121,62 @@ function masked(lines: readonly string[]): string[] {
 }
 
 function releaseDevices(dir: string): void {
-  const read = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' }).split('\n')
-  for (const target of read('findmnt', '-rno', 'TARGET').reverse()) {
+  const runLines = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' }).split('\n')
+  for (const target of runLines('findmnt', '-rno', 'TARGET').reverse()) {
     if (target.startsWith(dir)) execFileSync('umount', [target])
   }
-  for (const line of read('losetup', '-l', '-n', '-O', 'NAME,BACK-FILE')) {
+  for (const line of runLines('losetup', '-l', '-n', '-O', 'NAME,BACK-FILE')) {
     if (line.includes(dir)) execFileSync('losetup', ['-d', line.split(' ')[0]!])
   }
 }
 
 interface Shell {
-  /** Runs a command in the foreground; what it and background jobs printed until it ended. */
+  /** Runs a command and returns its output and that of background jobs until it ended. */
   run(command: string): Promise<string>
   type(command: string): void
-  until(condition: (text: string) => boolean): Promise<void>
+  waitFor(condition: (text: string) => boolean): Promise<void>
   end(): Promise<void>
 }
 
-/** One bash, so that variables, files and background jobs of earlier commands remain. */
+/** Starts one bash for all commands, which keeps variables, files and background jobs. */
 function startShell(dir: string): Shell {
   const { KUBECONFIG: _, XDG_DATA_HOME: __, ...env } = process.env
   const bash: ChildProcessWithoutNullStreams = spawn('bash', ['--norc'], { cwd: dir, env: { ...env, HOME: dir } })
   let text = ''
-  const waiting = new Set<() => void>()
-  bash.stdout.setEncoding('utf8').on('data', (more: string) => {
-    text += more
-    for (const look of waiting) look()
+  const pendingChecks = new Set<() => void>()
+  bash.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    for (const check of pendingChecks) check()
   })
   const type = (command: string): void => void bash.stdin.write(`${command}\n`)
-  const until = (condition: (text: string) => boolean): Promise<void> =>
+  const waitFor = (condition: (text: string) => boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`The shell printed only:\n${text}`)), MATCH_MS_MAX)
-      const look = () => {
+      const check = () => {
         if (!condition(text)) return
         clearTimeout(timer)
-        waiting.delete(look)
+        pendingChecks.delete(check)
         resolve()
       }
-      waiting.add(look)
-      look()
+      pendingChecks.add(check)
+      check()
     })
   let count = 0
   type('exec 2>&1')
   return {
     type,
-    until,
+    waitFor,
     async run(command) {
-      const mark = `--- command ${++count} ended ---`
+      const endMarker = `--- command ${++count} ended ---`
       text = ''
-      type(`${command}\nprintf '\\n%s\\n' '${mark}'`)
-      await until((soFar) => soFar.includes(mark))
-      return text.slice(0, text.indexOf(mark))
+      type(`${command}\nprintf '\\n%s\\n' '${endMarker}'`)
+      await waitFor((output) => output.includes(endMarker))
+      return text.slice(0, text.indexOf(endMarker))
     },
     async end() {
-      const gone = new Promise((resolve) => bash.once('exit', resolve))
-      bash.stdin.end('kubectl delete pods,pvc --all --timeout=30s; kill %1; wait\n') // processes of pods outlive the server
-      await gone
+      const exited = new Promise((resolve) => bash.once('exit', resolve))
+      bash.stdin.end('kubectl delete pods,pvc --all --timeout=30s; kill %1; wait\n') // processes of pods survive the server
+      await exited
     },
   }
 }

@@ -1,4 +1,5 @@
-// `stowage up` from start to stop: the API first, nodes after it, and an exit within seconds despite work in progress.
+// Tests the start and stop of `stowage up`: the API is ready before the nodes, and the exit takes seconds despite work in
+// progress.
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,11 +10,11 @@ import { startFakeDriver } from './helpers/fake-driver.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 
-const noLoops = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const STORAGE = '/apis/storage.k8s.io/v1'
 const CORE = '/api/v1/namespaces/default'
-/** Longer than the server waits for its components. */
-const END_MS_MAX = 15_000
+/** Bound of the time to stop, longer than the server waits for its components. */
+const STOP_MS_MAX = 15_000
 
 let dir: string
 let leftovers: HostLeftovers
@@ -40,7 +41,7 @@ describe('start', () => {
     expect(server.nodes).toMatchObject({ names: ['node-1', 'node-2', 'node-3'] })
     expect(server.nodes!.poolBytes).toBeGreaterThan(0)
     expect(server.nodes!.poolBytes).toBeLessThanOrEqual(10 * 1024 ** 3)
-    expect(await classes(server)).toEqual({ directory: undefined, local: 'true' })
+    expect(await listClasses(server)).toEqual({ directory: undefined, local: 'true' })
     const { spec } = (await server.call('GET', `${STORAGE}/csidrivers/local.csi.stowage.dev`)).json
     expect(spec).toMatchObject({ attachRequired: false, storageCapacity: true })
   })
@@ -48,44 +49,44 @@ describe('start', () => {
   it('SYS-1 serves the API before the nodes are ready', async () => {
     const server = await start({ nodes: 'default', skipsNodeReadiness: true })
     expect((await server.call('GET', '/readyz')).text).toBe('ok')
-    await until(async () => (await readyNodes(server)).length === 3)
+    await pollUntil(async () => (await listReadyNodes(server)).length === 3)
   })
 
   it('SYS-1 with --nodes 0 runs none, and `directory` is the default class', async () => {
     const server = await start()
-    expect(await classes(server)).toEqual({ directory: 'true' })
+    expect(await listClasses(server)).toEqual({ directory: 'true' })
     expect((await server.call('GET', '/api/v1/nodes')).json.items).toEqual([])
     expect((await readdir(server.dataDir)).includes('nodes')).toBe(false)
   })
 
-  it('SYS-1 nodes added later create their class once, and keep the existing default', async () => {
+  it('SYS-1 creates the class of nodes that are added later once, and keeps the existing default', async () => {
     await (await start()).stop()
-    const second = await start({ nodes: 1 })
-    expect(await classes(second)).toEqual({ directory: 'true', local: undefined })
-    await second.call('DELETE', `${STORAGE}/storageclasses/local`)
-    await second.stop()
-    expect(await classes(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
+    const restarted = await start({ nodes: 1 })
+    expect(await listClasses(restarted)).toEqual({ directory: 'true', local: undefined })
+    await restarted.call('DELETE', `${STORAGE}/storageclasses/local`)
+    await restarted.stop()
+    expect(await listClasses(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
   })
 
-  it('SYS-1 SYS-7 with fewer nodes than before reports it, and schedules no pod to the missing ones', async () => {
+  it('SYS-1 SYS-7 with fewer nodes than before reports the idle nodes, and schedules no pod to them', async () => {
     await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
     const fewer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
     expect(fewer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
-    expect(await readyNodes(fewer)).toEqual(['node-1'])
+    expect(await listReadyNodes(fewer)).toEqual(['node-1'])
     const names = ['a', 'b', 'c', 'd']
-    for (const name of names) await runAPod(fewer, name)
-    await removeAll(fewer, names)
+    for (const name of names) await runPod(fewer, name)
+    await deletePods(fewer, names)
     await fewer.stop()
-    const all = await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })
-    expect(all.nodes).toMatchObject({ idle: [] })
-    await until(async () => (await readyNodes(all)).length === 3)
+    const allNodes = await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })
+    expect(allNodes.nodes).toMatchObject({ idle: [] })
+    await pollUntil(async () => (await listReadyNodes(allNodes)).length === 3)
   })
 
   it('SYS-1 uses directories as volumes on a machine without file system tools, and reports the reason once', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
     for (const name of ['mkfs.xfs', 'mkfs.ext4']) {
-      await writeFile(join(bin, name), '#!/bin/sh\necho "no such thing here" >&2\nexit 1\n')
+      await writeFile(join(bin, name), '#!/bin/sh\necho "not supported" >&2\nexit 1\n')
       await chmod(join(bin, name), 0o755)
     }
     const server = await start({ nodes: 'default', env: { PATH: `${bin}:${process.env.PATH}` } })
@@ -94,13 +95,13 @@ describe('start', () => {
       .log()
       .split('\n')
       .flatMap((line) => (line.includes('"level":"warn"') ? [JSON.parse(line).msg as string] : []))
-    expect(warnings.some((text) => text.includes('no such thing here'))).toBe(true)
+    expect(warnings.some((text) => text.includes('not supported'))).toBe(true)
     expect(new Set(warnings).size).toBe(warnings.length)
-    await runAPod(server, 'shop')
+    await runPod(server, 'shop')
     expect(await server.stop()).toBe(0)
   })
 
-  it('SYS-1 refuses nodes on a shared store, because every server would create the same ones', async () => {
+  it('SYS-1 rejects nodes on a shared store', async () => {
     await expect(start({ nodes: 2, flags: ['--store', 'etcd://127.0.0.1:1'] })).rejects.toThrow(/stowage node/)
   })
 
@@ -112,27 +113,27 @@ describe('start', () => {
 })
 
 describe('stop', () => {
-  it('SYS-1 completes while the nodes are starting, and cleans up after them', async () => {
+  it('SYS-1 completes while the nodes are starting, and removes their mounts and devices', async () => {
     const server = await start({ nodes: 'default', skipsNodeReadiness: true })
-    expect(await endOf(server)).toBe(0)
+    expect(await stopInTime(server)).toBe(0)
     expect(await leftovers.list()).toEqual([])
     expect((await start({ nodes: 'default' })).nodes!.names).toHaveLength(3)
   })
 
-  it('SYS-1 SYS-7 completes while volumes are created and mounted; the next start finishes them', async () => {
+  it('SYS-1 SYS-7 completes while volumes are created and mounted, and the next start resumes', async () => {
     const server = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
-    for (const name of names) await makeAPod(server, name)
-    await until(async () => (await leftovers.list()).length > 0 || server.nodes!.backend !== 'loop')
-    expect(await endOf(server)).toBe(0)
-    const next = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
-    for (const name of names) await untilRuns(next, name)
-    await removeAll(next, names)
-    expect(await endOf(next)).toBe(0)
+    for (const name of names) await createPod(server, name)
+    await pollUntil(async () => (await leftovers.list()).length > 0 || server.nodes!.backend !== 'loop')
+    expect(await stopInTime(server)).toBe(0)
+    const restarted = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    for (const name of names) await waitUntilRunning(restarted, name)
+    await deletePods(restarted, names)
+    expect(await stopInTime(restarted)).toBe(0)
     expect(await leftovers.list()).toEqual([])
   })
 
-  it('SYS-1 completes while a CSI driver does not answer', async () => {
+  it('SYS-1 completes while a CSI driver does not respond', async () => {
     const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
     try {
       await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
@@ -142,14 +143,16 @@ describe('stop', () => {
         provisioner: 'slow.example',
       })
       await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim('waits', { storageClassName: 'slow' }))
-      await until(async () => (await driver.control.inspect()).calls.some(({ method }) => method === 'CreateVolume'))
-      expect(await endOf(server)).toBe(0)
+      await pollUntil(async () =>
+        (await driver.control.inspect()).calls.some(({ method }) => method === 'CreateVolume'),
+      )
+      expect(await stopInTime(server)).toBe(0)
     } finally {
       await driver.remove()
     }
   })
 
-  it('SYS-1 SYS-7 of `stowage node` completes while its driver does not answer', async () => {
+  it('SYS-1 SYS-7 of `stowage node` completes while its driver does not respond', async () => {
     const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
     try {
       await driver.control.setRules([{ method: 'NodeStageVolume', effect: { do: 'hang' } }])
@@ -168,60 +171,62 @@ describe('stop', () => {
         ],
       })
       await node.start()
-      await makeAPod(server, 'waits')
-      await until(async () => (await driver.control.inspect()).calls.some(({ method }) => method === 'NodeStageVolume'))
+      await createPod(server, 'waits')
+      await pollUntil(async () =>
+        (await driver.control.inspect()).calls.some(({ method }) => method === 'NodeStageVolume'),
+      )
       const startMs = performance.now()
       await node.stop()
-      expect(performance.now() - startMs).toBeLessThan(END_MS_MAX)
+      expect(performance.now() - startMs).toBeLessThan(STOP_MS_MAX)
       expect(node.log()).toContain('volumes stay mounted')
     } finally {
       await driver.remove()
     }
   })
 
-  it.skipIf(noLoops)('SYS-1 completes while a program of the driver hangs, and leaves foreign mounts', async () => {
-    const { bin, hang, release } = await hangingMkfs()
+  it.skipIf(skipped)('SYS-1 completes while mkfs hangs, and keeps existing mounts', async () => {
+    const { bin, hang, release } = await createHangingMkfs()
     const server = await start({
       nodes: 'default',
       flags: ['--pool-size', '2Gi'],
       env: { PATH: `${bin}:${process.env.PATH}` },
     })
-    await runAPod(server, 'before')
+    await runPod(server, 'before')
     const mounts = (await leftovers.list()).filter((line) => line.includes(' at '))
     expect(mounts).not.toEqual([])
     await hang()
     try {
-      await makeAPod(server, 'stuck')
-      await until(async () => (await readdir(join(dir, 'hanging'))).length > 0)
-      expect(await endOf(server)).toBe(0)
+      await createPod(server, 'stuck')
+      await pollUntil(async () => (await readdir(join(dir, 'hanging'))).length > 0)
+      expect(await stopInTime(server)).toBe(0)
       expect((await leftovers.list()).filter((line) => line.includes(' at '))).toEqual(expect.arrayContaining(mounts))
     } finally {
       await release()
     }
-    const next = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
-    await untilRuns(next, 'stuck')
-    await removeAll(next, ['before', 'stuck'])
-    expect(await endOf(next)).toBe(0)
+    const restarted = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    await waitUntilRunning(restarted, 'stuck')
+    await deletePods(restarted, ['before', 'stuck'])
+    expect(await stopInTime(restarted)).toBe(0)
     expect(await leftovers.list()).toEqual([])
   })
 })
 
-/** The exit code, if it exits in time. */
-async function endOf(server: RunningServer): Promise<number | null> {
+/** Stops the server, expects it to exit in time, and returns the exit code. */
+async function stopInTime(server: RunningServer): Promise<number | null> {
   const startMs = performance.now()
   const code = await server.stop()
-  expect(performance.now() - startMs).toBeLessThan(END_MS_MAX)
+  expect(performance.now() - startMs).toBeLessThan(STOP_MS_MAX)
   return code
 }
 
-/** Whether each class is the default. */
-async function classes(server: RunningServer): Promise<Record<string, string | undefined>> {
+/** Returns the default-class annotation of each class. */
+async function listClasses(server: RunningServer): Promise<Record<string, string | undefined>> {
   const { items } = (await server.call('GET', `${STORAGE}/storageclasses`)).json
   const annotation = 'storageclass.kubernetes.io/is-default-class'
   return Object.fromEntries(items.map(({ metadata }: any) => [metadata.name, metadata.annotations?.[annotation]]))
 }
 
-async function readyNodes(server: RunningServer): Promise<string[]> {
+async function listReadyNodes(server: RunningServer): Promise<string[]> {
   const { items } = (await server.call('GET', '/api/v1/nodes')).json
   return items
     .filter(({ status }: any) =>
@@ -235,7 +240,7 @@ const aClaim = (name: string, spec: object = {}) => ({
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '310Mi' } }, ...spec },
 })
 
-async function makeAPod(server: RunningServer, name: string): Promise<void> {
+async function createPod(server: RunningServer, name: string): Promise<void> {
   await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim(name))
   const { status, text } = await server.call('POST', `${CORE}/pods`, {
     metadata: { name },
@@ -248,32 +253,34 @@ async function makeAPod(server: RunningServer, name: string): Promise<void> {
   if (status !== 201) throw new Error(text)
 }
 
-const untilRuns = (server: RunningServer, name: string) =>
-  until(async () => (await server.call('GET', `${CORE}/pods/${name}`)).json.status?.phase === 'Running')
+const waitUntilRunning = (server: RunningServer, name: string) =>
+  pollUntil(async () => (await server.call('GET', `${CORE}/pods/${name}`)).json.status?.phase === 'Running')
 
-async function runAPod(server: RunningServer, name: string): Promise<void> {
-  await makeAPod(server, name)
-  await untilRuns(server, name)
+async function runPod(server: RunningServer, name: string): Promise<void> {
+  await createPod(server, name)
+  await waitUntilRunning(server, name)
 }
 
-async function removeAll(server: RunningServer, names: readonly string[]): Promise<void> {
+async function deletePods(server: RunningServer, names: readonly string[]): Promise<void> {
   for (const kind of ['pods', 'persistentvolumeclaims']) {
     for (const name of names) await server.call('DELETE', `${CORE}/${kind}/${name}`)
   }
-  const left = async (path: string) => (await server.call('GET', path)).json.items.length
-  await until(async () => (await left(`${CORE}/pods`)) + (await left('/api/v1/persistentvolumes')) === 0)
+  const countObjects = async (path: string) => (await server.call('GET', path)).json.items.length
+  await pollUntil(
+    async () => (await countObjects(`${CORE}/pods`)) + (await countObjects('/api/v1/persistentvolumes')) === 0,
+  )
 }
 
-/** Programs that create file systems, and hang while `hang` exists. */
-async function hangingMkfs() {
+/** Creates mkfs programs that hang while the file `hang` exists. */
+async function createHangingMkfs() {
   const bin = join(dir, 'bin')
-  const seen = join(dir, 'hanging')
+  const hangingDir = join(dir, 'hanging')
   const flag = join(dir, 'hang')
   await mkdir(bin)
-  await mkdir(seen)
+  await mkdir(hangingDir)
   const script = `#!/bin/sh
 if [ -e ${flag} ]; then
-  touch ${seen}/$$
+  touch ${hangingDir}/$$
   while [ -e ${flag} ]; do sleep 0.1; done
   exit 1
 fi
@@ -286,7 +293,7 @@ PATH=$(echo $PATH | sed 's|${bin}:||') exec $(basename $0) "$@"
   return { bin, hang: () => writeFile(flag, ''), release: () => rm(flag, { force: true }) }
 }
 
-/** Polls until the test's own timeout. */
-async function until(condition: () => Promise<boolean>): Promise<void> {
+/** Polls until the condition is true or the test times out. */
+async function pollUntil(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
 }

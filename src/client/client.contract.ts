@@ -168,7 +168,7 @@ export function clientContract(open: () => Promise<ClientFixture>): void {
       })
     })
 
-    it('have a kind for which serves() tells whether the server has it', async () => {
+    it('have a kind for which serves() returns whether the server has it', async () => {
       expect(await client.serves(configMapKind)).toBe(true)
       expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
     })

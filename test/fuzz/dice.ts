@@ -1,26 +1,26 @@
-// Random choices for generators, all from one seeded source, so that a seed replays a whole run.
+// Random choices for generators, from one seeded source, so that a seed replays a run.
 import { seededRandom } from '../helpers/random.ts'
 
 export interface Dice {
-  /** An integer in [0, below). */
-  int(below: number): number
-  /** True once in `n` times. */
+  /** Returns an integer in [0, end). */
+  int(end: number): number
+  /** Returns true with probability 1/n. */
   oneIn(n: number): boolean
   pick<T>(items: readonly T[]): T
-  /** A few of the items, possibly none, in their order. */
-  some<T>(items: readonly T[]): T[]
-  /** The value, or nothing half of the time: `{ ...dice.maybe({ spec }) }`. */
+  /** Returns a random subset of the items, in their order. */
+  subset<T>(items: readonly T[]): T[]
+  /** Returns the value or, half of the time, an empty object: `{ ...dice.maybe({ spec }) }`. */
   maybe<T extends object>(value: T): Partial<T>
 }
 
 export function createDice(seed: number): Dice {
   const random = seededRandom(seed)
-  const int = (below: number) => Math.floor(random() * below)
+  const int = (end: number) => Math.floor(random() * end)
   return {
     int,
     oneIn: (n) => int(n) === 0,
     pick: (items) => items[int(items.length)]!,
-    some: (items) => items.filter(() => random() < 0.4),
+    subset: (items) => items.filter(() => random() < 0.4),
     maybe: (value) => (random() < 0.5 ? value : {}),
   }
 }

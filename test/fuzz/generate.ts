@@ -1,5 +1,5 @@
-// Draws valid, nearly valid and hostile requests, about existing objects as often as not, so that sequences of writes meet
-// on the same objects. All randomness comes from `dice`: a seed replays everything.
+// Generates valid, nearly valid and hostile requests. Many of them concern existing objects, so that several writes change
+// the same object. All randomness comes from `dice`, so that a seed replays a run.
 import type { Dice } from './dice.ts'
 import {
   copyOf,
@@ -7,37 +7,37 @@ import {
   HOSTILE_NUMBERS,
   HOSTILE_STRINGS,
   hostileValue,
+  locationsIn,
   mutate,
-  placesIn,
   YAML_BODIES,
 } from './mutate.ts'
-import { collectionPath, metadataOf, SERVED, type Served } from './samples.ts'
+import { collectionPath, metadataOf, SERVED, type ServedKind } from './samples.ts'
 
 export interface FuzzRequest {
-  /** What the generator intended; results are counted by it. */
-  readonly about: string
+  /** Intent of the generator. Results are counted by intent. */
+  readonly intent: string
   readonly method: string
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string
   readonly query: string
-  /** Lower-case names. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array
-  /** Well-formed: only the state of the server may reject it. */
-  readonly valid?: boolean
+  /** Whether the request is valid, so that the server may reject it only because of its state. */
+  readonly isValid?: boolean
 }
 
-/** An object of the server, as last seen. */
+/** An object of the server, as last returned. */
 export interface KnownObject {
-  readonly served: Served
+  readonly served: ServedKind
   readonly apiVersion: string
   readonly namespace: string
   readonly name: string
   readonly object: any
 }
 
-/** The generator's view of the server. */
-export interface Knowledge {
+/** The state of the server that the generator uses. */
+export interface ServerState {
   readonly objects: readonly KnownObject[]
   readonly revision: number
 }
@@ -80,29 +80,29 @@ const ACCEPTS = [
   '*/*;q=0',
 ]
 
-export function createGenerator(dice: Dice): (known: Knowledge) => FuzzRequest {
-  const table: readonly (readonly [weight: number, (known: Knowledge) => FuzzRequest])[] = [
-    [16, (known) => createValid(dice, known)],
+export function createGenerator(dice: Dice): (state: ServerState) => FuzzRequest {
+  const table: readonly (readonly [weight: number, (state: ServerState) => FuzzRequest])[] = [
+    [16, (state) => createValid(dice, state)],
     [16, () => createMutated(dice)],
-    [5, () => createGarbage(dice)],
+    [5, () => sendDamagedBody(dice)],
     [1, () => createYaml(dice)],
     [6, () => hostilePath(dice)],
-    [9, (known) => readOddly(dice, known)],
-    [5, (known) => patchValid(dice, known)],
-    [13, (known) => patchOddly(dice, known)],
-    [12, (known) => put(dice, known)],
-    [7, (known) => writeStatus(dice, known)],
-    [4, (known) => remove(dice, known)],
-    [3, (known) => release(dice, known)],
-    [1, (known) => subresource(dice, known)],
-    [2, () => ask(dice)],
+    [9, (state) => readWithOddQuery(dice, state)],
+    [5, (state) => patchValid(dice, state)],
+    [13, (state) => patchWithOddBody(dice, state)],
+    [12, (state) => put(dice, state)],
+    [7, (state) => writeStatus(dice, state)],
+    [4, (state) => remove(dice, state)],
+    [3, (state) => removeFinalizers(dice, state)],
+    [1, (state) => subresource(dice, state)],
+    [2, () => review(dice)],
   ]
-  const lots = table.flatMap(([weight, draw]) => Array.from({ length: weight }, () => draw))
-  return (known) => oddHeaders(dice, dice.pick(lots)(known))
+  const weighted = table.flatMap(([weight, draw]) => Array.from({ length: weight }, () => draw))
+  return (state) => oddHeaders(dice, dice.pick(weighted)(state))
 }
 
 function oddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
-  if (request.valid || !dice.oneIn(25)) return request
+  if (request.isValid || !dice.oneIn(25)) return request
   const odd = dice.pick<Record<string, string>>([
     { 'content-type': dice.pick(CONTENT_TYPES) },
     { accept: dice.pick(ACCEPTS) },
@@ -115,7 +115,7 @@ function oddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
 }
 
 const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value) ?? 'null')
-const nameFor = (dice: Dice, { kind }: Served) => dice.pick(NAMES[kind] ?? OTHER_NAMES)
+const nameFor = (dice: Dice, { kind }: ServedKind) => dice.pick(NAMES[kind] ?? OTHER_NAMES)
 
 function sampleObject(dice: Dice, served = dice.pick(SERVED)) {
   const apiVersion = dice.pick(served.apiVersions)
@@ -143,22 +143,22 @@ const writeQuery = (dice: Dice): string =>
     'pretty=true&unknown=1',
   ])
 
-function createValid(dice: Dice, { objects }: Knowledge): FuzzRequest {
+function createValid(dice: Dice, { objects }: ServerState): FuzzRequest {
   const { path, object } = sampleObject(dice)
   if (dice.oneIn(6)) {
     object.metadata.generateName = dice.pick(['x-', 'gen-', 'a'])
     delete object.metadata.name
-    if (objects.length > 150) object.metadata.name = 'c0' // enough of them
+    if (objects.length > 150) object.metadata.name = 'c0' // bounds the number of objects
   }
   const query = dice.pick(['', '', 'fieldValidation=Strict', 'dryRun=All', 'fieldManager=fuzz'])
-  return { about: 'create', method: 'POST', path, query, headers: JSON_HEADERS, body: json(object), valid: true }
+  return { intent: 'create', method: 'POST', path, query, headers: JSON_HEADERS, body: json(object), isValid: true }
 }
 
 function createMutated(dice: Dice): FuzzRequest {
   const { path, object } = sampleObject(dice)
   const body = mutate(dice, object, 1 + dice.int(3))
   return {
-    about: 'create mutated',
+    intent: 'create mutated',
     method: 'POST',
     path,
     query: writeQuery(dice),
@@ -167,12 +167,12 @@ function createMutated(dice: Dice): FuzzRequest {
   }
 }
 
-function createGarbage(dice: Dice): FuzzRequest {
+function sendDamagedBody(dice: Dice): FuzzRequest {
   const { path, name, object } = sampleObject(dice)
   const method = dice.pick(['POST', 'PUT', 'PATCH', 'DELETE'])
   const type = method === 'PATCH' ? dice.pick(PATCH_TYPES) : 'application/json'
   return {
-    about: 'damaged body',
+    intent: 'damaged body',
     method,
     path: method === 'POST' ? path : `${path}/${name}`,
     query: '',
@@ -183,10 +183,10 @@ function createGarbage(dice: Dice): FuzzRequest {
 
 function createYaml(dice: Dice): FuzzRequest {
   const { path, object } = sampleObject(dice)
-  const text = dice.oneIn(2) ? dice.pick(YAML_BODIES) : JSON.stringify(dice.oneIn(2) ? object : mutate(dice, object)) // every JSON text is YAML, nearly
+  const text = dice.oneIn(2) ? dice.pick(YAML_BODIES) : JSON.stringify(dice.oneIn(2) ? object : mutate(dice, object)) // JSON is valid YAML
   const query = dice.pick(['', 'fieldValidation=Strict'])
   return {
-    about: 'yaml',
+    intent: 'yaml',
     method: 'POST',
     path,
     query,
@@ -253,7 +253,7 @@ function hostilePath(dice: Dice): FuzzRequest {
   ])()
   const method = dice.pick(METHODS)
   return {
-    about: 'odd path',
+    intent: 'odd path',
     method,
     path: built,
     query: dice.oneIn(3) ? oddQuery(dice, 1) : '',
@@ -262,7 +262,7 @@ function hostilePath(dice: Dice): FuzzRequest {
   }
 }
 
-/** Lone surrogates have no encoding. */
+/** Encodes text for a URL. Replaces lone surrogates, which cannot be encoded. */
 const encodeSafely = (text: string): string => encodeURIComponent(text.replace(/[\ud800-\udfff]/g, '?'))
 
 const LABEL_SELECTORS = [
@@ -363,15 +363,22 @@ function continueToken(dice: Dice, revision: number): string {
   return Buffer.from(JSON.stringify(content)).toString('base64url')
 }
 
-function readOddly(dice: Dice, { objects, revision }: Knowledge): FuzzRequest {
+function readWithOddQuery(dice: Dice, { objects, revision }: ServerState): FuzzRequest {
   const { path, served } = sampleObject(dice)
-  const everywhere = path.replace(/\/namespaces\/[^/]+/, '')
-  const known = objects.length > 0 ? pathOf(dice.pick(objects)) : path
-  const target = dice.pick([path, path, everywhere, known, `${known}/status`, `${path}/missing`])
+  const allNamespacesPath = path.replace(/\/namespaces\/[^/]+/, '')
+  const existingPath = objects.length > 0 ? pathOf(dice.pick(objects)) : path
+  const pickObject = dice.pick([
+    path,
+    path,
+    allNamespacesPath,
+    existingPath,
+    `${existingPath}/status`,
+    `${path}/missing`,
+  ])
   return {
-    about: 'read',
+    intent: 'read',
     method: dice.pick(['GET', 'GET', 'GET', 'HEAD']),
-    path: target,
+    path: pickObject,
     query: dice.oneIn(5) ? (dice.oneIn(2) ? 'watch=1' : '') : oddQuery(dice, revision),
     headers: served && dice.oneIn(4) ? { accept: dice.pick(ACCEPTS) } : {},
   }
@@ -380,14 +387,14 @@ function readOddly(dice: Dice, { objects, revision }: Knowledge): FuzzRequest {
 export const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
   `${collectionPath(apiVersion, served, namespace)}/${encodeSafely(name)}`
 
-/** An existing object, or a plausible missing one. */
-function target(dice: Dice, { objects }: Knowledge): KnownObject {
+/** Returns an existing object or, rarely, a new sample. */
+function target(dice: Dice, { objects }: ServerState): KnownObject {
   if (objects.length > 0 && !dice.oneIn(20)) return dice.pick(objects)
   return sampleObject(dice)
 }
 
-function patchValid(dice: Dice, known: Knowledge): FuzzRequest {
-  const chosen = target(dice, known)
+function patchValid(dice: Dice, state: ServerState): FuzzRequest {
+  const chosen = target(dice, state)
   const merge = dice.pick<any>([
     { metadata: { labels: { 'example.com/touched': String(dice.int(5)) } } },
     { metadata: { annotations: { note: null } } },
@@ -405,7 +412,7 @@ function patchValid(dice: Dice, known: Knowledge): FuzzRequest {
     ...(chosen.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
   ])
   return {
-    about: 'patch',
+    intent: 'patch',
     method: 'PATCH',
     path: pathOf(chosen),
     query: dice.pick(['', 'fieldManager=fuzz', 'dryRun=All']),
@@ -414,12 +421,12 @@ function patchValid(dice: Dice, known: Knowledge): FuzzRequest {
   }
 }
 
-function patchOddly(dice: Dice, known: Knowledge): FuzzRequest {
-  const chosen = target(dice, known)
+function patchWithOddBody(dice: Dice, state: ServerState): FuzzRequest {
+  const chosen = target(dice, state)
   const type = dice.pick(PATCH_TYPES)
   const body = type === PATCH_TYPES[0] ? jsonPatch(dice, chosen.object) : mergePatch(dice, chosen, type)
   return {
-    about: 'odd patch',
+    intent: 'odd patch',
     method: 'PATCH',
     path: dice.oneIn(6) ? `${pathOf(chosen)}/status` : pathOf(chosen),
     query: dice.oneIn(3) ? writeQuery(dice) : '',
@@ -469,17 +476,17 @@ function jsonPatch(dice: Dice, object: any): unknown {
 }
 
 function pointersIn(object: any): string[] {
-  const found: string[] = ['/metadata']
+  const pointers: string[] = ['/metadata']
   const walk = (value: any, at: string, depth: number) => {
     if (typeof value !== 'object' || value === null || depth > 6) return
     for (const key of Object.keys(value)) {
-      const here = `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
-      found.push(here)
-      walk(value[key], here, depth + 1)
+      const pointer = `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+      pointers.push(pointer)
+      walk(value[key], pointer, depth + 1)
     }
   }
   walk(object, '', 0)
-  return found
+  return pointers
 }
 
 const DIRECTIVES: readonly any[] = [
@@ -513,9 +520,9 @@ const DIRECTIVES: readonly any[] = [
 function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): unknown {
   if (type === PATCH_TYPES[2] && dice.oneIn(2)) return dice.pick(DIRECTIVES)
   if (dice.oneIn(12)) return hostileValue(dice)
-  if (dice.oneIn(5)) return mutate(dice, object) // the whole object, changed in one place
+  if (dice.oneIn(5)) return mutate(dice, object) // the whole object with one change
   if (dice.oneIn(8)) return { metadata: metadataOf(dice), status: served.sampleStatus?.(dice) ?? null }
-  const places = placesIn(object)
+  const places = locationsIn(object)
   if (places.length === 0) return { metadata: { labels: { x: 'y' } } }
   const path = pointersIn(object)
   const keys = dice.pick(path).slice(1).split('/')
@@ -525,29 +532,29 @@ function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): 
   )
 }
 
-function put(dice: Dice, known: Knowledge): FuzzRequest {
-  const chosen = target(dice, known)
-  const fresh = copyOf(chosen.object)
-  const { metadata } = fresh
+function put(dice: Dice, state: ServerState): FuzzRequest {
+  const chosen = target(dice, state)
+  const copy = copyOf(chosen.object)
+  const { metadata } = copy
   const change = dice.pick<() => any>([
-    () => fresh, // nothing changes
-    () => ({ ...fresh, metadata: { ...metadata, labels: { v: String(dice.int(9)) } } }),
+    () => copy, // no change
+    () => ({ ...copy, metadata: { ...metadata, labels: { v: String(dice.int(9)) } } }),
     () => ({
-      ...fresh,
+      ...copy,
       metadata: {
         ...metadata,
-        resourceVersion: dice.pick(['1', '0', '', 'abc', '99999999999', String(known.revision)]),
+        resourceVersion: dice.pick(['1', '0', '', 'abc', '99999999999', String(state.revision)]),
       },
     }),
     () => ({
-      ...fresh,
+      ...copy,
       metadata: { ...metadata, uid: dice.pick(['other', '', '00000000-0000-0000-0000-000000000000']) },
     }),
-    () => ({ ...fresh, metadata: { ...metadata, name: dice.pick(['another', '', undefined]) } }),
-    () => ({ ...fresh, metadata: { ...metadata, namespace: dice.pick(['elsewhere', '', 'default']) } }),
-    () => ({ ...fresh, metadata: { ...metadata, resourceVersion: undefined } }),
+    () => ({ ...copy, metadata: { ...metadata, name: dice.pick(['another', '', undefined]) } }),
+    () => ({ ...copy, metadata: { ...metadata, namespace: dice.pick(['elsewhere', '', 'default']) } }),
+    () => ({ ...copy, metadata: { ...metadata, resourceVersion: undefined } }),
     () => ({
-      ...fresh,
+      ...copy,
       metadata: {
         ...metadata,
         creationTimestamp: null,
@@ -556,19 +563,19 @@ function put(dice: Dice, known: Knowledge): FuzzRequest {
         selfLink: 'x',
       },
     }),
-    () => ({ ...fresh, status: chosen.served.sampleStatus?.(dice) ?? {} }),
-    () => ({ ...fresh, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
-    () => ({ ...fresh, ...chosen.served.sample(dice, chosen.namespace), metadata }), // another spec under the same name
-    () => mutate(dice, fresh),
-    () => mutate(dice, fresh, 3),
+    () => ({ ...copy, status: chosen.served.sampleStatus?.(dice) ?? {} }),
+    () => ({ ...copy, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
+    () => ({ ...copy, ...chosen.served.sample(dice, chosen.namespace), metadata }), // another spec under the same name
+    () => mutate(dice, copy),
+    () => mutate(dice, copy, 3),
     () => ({
-      ...fresh,
+      ...copy,
       kind: dice.pick(['Pod', '', undefined, 7]),
       apiVersion: dice.pick([chosen.apiVersion, 'v2', null]),
     }),
   ])
   return {
-    about: 'put',
+    intent: 'put',
     method: 'PUT',
     path: pathOf(chosen),
     query: dice.oneIn(3) ? writeQuery(dice) : '',
@@ -577,22 +584,22 @@ function put(dice: Dice, known: Knowledge): FuzzRequest {
   }
 }
 
-function writeStatus(dice: Dice, known: Knowledge): FuzzRequest {
-  const withStatus = known.objects.filter(({ served }) => served.hasStatus)
-  const chosen = withStatus.length > 0 ? dice.pick(withStatus) : target(dice, known)
+function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
+  const withStatus = state.objects.filter(({ served }) => served.hasStatus)
+  const chosen = withStatus.length > 0 ? dice.pick(withStatus) : target(dice, state)
   const status = chosen.served.sampleStatus?.(dice) ?? {}
-  const wanted = dice.oneIn(3) ? mutate(dice, status) : status
+  const newStatus = dice.oneIn(3) ? mutate(dice, status) : status
   const path = `${pathOf(chosen)}/status`
   if (dice.oneIn(2)) {
-    const body = json({ ...copyOf(chosen.object), status: wanted })
-    return { about: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
+    const body = json({ ...copyOf(chosen.object), status: newStatus })
+    return { intent: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
   }
   const headers = { 'content-type': dice.pick(PATCH_TYPES.slice(1)) }
-  return { about: 'status', method: 'PATCH', path, query: '', headers, body: json({ status: wanted }) }
+  return { intent: 'status', method: 'PATCH', path, query: '', headers, body: json({ status: newStatus }) }
 }
 
-function remove(dice: Dice, known: Knowledge): FuzzRequest {
-  const chosen = target(dice, known)
+function remove(dice: Dice, state: ServerState): FuzzRequest {
+  const chosen = target(dice, state)
   const { uid, resourceVersion } = chosen.object.metadata
   const options = dice.pick<any>([
     undefined,
@@ -607,30 +614,32 @@ function remove(dice: Dice, known: Knowledge): FuzzRequest {
     { kind: 'Pod' },
     hostileValue(dice),
   ])
-  const all = dice.oneIn(40)
+  const isCollection = dice.oneIn(40)
   const collection = pathOf(chosen).replace(/\/[^/]*$/, '')
   return {
-    about: all ? 'delete all' : 'delete',
+    intent: isCollection ? 'delete all' : 'delete',
     method: 'DELETE',
-    path: all ? collection : pathOf(chosen),
-    query: all ? dice.pick(['labelSelector=v%3D1', 'fieldSelector=metadata.name%3Dc0', 'limit=1', 'dryRun=All']) : '',
+    path: isCollection ? collection : pathOf(chosen),
+    query: isCollection
+      ? dice.pick(['labelSelector=v%3D1', 'fieldSelector=metadata.name%3Dc0', 'limit=1', 'dryRun=All'])
+      : '',
     headers: JSON_HEADERS,
     ...(options === undefined ? {} : { body: json(options) }),
   }
 }
 
-/** Removes finalizers of objects being deleted, so that their names become free. */
-function release(dice: Dice, known: Knowledge): FuzzRequest {
-  const going = known.objects.filter(({ object }) => object.metadata.deletionTimestamp)
-  if (going.length === 0) return remove(dice, known)
-  const chosen = dice.pick(going)
+/** Removes the finalizers of a terminating object, so that its name becomes free. */
+function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
+  const terminating = state.objects.filter(({ object }) => object.metadata.deletionTimestamp)
+  if (terminating.length === 0) return remove(dice, state)
+  const chosen = dice.pick(terminating)
   if (chosen.served.kind === 'Namespace' && dice.oneIn(2)) {
     const body = json({
       ...chosen.object,
       spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]),
     })
     return {
-      about: 'finalize',
+      intent: 'finalize',
       method: 'PUT',
       path: `${pathOf(chosen)}/finalize`,
       query: '',
@@ -640,14 +649,14 @@ function release(dice: Dice, known: Knowledge): FuzzRequest {
   }
   const body = json({ metadata: { finalizers: null } })
   const headers = { 'content-type': PATCH_TYPES[1] }
-  return { about: 'release', method: 'PATCH', path: pathOf(chosen), query: '', headers, body }
+  return { intent: 'release', method: 'PATCH', path: pathOf(chosen), query: '', headers, body }
 }
 
-function subresource(dice: Dice, known: Knowledge): FuzzRequest {
-  const pods = known.objects.filter(({ served }) => served.kind === 'Pod')
-  if (pods.length === 0) return target(dice, known) && readOddly(dice, known)
+function subresource(dice: Dice, state: ServerState): FuzzRequest {
+  const pods = state.objects.filter(({ served }) => served.kind === 'Pod')
+  if (pods.length === 0) return target(dice, state) && readWithOddQuery(dice, state)
   const pod = dice.pick(pods)
-  const which = dice.pick(['binding', 'eviction', 'log', 'ephemeralcontainers'])
+  const subresourceName = dice.pick(['binding', 'eviction', 'log', 'ephemeralcontainers'])
   const body = dice.pick<any>([
     { apiVersion: 'v1', kind: 'Binding', metadata: { name: pod.name }, target: { kind: 'Node', name: 'n1' } },
     { target: { name: dice.pick(HOSTILE_STRINGS) }, metadata: { annotations: { [dice.pick(HOSTILE_STRINGS)]: 'x' } } },
@@ -662,17 +671,17 @@ function subresource(dice: Dice, known: Knowledge): FuzzRequest {
     hostileValue(dice),
   ])
   return {
-    about: which,
+    intent: subresourceName,
     method: 'POST',
-    path: `${pathOf(pod)}/${which}`,
+    path: `${pathOf(pod)}/${subresourceName}`,
     query: '',
     headers: JSON_HEADERS,
     body: json(body),
   }
 }
 
-/** Review endpoints: answered, never stored. */
-export const QUESTION_PATHS = [
+/** Paths of review kinds, which are never stored. */
+export const REVIEW_PATHS = [
   '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
   '/apis/authorization.k8s.io/v1/subjectaccessreviews',
   '/apis/authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews',
@@ -680,16 +689,16 @@ export const QUESTION_PATHS = [
   '/apis/authentication.k8s.io/v1/tokenreviews',
   '/apis/authentication.k8s.io/v1/selfsubjectreviews',
 ] as const
-/** Foreign kinds: their lists are empty and they cannot be written. */
+/** Paths of foreign kinds, whose lists are empty and which cannot be written. */
 const FOREIGN_PATHS = [
   '/api/v1/namespaces/shop/services',
   '/apis/apps/v1/namespaces/shop/statefulsets',
   '/apis/resource.k8s.io/v1/deviceclasses',
 ]
 
-function ask(dice: Dice): FuzzRequest {
-  const foreign = dice.oneIn(5)
-  const question = dice.pick<any>([
+function review(dice: Dice): FuzzRequest {
+  const isForeign = dice.oneIn(5)
+  const reviewBody = dice.pick<any>([
     { spec: { resourceAttributes: { verb: 'get', resource: 'pods', namespace: 'shop' } } },
     { spec: { user: 'u', groups: ['g'], nonResourceAttributes: { verb: 'get', path: '/healthz' } } },
     {
@@ -706,11 +715,11 @@ function ask(dice: Dice): FuzzRequest {
     hostileValue(dice),
   ])
   return {
-    about: foreign ? 'foreign kind' : 'question',
+    intent: isForeign ? 'foreign kind' : 'review',
     method: dice.oneIn(5) ? dice.pick(METHODS) : 'POST',
-    path: foreign ? dice.pick(FOREIGN_PATHS) : dice.pick(QUESTION_PATHS),
+    path: isForeign ? dice.pick(FOREIGN_PATHS) : dice.pick(REVIEW_PATHS),
     query: dice.pick(['', '', 'dryRun=All', 'fieldValidation=Strict']),
     headers: JSON_HEADERS,
-    body: json(dice.oneIn(2) ? question : mutate(dice, question)),
+    body: json(dice.oneIn(2) ? reviewBody : mutate(dice, reviewBody)),
   }
 }

@@ -1,5 +1,5 @@
-// Hostile clients over real HTTPS: truncated, oversized or slow bodies, and requests that are not HTTP. The server answers
-// or closes the connection, and is ready for the next client every time.
+// Tests hostile clients over HTTPS: truncated, oversized and slow bodies, and requests that are not HTTP. The server must
+// respond or close the connection, and stay ready for other clients.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,8 +27,8 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-describe('SYS-10 hostile clients', () => {
-  it(`SYS-10 ${REQUESTS} generated requests over HTTPS get no 5xx (FUZZ_SEED=${SEED})`, async () => {
+describe('server with hostile clients', () => {
+  it(`SYS-10 returns no 5xx for ${REQUESTS} generated requests (FUZZ_SEED=${SEED})`, async () => {
     const draw = createGenerator(createDice(SEED))
     for (let i = 0; i < REQUESTS; i++) {
       const request = draw({ objects: [], revision: 100 })
@@ -41,17 +41,17 @@ describe('SYS-10 hostile clients', () => {
     }
   }, 240_000)
 
-  it(`SYS-10 ${RAW_REQUESTS} broken or abandoned connections leave the server ready (FUZZ_SEED=${SEED})`, async () => {
+  it(`SYS-10 stays ready after ${RAW_REQUESTS} broken or abandoned connections (FUZZ_SEED=${SEED})`, async () => {
     const dice = createDice(SEED)
     for (let i = 0; i < RAW_REQUESTS; i++) {
-      const attack = dice.pick(ATTACKS)
-      await sendRaw(attack(dice, server.token), { hangUp: dice.oneIn(2) })
+      const createRequest = dice.pick(BROKEN_REQUESTS)
+      await sendRaw(createRequest(dice, server.token), { hangUp: dice.oneIn(2) })
       if (i % READY_EVERY === 0) await expectReady()
     }
     await expectReady()
   }, 240_000)
 
-  it('SYS-10 answers 413 to a body above 3 MiB, with and without a declared length', async () => {
+  it('SYS-10 returns 413 for a body above 3 MiB, with and without Content-Length', async () => {
     const before = await revision()
     const body = Buffer.from(`{"metadata":{"name":"big"},"data":{"a":"${'x'.repeat(BODY_BYTES_MAX)}"}}`)
     const declared = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
@@ -69,18 +69,18 @@ describe('SYS-10 hostile clients', () => {
     await expectReady()
   })
 
-  it('SYS-10 slow senders do not delay other clients', async () => {
-    const slow = await Promise.all(Array.from({ length: 30 }, () => openSlowly()))
+  it('SYS-10 serves other clients while some send slowly', async () => {
+    const slowSockets = await Promise.all(Array.from({ length: 30 }, () => openSlowRequest()))
     await expectReady()
     const { status } = await server.call('POST', '/api/v1/namespaces/default/configmaps', {
       metadata: { name: 'quick' },
     })
     expect(status).toBe(201)
-    for (const socket of slow) socket.destroy()
+    for (const socket of slowSockets) socket.destroy()
     await expectReady()
   })
 
-  it('SYS-10 of many writes based on one version exactly one succeeds, and the others get 409', async () => {
+  it('SYS-10 accepts one of many concurrent updates of one version, and returns 409 for the others', async () => {
     const path = '/api/v1/namespaces/default/configmaps'
     const { json: base } = await server.call('POST', path, { metadata: { name: 'contested' }, data: { n: '0' } })
     const replies = await Promise.all(
@@ -96,7 +96,7 @@ describe('SYS-10 hostile clients', () => {
     expect(text).toBe(winners[0]!.text)
   })
 
-  it('SYS-10 logs no server error for any of this', () => {
+  it('SYS-10 logs no errors during these tests', () => {
     expect(
       server
         .log()
@@ -114,7 +114,7 @@ async function expectReady(): Promise<void> {
   expect({ status, text }).toEqual({ status: 200, text: 'ok' })
 }
 
-/** The HTTP client of Node.js rejects some generated requests; ATTACKS covers those. */
+/** Whether the HTTP client of Node.js can send the request. BROKEN_REQUESTS covers the others. */
 const canBeSent = ({ method, path, headers }: FuzzRequest): boolean =>
   /^[A-Z]+$/.test(method) &&
   !['CONNECT', 'BREW'].includes(method) &&
@@ -126,12 +126,12 @@ async function sendOverHttps({ method, path, query, headers, body }: FuzzRequest
   return status
 }
 
-type Attack = (dice: Dice, token: string) => (string | Uint8Array)[]
+type BrokenRequest = (dice: Dice, token: string) => (string | Uint8Array)[]
 
-const POST = (token: string, more: string) =>
-  `POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n${more}`
+const postRequest = (token: string, headers: string) =>
+  `POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n${headers}`
 
-const ATTACKS: readonly Attack[] = [
+const BROKEN_REQUESTS: readonly BrokenRequest[] = [
   () => ['\r\n\r\n\r\n'],
   () => ['GARBAGE\r\n\r\n'],
   () => [Buffer.from(Array.from({ length: 300 }, (_, i) => (i * 7) % 256))],
@@ -151,44 +151,44 @@ const ATTACKS: readonly Attack[] = [
   () => ['CONNECT elsewhere:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
   () => ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n'],
   () => ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  (_, token) => [POST(token, 'Content-Length: 100\r\n\r\n'), '{"metadata":'], // less than promised
-  (_, token) => [POST(token, 'Content-Length: 2\r\n\r\n'), '{}{}{}{}'], // more than promised
-  (_, token) => [POST(token, 'Content-Length: -1\r\n\r\n{}')],
-  (_, token) => [POST(token, 'Content-Length: 99999999999999999999\r\n\r\n{}')],
-  (_, token) => [POST(token, 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}}')],
-  (_, token) => [POST(token, 'Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')],
-  (_, token) => [POST(token, 'Transfer-Encoding: chunked\r\n\r\n'), 'zz\r\n{}\r\n'],
-  (_, token) => [POST(token, 'Transfer-Encoding: chunked\r\n\r\n'), 'ffffffffffffffff\r\n{}'],
-  (_, token) => [POST(token, 'Transfer-Encoding: chunked\r\n\r\n'), '2\r\n{}\r\n', '5\r\n{"a"'],
-  (_, token) => [POST(token, 'Transfer-Encoding: gzip, chunked\r\n\r\n'), '2\r\n{}\r\n0\r\n\r\n'],
+  (_, token) => [postRequest(token, 'Content-Length: 100\r\n\r\n'), '{"metadata":'], // less than Content-Length
+  (_, token) => [postRequest(token, 'Content-Length: 2\r\n\r\n'), '{}{}{}{}'], // more than Content-Length
+  (_, token) => [postRequest(token, 'Content-Length: -1\r\n\r\n{}')],
+  (_, token) => [postRequest(token, 'Content-Length: 99999999999999999999\r\n\r\n{}')],
+  (_, token) => [postRequest(token, 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}}')],
+  (_, token) => [postRequest(token, 'Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')],
+  (_, token) => [postRequest(token, 'Transfer-Encoding: chunked\r\n\r\n'), 'zz\r\n{}\r\n'],
+  (_, token) => [postRequest(token, 'Transfer-Encoding: chunked\r\n\r\n'), 'ffffffffffffffff\r\n{}'],
+  (_, token) => [postRequest(token, 'Transfer-Encoding: chunked\r\n\r\n'), '2\r\n{}\r\n', '5\r\n{"a"'],
+  (_, token) => [postRequest(token, 'Transfer-Encoding: gzip, chunked\r\n\r\n'), '2\r\n{}\r\n0\r\n\r\n'],
   (_, token) => [
     `GET /api/v1/pods?watch=1 HTTP/1.1\r
   Host: x\r
   Authorization: Bearer ${token}\r
   \r
   `,
-  ], // then disconnects
+  ], // a watch that disconnects
   (_, token) => [`GET /api/v1/pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(200)], // pipelined
   (dice) => [
     `${dice.pick(['GET', 'PUT'])} /api/v1/nodes/%${dice.pick(['', '0', 'zz', '00', 'ff'])} HTTP/1.1\r\nHost: x\r\n\r\n`,
   ],
 ]
 
-/** Writes the pieces, then disconnects at once or waits for the server to answer or close. */
-async function sendRaw(pieces: readonly (string | Uint8Array)[], { hangUp }: { hangUp: boolean }): Promise<string> {
+/** Writes the chunks, then disconnects, or waits until the server responds or closes the connection. */
+async function sendRaw(chunks: readonly (string | Uint8Array)[], { hangUp }: { hangUp: boolean }): Promise<string> {
   const socket = await openSocket()
   let answer = ''
   socket.setEncoding('latin1').on('data', (text: string) => {
     answer += text
   })
-  socket.on('error', () => {}) // a reset is one of the expected answers
+  socket.on('error', () => {}) // the server may reset the connection
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-  const answered = new Promise<void>((resolve) => socket.once('data', () => resolve()))
-  for (const piece of pieces)
-    if (!socket.destroyed) socket.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
+  const responded = new Promise<void>((resolve) => socket.once('data', () => resolve()))
+  for (const chunk of chunks)
+    if (!socket.destroyed) socket.write(typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk)
   if (!hangUp) {
     socket.end()
-    await Promise.race([answered, closed])
+    await Promise.race([responded, closed])
   }
   socket.destroy()
   await closed
@@ -203,10 +203,10 @@ function openSocket(): Promise<TLSSocket> {
   })
 }
 
-async function openSlowly(): Promise<TLSSocket> {
+async function openSlowRequest(): Promise<TLSSocket> {
   const socket = await openSocket()
   socket.on('error', () => {})
-  socket.write(POST(server.token, 'Content-Length: 1000\r\n\r\n'))
+  socket.write(postRequest(server.token, 'Content-Length: 1000\r\n\r\n'))
   socket.write('{"metadata":')
   return socket
 }

@@ -1,4 +1,4 @@
-// Damages valid input: one place of an object gets an unexpected value, or its text is corrupted.
+// Damages valid input: changes values of an object, or corrupts its text.
 import type { Dice } from './dice.ts'
 
 /** Strings that often cause bugs. */
@@ -127,7 +127,7 @@ const nested = (depth: number, lists: boolean): unknown => {
   return value
 }
 
-/** A copy with `count` places changed. */
+/** Returns a copy with `count` changes. */
 export function mutate<T>(dice: Dice, original: T, count = 1): T {
   let result = copyOf(original)
   for (let i = 0; i < count; i++) result = mutateOnce(dice, result) as T
@@ -135,12 +135,12 @@ export function mutate<T>(dice: Dice, original: T, count = 1): T {
 }
 
 function mutateOnce(dice: Dice, root: unknown): unknown {
-  const places = placesIn(root)
-  if (places.length === 0) return hostileValue(dice)
-  const { parent, key } = dice.pick(places)
+  const locations = locationsIn(root)
+  if (locations.length === 0) return hostileValue(dice)
+  const { parent, key } = dice.pick(locations)
   const value = parent[key]
-  if (dice.oneIn(2) && sameType(dice, value) !== undefined) {
-    set(parent, key, sameType(dice, value)) // passes the decoder and reaches validation
+  if (dice.oneIn(2) && hostileValueOfType(dice, value) !== undefined) {
+    setProperty(parent, key, hostileValueOfType(dice, value)) // a value of the same type passes the decoder and reaches validation
     return root
   }
   switch (dice.int(10)) {
@@ -149,70 +149,78 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
       else delete parent[key]
       break
     case 1:
-      set(parent, key, null)
+      setProperty(parent, key, null)
       break
     case 2:
       if (Array.isArray(parent)) parent.push(copyOf(value))
-      else set(parent, dice.pick(HOSTILE_STRINGS), copyOf(value))
+      else setProperty(parent, dice.pick(HOSTILE_STRINGS), copyOf(value))
       break
     case 3:
       if (!Array.isArray(parent))
-        set(parent, dice.pick(['unknownField', 'Spec', '__proto__', 'constructor', 'toString']), hostileValue(dice))
+        setProperty(
+          parent,
+          dice.pick(['unknownField', 'Spec', '__proto__', 'constructor', 'toString']),
+          hostileValue(dice),
+        )
       break
     case 4:
-      set(parent, key, Array.isArray(value) ? value[0] : [value])
+      setProperty(parent, key, Array.isArray(value) ? value[0] : [value])
       break
     case 5:
-      set(parent, key, typeof value === 'number' ? String(value) : typeof value === 'string' ? value.length : { value })
+      setProperty(
+        parent,
+        key,
+        typeof value === 'number' ? String(value) : typeof value === 'string' ? value.length : { value },
+      )
       break
     case 6:
-      if (typeof value === 'string') set(parent, key, value + dice.pick(HOSTILE_STRINGS))
-      else set(parent, key, hostileValue(dice))
+      if (typeof value === 'string') setProperty(parent, key, value + dice.pick(HOSTILE_STRINGS))
+      else setProperty(parent, key, hostileValue(dice))
       break
     case 7: {
-      const other = dice.pick(places) // a value from elsewhere in the object
-      set(parent, key, copyOf(other.parent[other.key]))
+      const source = dice.pick(locations) // a value of another field
+      setProperty(parent, key, copyOf(source.parent[source.key]))
       break
     }
     default:
-      set(parent, key, hostileValue(dice))
+      setProperty(parent, key, hostileValue(dice))
   }
   return root
 }
 
-const sameType = (dice: Dice, value: unknown): unknown => {
+const hostileValueOfType = (dice: Dice, value: unknown): unknown => {
   if (typeof value === 'string') return dice.pick(HOSTILE_STRINGS)
   if (typeof value === 'number') return dice.pick(HOSTILE_NUMBERS)
   if (typeof value === 'boolean') return !value
   return undefined
 }
 
-/** Handles keys such as __proto__, which plain assignment would ignore. */
-const set = (parent: any, key: string | number, value: unknown): void =>
+/** Sets a property, including keys such as __proto__ that an assignment ignores. */
+const setProperty = (parent: any, key: string | number, value: unknown): void =>
   void Object.defineProperty(parent, key, { value, enumerable: true, writable: true, configurable: true })
 
-interface Place {
+interface Location {
   readonly parent: any
   readonly key: string
 }
 
-export function placesIn(root: unknown, found: Place[] = [], depth = 0): Place[] {
-  if (typeof root !== 'object' || root === null || depth > 12) return found
+export function locationsIn(root: unknown, locations: Location[] = [], depth = 0): Location[] {
+  if (typeof root !== 'object' || root === null || depth > 12) return locations
   for (const key of Object.keys(root)) {
-    found.push({ parent: root, key })
-    placesIn((root as any)[key], found, depth + 1)
+    locations.push({ parent: root, key })
+    locationsIn((root as any)[key], locations, depth + 1)
   }
-  return found
+  return locations
 }
 
 export const copyOf = <T>(value: T): T => (value === undefined ? value : JSON.parse(JSON.stringify(value)))
 
-/** Damaged JSON text, and random bytes. */
+/** Returns damaged JSON text or other invalid bytes. */
 export function damage(dice: Dice, text: string): Uint8Array {
   const at = dice.int(text.length + 1)
-  const spliced = (piece: string | Uint8Array) =>
-    Buffer.concat([Buffer.from(text.slice(0, at)), Buffer.from(piece), Buffer.from(text.slice(at))])
-  const afterBrace = (piece: string) => Buffer.from(text.replace('{', `{${piece}`))
+  const spliced = (inserted: string | Uint8Array) =>
+    Buffer.concat([Buffer.from(text.slice(0, at)), Buffer.from(inserted), Buffer.from(text.slice(at))])
+  const afterBrace = (inserted: string) => Buffer.from(text.replace('{', `{${inserted}`))
   switch (dice.int(18)) {
     case 0:
       return Buffer.from(text.slice(0, at))
@@ -262,7 +270,7 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 14:
       return Buffer.from(text.replaceAll('"', "'"))
     case 15:
-      return Buffer.concat([Buffer.from([0x6b, 0x38, 0x73, 0x00]), Buffer.from(text)]) // the binary format's first bytes
+      return Buffer.concat([Buffer.from([0x6b, 0x38, 0x73, 0x00]), Buffer.from(text)]) // the prefix of protobuf bodies
     case 16:
       return afterBrace(`"junk":"${'y'.repeat(100_000)}",`)
     default:

@@ -1,79 +1,82 @@
-// One run: a fresh server, a seeded generator, and a number of requests. Reports failures in a form that replays.
+// Runs the fuzzer: sends generated requests to a new server and collects failures, each with the seed that replays it.
 import type { Kind } from '../../src/api/kind.ts'
 import type { ApiResponse } from '../../src/apiserver/index.ts'
 import { createDice } from './dice.ts'
 import { createGenerator, type FuzzRequest } from './generate.ts'
-import { createWorld } from './world.ts'
+import { createFuzzHarness } from './harness.ts'
 
 const COMPARE_EVERY = 2_500
 const FAILURES_SHOWN_MAX = 15
 
-export interface Run {
+export interface FuzzOptions {
   readonly seed: number
   readonly requests: number
-  /** Default: the kinds as served. */
+  /** Default: all served kinds. */
   readonly kinds?: readonly Kind[]
 }
 
-export interface RunResult {
-  /** One example per kind of failure, with its request. */
+export interface FuzzResult {
+  /** One failure of each sort, with its request. */
   readonly failures: readonly string[]
   /** Paths of failing requests. */
   readonly failedPaths: ReadonlySet<string>
-  /** Responses by the generator's intent and by status. */
+  /** Number of responses by intent of the generator and by status. */
   readonly statuses: Readonly<Record<string, Readonly<Record<number, number>>>>
   readonly accepted: number
 }
 
-export async function fuzz({ seed, requests, kinds }: Run): Promise<RunResult> {
-  const world = await createWorld({ seed, kinds })
+export async function fuzz({ seed, requests, kinds }: FuzzOptions): Promise<FuzzResult> {
+  const harness = await createFuzzHarness({ seed, kinds })
   const draw = createGenerator(createDice(seed))
   const failures = new Map<string, string>()
   const failedPaths = new Set<string>()
   const statuses: Record<string, Record<number, number>> = {}
   let accepted = 0
   for (let i = 0; i < requests; i++) {
-    const request = draw(world.known)
-    const { answer, wrong } = await world.send(request)
-    const counts = statuses[request.about] ?? {}
-    statuses[request.about] = { ...counts, [answer.status]: (counts[answer.status] ?? 0) + 1 }
-    if (answer.status < 300) accepted++
+    const request = draw(harness.state)
+    const { response, wrong } = await harness.send(request)
+    const counts = statuses[request.intent] ?? {}
+    statuses[request.intent] = { ...counts, [response.status]: (counts[response.status] ?? 0) + 1 }
+    if (response.status < 300) accepted++
     if (wrong.length > 0) failedPaths.add(request.path)
-    for (const why of wrong) note(failures, why, describeCase({ seed, i, request, answer, why }))
+    for (const problem of wrong)
+      recordFailure(failures, problem, describeCase({ seed, i, request, response, problem: problem }))
     if (i % COMPARE_EVERY === 0) {
-      for (const why of await world.compareAll()) note(failures, why, `seed ${seed}, after request ${i}: ${why}`)
+      for (const problem of await harness.compareAll())
+        recordFailure(failures, problem, `seed ${seed}, after request ${i}: ${problem}`)
     }
   }
-  for (const why of await world.compareAll()) note(failures, why, `seed ${seed}, at the end: ${why}`)
-  await world.close()
+  for (const problem of await harness.compareAll())
+    recordFailure(failures, problem, `seed ${seed}, at the end: ${problem}`)
+  await harness.close()
   return { failures: [...failures.values()], failedPaths, statuses, accepted }
 }
 
-/** Keeps one example per kind of failure. */
-function note(failures: Map<string, string>, why: string, text: string): void {
-  const signature = why
+/** Records the first failure of each sort. */
+function recordFailure(failures: Map<string, string>, problem: string, text: string): void {
+  const signature = problem
     .split('\n', 1)[0]!
     .replace(/"[^"]*"|\d+/g, '')
     .slice(0, 80)
   if (failures.size < FAILURES_SHOWN_MAX && !failures.has(signature)) failures.set(signature, text)
 }
 
-interface Case {
+interface FailedCase {
   readonly seed: number
   readonly i: number
   readonly request: FuzzRequest
-  readonly answer: ApiResponse
-  readonly why: string
+  readonly response: ApiResponse
+  readonly problem: string
 }
 
-function describeCase({ seed, i, request, answer, why }: Case): string {
-  const { body, ...rest } = request
-  const sent = Buffer.from(body ?? [])
+function describeCase({ seed, i, request, response, problem }: FailedCase): string {
+  const { body, ...requestFields } = request
+  const bodyBytes = Buffer.from(body ?? [])
   return [
-    why,
-    `  seed ${seed}, request ${i}: ${JSON.stringify(rest).slice(0, 1_000)}`,
-    `  body (${sent.length} bytes): ${JSON.stringify(sent.toString('utf8').slice(0, 1_500))}`,
-    `  answer ${answer.status}: ${Buffer.from(answer.body ?? [])
+    problem,
+    `  seed ${seed}, request ${i}: ${JSON.stringify(requestFields).slice(0, 1_000)}`,
+    `  body (${bodyBytes.length} bytes): ${JSON.stringify(bodyBytes.toString('utf8').slice(0, 1_500))}`,
+    `  response ${response.status}: ${Buffer.from(response.body ?? [])
       .toString('utf8')
       .slice(0, 1_500)}`,
   ].join('\n')

@@ -1,14 +1,14 @@
-// Small, varied valid objects of every served kind, from which requests are generated.
+// Generates small valid objects of every served kind.
 import type { Dice } from './dice.ts'
 
-export interface Served {
+export interface ServedKind {
   readonly kind: string
   readonly plural: string
-  /** The versions it is served in, `v1` or `group/v1`, preferred first. */
+  /** Served versions such as `v1` or `group/v1`, preferred first. */
   readonly apiVersions: readonly string[]
   readonly namespaced: boolean
   readonly hasStatus: boolean
-  /** Everything but apiVersion, kind and metadata.name. */
+  /** Returns an object without apiVersion, kind and metadata.name. */
   sample(dice: Dice, namespace: string): any
   sampleStatus?(dice: Dice): any
 }
@@ -167,7 +167,7 @@ const coreEvent = (dice: Dice, namespace: string) => ({
 const core = { apiVersions: ['v1'] }
 const storage = { apiVersions: ['storage.k8s.io/v1'] }
 
-export const SERVED: readonly Served[] = [
+export const SERVED: readonly ServedKind[] = [
   {
     ...core,
     kind: 'PersistentVolumeClaim',
@@ -253,7 +253,7 @@ export const SERVED: readonly Served[] = [
     sample: (dice) => ({
       metadata: metadataOf(dice),
       spec: {
-        drivers: dice.some(DRIVERS).map((name) => ({
+        drivers: dice.subset(DRIVERS).map((name) => ({
           name,
           nodeID: 'n1',
           topologyKeys: dice.pick([[], ['topology.example.com/node'], ['zone', 'rack']]),
@@ -468,5 +468,5 @@ export const SERVED: readonly Served[] = [
   },
 ]
 
-export const collectionPath = (apiVersion: string, { plural, namespaced }: Served, namespace: string): string =>
+export const collectionPath = (apiVersion: string, { plural, namespaced }: ServedKind, namespace: string): string =>
   `/${apiVersion === 'v1' ? 'api' : 'apis'}/${apiVersion}${namespaced ? `/namespaces/${namespace}` : ''}/${plural}`

@@ -79,7 +79,7 @@ function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, 
   const waitTarget = { kind: 'node', nodeName } as const
   if (!isMounted) return { do: 'detach', attachment }
   switch (node) {
-    case 'out of service': // whoever sets the taint has verified that the node is shut down
+    case 'out of service': // the user who sets the taint has verified that the node is shut down
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':
       return { do: 'wait', because: `node ${nodeName} still has the volume mounted`, for: waitTarget }

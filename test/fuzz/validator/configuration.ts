@@ -1,81 +1,83 @@
-// Secret and ConfigMap: keys usable as file names, size limits, and immutability.
-import { byteLength, type Say, same, show } from './findings.ts'
+// Checks Secrets and ConfigMaps: keys that are valid file names, size limits, and immutability.
+import { byteLength, format, isEqualJson, type Report } from './findings.ts'
 import { isFileKey } from './names.ts'
 
 const DATA_BYTES_MAX = 1024 * 1024
 
-export function checkSecret(secret: any, say: Say, old?: any): void {
+export function checkSecret(secret: any, report: Report, old?: any): void {
   const data: Record<string, string> = secret.data ?? {}
-  checkKeys(data, 'data', say)
-  checkBase64(data, 'data', say)
-  if (decodedBytes(data) > DATA_BYTES_MAX) say('data', 'too large')
-  if (secret.stringData !== undefined) say('stringData', 'is never answered')
-  if (!secret.type) say('type', 'the default is missing')
-  checkPromisedKeys(secret, data, say)
+  checkKeys(data, 'data', report)
+  checkBase64(data, 'data', report)
+  if (decodedBytes(data) > DATA_BYTES_MAX) report('data', 'too large')
+  if (secret.stringData !== undefined) report('stringData', 'must be absent')
+  if (!secret.type) report('type', 'the default is missing')
+  checkRequiredKeys(secret, data, report)
   if (!old) return
-  if (secret.type !== old.type) say('type', 'cannot change')
-  checkSealed(secret, old, ['data'], say)
+  if (secret.type !== old.type) report('type', 'cannot change')
+  checkImmutable(secret, old, ['data'], report)
 }
 
-function checkPromisedKeys({ type, metadata }: any, data: Record<string, string>, say: Say): void {
-  const need = (key: string) => {
-    if (!(key in data)) say(`data[${key}]`, `${type} promises it`)
+function checkRequiredKeys({ type, metadata }: any, data: Record<string, string>, report: Report): void {
+  const requireKey = (key: string) => {
+    if (!(key in data)) report(`data[${key}]`, `${type} requires it`)
   }
-  const needJson = (key: string) => {
-    need(key)
+  const requireJson = (key: string) => {
+    requireKey(key)
     try {
       const value = JSON.parse(Buffer.from(data[key] ?? '', 'base64').toString('utf8'))
-      if (typeof value !== 'object' || Array.isArray(value)) say(`data[${key}]`, 'is no JSON object')
+      if (typeof value !== 'object' || Array.isArray(value)) report(`data[${key}]`, 'is not a JSON object')
     } catch {
-      say(`data[${key}]`, 'is no JSON')
+      report(`data[${key}]`, 'is not valid JSON')
     }
   }
   switch (type) {
     case 'kubernetes.io/service-account-token':
-      if (!metadata.annotations?.['kubernetes.io/service-account.name']) say('metadata.annotations', 'names no account')
+      if (!metadata.annotations?.['kubernetes.io/service-account.name'])
+        report('metadata.annotations', 'the service account is missing')
       break
     case 'kubernetes.io/dockercfg':
-      needJson('.dockercfg')
+      requireJson('.dockercfg')
       break
     case 'kubernetes.io/dockerconfigjson':
-      needJson('.dockerconfigjson')
+      requireJson('.dockerconfigjson')
       break
     case 'kubernetes.io/basic-auth':
-      if (!('username' in data) && !('password' in data)) say('data', 'neither username nor password')
+      if (!('username' in data) && !('password' in data)) report('data', 'neither username nor password')
       break
     case 'kubernetes.io/ssh-auth':
-      if (!data['ssh-privatekey']) say('data[ssh-privatekey]', 'missing')
+      if (!data['ssh-privatekey']) report('data[ssh-privatekey]', 'missing')
       break
     case 'kubernetes.io/tls':
-      need('tls.crt')
-      need('tls.key')
+      requireKey('tls.crt')
+      requireKey('tls.key')
   }
 }
 
-export function checkConfigMap(configMap: any, say: Say, old?: any): void {
+export function checkConfigMap(configMap: any, report: Report, old?: any): void {
   const { data = {}, binaryData = {} } = configMap
-  checkKeys(data, 'data', say)
-  checkKeys(binaryData, 'binaryData', say)
-  checkBase64(binaryData, 'binaryData', say)
-  for (const key of Object.keys(data)) if (Object.hasOwn(binaryData, key)) say(`data[${key}]`, 'is in binaryData too')
+  checkKeys(data, 'data', report)
+  checkKeys(binaryData, 'binaryData', report)
+  checkBase64(binaryData, 'binaryData', report)
+  for (const key of Object.keys(data))
+    if (Object.hasOwn(binaryData, key)) report(`data[${key}]`, 'is also in binaryData')
   const textBytes = Object.values<string>(data).reduce((sum, text) => sum + byteLength(text), 0)
-  if (textBytes + decodedBytes(binaryData) > DATA_BYTES_MAX) say('data', 'too large')
-  if (old) checkSealed(configMap, old, ['data', 'binaryData'], say)
+  if (textBytes + decodedBytes(binaryData) > DATA_BYTES_MAX) report('data', 'too large')
+  if (old) checkImmutable(configMap, old, ['data', 'binaryData'], report)
 }
 
-function checkSealed(object: any, old: any, fields: readonly string[], say: Say): void {
+function checkImmutable(object: any, old: any, fields: readonly string[], report: Report): void {
   if (old.immutable !== true) return
-  if (object.immutable !== true) say('immutable', 'cannot be taken back')
-  for (const field of fields) if (!same(object[field], old[field])) say(field, 'is sealed')
+  if (object.immutable !== true) report('immutable', 'cannot be unset')
+  for (const field of fields) if (!isEqualJson(object[field], old[field])) report(field, 'is immutable')
 }
 
-function checkKeys(map: Record<string, string>, path: string, say: Say): void {
-  for (const key of Object.keys(map)) if (!isFileKey(key)) say(path, `${show(key)} is no key`)
+function checkKeys(map: Record<string, string>, path: string, report: Report): void {
+  for (const key of Object.keys(map)) if (!isFileKey(key)) report(path, `${format(key)} is not a valid key`)
 }
 
-function checkBase64(map: Record<string, string>, path: string, say: Say): void {
+function checkBase64(map: Record<string, string>, path: string, report: Report): void {
   for (const [key, text] of Object.entries(map)) {
-    if (Buffer.from(text, 'base64').toString('base64') !== text) say(`${path}[${key}]`, 'is no canonical base64')
+    if (Buffer.from(text, 'base64').toString('base64') !== text) report(`${path}[${key}]`, 'is not canonical base64')
   }
 }
 

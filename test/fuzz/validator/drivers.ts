@@ -1,7 +1,7 @@
-// CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
+// Checks the kinds of CSI drivers: CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
 
 import { checkAccessModes } from './claims.ts'
-import { mapBytes, repeated, type Say, same, show } from './findings.ts'
+import { duplicatesIn, format, isEqualJson, mapBytes, type Report } from './findings.ts'
 import { isDnsSubdomain, isDriverName, isQualifiedName } from './names.ts'
 import { isNegative } from './quantity.ts'
 import { checkLabelSelector } from './selectors.ts'
@@ -9,7 +9,7 @@ import { checkSource } from './volumes.ts'
 
 const TOKEN_SECONDS_MAX = 2 ** 32
 
-export function checkDriver({ metadata, spec = {} }: any, say: Say, old?: any): void {
+export function checkDriver({ metadata, spec = {} }: any, report: Report, old?: any): void {
   for (const field of [
     'attachRequired',
     'podInfoOnMount',
@@ -18,101 +18,105 @@ export function checkDriver({ metadata, spec = {} }: any, say: Say, old?: any): 
     'seLinuxMount',
     'preventPodSchedulingIfMissing',
   ]) {
-    if (typeof spec[field] !== 'boolean') say(`spec.${field}`, 'the default is missing')
+    if (typeof spec[field] !== 'boolean') report(`spec.${field}`, 'the default is missing')
   }
   if (!['ReadWriteOnceWithFSType', 'File', 'None'].includes(spec.fsGroupPolicy)) {
-    say('spec.fsGroupPolicy', `${show(spec.fsGroupPolicy)} is no policy`)
+    report('spec.fsGroupPolicy', `${format(spec.fsGroupPolicy)} is not a valid policy`)
   }
   const modes: string[] = spec.volumeLifecycleModes ?? []
-  if (modes.length === 0) say('spec.volumeLifecycleModes', 'the default is missing')
+  if (modes.length === 0) report('spec.volumeLifecycleModes', 'the default is missing')
   for (const mode of modes) {
-    if (!['Persistent', 'Ephemeral'].includes(mode)) say('spec.volumeLifecycleModes', `${show(mode)} is no mode`)
+    if (!['Persistent', 'Ephemeral'].includes(mode))
+      report('spec.volumeLifecycleModes', `${format(mode)} is not a valid mode`)
   }
   const tokens: any[] = spec.tokenRequests ?? []
-  if (repeated(tokens.map(({ audience }) => audience)).length > 0) say('spec.tokenRequests', 'an audience twice')
+  if (duplicatesIn(tokens.map(({ audience }) => audience)).length > 0)
+    report('spec.tokenRequests', 'duplicate audience')
   for (const { expirationSeconds } of tokens) {
-    if (expirationSeconds < 600 || expirationSeconds > TOKEN_SECONDS_MAX) say('spec.tokenRequests', 'out of range')
+    if (expirationSeconds < 600 || expirationSeconds > TOKEN_SECONDS_MAX) report('spec.tokenRequests', 'out of range')
   }
-  if (spec.nodeAllocatableUpdatePeriodSeconds < 10) say('spec.nodeAllocatableUpdatePeriodSeconds', 'below 10')
+  if (spec.nodeAllocatableUpdatePeriodSeconds < 10) report('spec.nodeAllocatableUpdatePeriodSeconds', 'below 10')
   if (spec.serviceAccountTokenInSecrets !== undefined && tokens.length === 0) {
-    say('spec.serviceAccountTokenInSecrets', 'means nothing without tokenRequests')
+    report('spec.serviceAccountTokenInSecrets', 'is not allowed without tokenRequests')
   }
   if (!old) return
   for (const field of ['attachRequired', 'volumeLifecycleModes']) {
-    if (!same(spec[field], old.spec[field])) say(`spec.${field}`, 'cannot change')
+    if (!isEqualJson(spec[field], old.spec[field])) report(`spec.${field}`, 'cannot change')
   }
-  const grew = metadata.generation > old.metadata.generation
-  if (!same(spec, old.spec) && !grew) say('metadata.generation', 'the spec changed and the count did not')
+  const hasNewGeneration = metadata.generation > old.metadata.generation
+  if (!isEqualJson(spec, old.spec) && !hasNewGeneration)
+    report('metadata.generation', 'did not increase although the spec changed')
 }
 
-export function checkCsiNode({ spec = {}, status = {} }: any, say: Say, old?: any): void {
+export function checkCsiNode({ spec = {}, status = {} }: any, report: Report, old?: any): void {
   const drivers: any[] = spec.drivers ?? []
-  if (repeated(drivers.map(({ name }) => name)).length > 0) say('spec.drivers', 'a driver twice')
+  if (duplicatesIn(drivers.map(({ name }) => name)).length > 0) report('spec.drivers', 'duplicate driver')
   for (const [i, driver] of drivers.entries()) {
     const at = `spec.drivers[${i}]`
-    if (!isDriverName(driver.name)) say(`${at}.name`, `${show(driver.name)} is no driver`)
-    if (!driver.nodeID || Buffer.byteLength(driver.nodeID) > 256) say(`${at}.nodeID`, 'missing or too long')
-    if (driver.allocatable?.count < 0) say(`${at}.allocatable.count`, 'negative')
+    if (!isDriverName(driver.name)) report(`${at}.name`, `${format(driver.name)} is not a valid driver`)
+    if (!driver.nodeID || Buffer.byteLength(driver.nodeID) > 256) report(`${at}.nodeID`, 'missing or too long')
+    if (driver.allocatable?.count < 0) report(`${at}.allocatable.count`, 'negative')
     const keys: string[] = driver.topologyKeys ?? []
-    if (repeated(keys).length > 0) say(`${at}.topologyKeys`, 'a key twice')
-    for (const key of keys) if (!isQualifiedName(key)) say(`${at}.topologyKeys`, `${show(key)} is no label key`)
+    if (duplicatesIn(keys).length > 0) report(`${at}.topologyKeys`, 'duplicate key')
+    for (const key of keys)
+      if (!isQualifiedName(key)) report(`${at}.topologyKeys`, `${format(key)} is not a valid label key`)
     const before = old?.spec.drivers?.find(({ name }: any) => name === driver.name)
-    if (before && (before.nodeID !== driver.nodeID || !same(before.topologyKeys, driver.topologyKeys))) {
-      say(at, 'a registered driver cannot change')
+    if (before && (before.nodeID !== driver.nodeID || !isEqualJson(before.topologyKeys, driver.topologyKeys))) {
+      report(at, 'a registered driver cannot change')
     }
   }
-  if (!old && Object.keys(status).length > 0) say('status', 'is written by the node, later')
+  if (!old && Object.keys(status).length > 0) report('status', 'must be empty on create')
   const health: any[] = status.storageHealth ?? []
-  if (repeated(health.map(({ name }) => name)).length > 0) say('status.storageHealth', 'a driver twice')
+  if (duplicatesIn(health.map(({ name }) => name)).length > 0) report('status.storageHealth', 'duplicate driver')
   for (const { name, healthConditions = [] } of health) {
-    if (!isDriverName(name)) say('status.storageHealth', `${show(name)} is no driver`)
-    if (healthConditions.length > 16) say('status.storageHealth', 'too many conditions')
-    for (const { status: word, reason, message = '' } of healthConditions) {
-      if (!['StorageUnreachable', 'StorageDegraded'].includes(word))
-        say('status.storageHealth', `${show(word)} means nothing`)
+    if (!isDriverName(name)) report('status.storageHealth', `${format(name)} is not a valid driver`)
+    if (healthConditions.length > 16) report('status.storageHealth', 'too many conditions')
+    for (const { status: healthStatus, reason, message = '' } of healthConditions) {
+      if (!['StorageUnreachable', 'StorageDegraded'].includes(healthStatus))
+        report('status.storageHealth', `${format(healthStatus)} is not a valid status`)
       if (!/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason) || reason.length > 256)
-        say('status.storageHealth', 'reason')
-      if (Buffer.byteLength(message) > 1024) say('status.storageHealth', 'message too long')
+        report('status.storageHealth', 'invalid reason')
+      if (Buffer.byteLength(message) > 1024) report('status.storageHealth', 'message too long')
     }
   }
 }
 
-export function checkStorageCapacity(capacity: any, say: Say, old?: any): void {
+export function checkStorageCapacity(capacity: any, report: Report, old?: any): void {
   if (!isDnsSubdomain(capacity.storageClassName ?? ''))
-    say('storageClassName', `${show(capacity.storageClassName)} is no class`)
-  checkLabelSelector(capacity.nodeTopology, 'nodeTopology', say)
-  if (isNegative(capacity.capacity)) say('capacity', 'negative')
+    report('storageClassName', `${format(capacity.storageClassName)} is not a valid class`)
+  checkLabelSelector(capacity.nodeTopology, 'nodeTopology', report)
+  if (isNegative(capacity.capacity)) report('capacity', 'negative')
   if (!old) return
-  if (capacity.storageClassName !== old.storageClassName) say('storageClassName', 'cannot change')
-  const unset = (capacity.nodeTopology === undefined) !== (old.nodeTopology === undefined)
-  if (unset || !same(capacity.nodeTopology, old.nodeTopology)) say('nodeTopology', 'cannot change')
+  if (capacity.storageClassName !== old.storageClassName) report('storageClassName', 'cannot change')
+  const isPresenceChanged = (capacity.nodeTopology === undefined) !== (old.nodeTopology === undefined)
+  if (isPresenceChanged || !isEqualJson(capacity.nodeTopology, old.nodeTopology))
+    report('nodeTopology', 'cannot change')
 }
 
-export function checkAttachment({ spec = {}, status = {} }: any, say: Say, old?: any): void {
-  if (!isDriverName(spec.attacher ?? '')) say('spec.attacher', `${show(spec.attacher)} is no driver`)
-  if (!isDnsSubdomain(spec.nodeName ?? '')) say('spec.nodeName', `${show(spec.nodeName)} is no node`)
+export function checkAttachment({ spec = {}, status = {} }: any, report: Report, old?: any): void {
+  if (!isDriverName(spec.attacher ?? '')) report('spec.attacher', `${format(spec.attacher)} is not a valid driver`)
+  if (!isDnsSubdomain(spec.nodeName ?? '')) report('spec.nodeName', `${format(spec.nodeName)} is not a valid node`)
   const { persistentVolumeName: volume, inlineVolumeSpec: inline } = spec.source ?? {}
-  if ((volume === undefined) === (inline === undefined)) say('spec.source', 'exactly one is wanted')
+  if ((volume === undefined) === (inline === undefined)) report('spec.source', 'exactly one is required')
   if (volume !== undefined && !isDnsSubdomain(volume))
-    say('spec.source.persistentVolumeName', `${show(volume)} is no volume`)
-  if (inline) checkInline(inline, say)
-  if (typeof status.attached !== 'boolean') say('status.attached', 'missing')
-  if (!old && (status.attached || status.attachError || status.detachError))
-    say('status', 'is written by the attacher, later')
-  if (mapBytes(status.attachmentMetadata) > 256 * 1024) say('status.attachmentMetadata', 'too large')
+    report('spec.source.persistentVolumeName', `${format(volume)} is not a valid volume`)
+  if (inline) checkInline(inline, report)
+  if (typeof status.attached !== 'boolean') report('status.attached', 'missing')
+  if (!old && (status.attached || status.attachError || status.detachError)) report('status', 'must be empty on create')
+  if (mapBytes(status.attachmentMetadata) > 256 * 1024) report('status.attachmentMetadata', 'too large')
   for (const field of ['attachError', 'detachError']) {
-    if (Buffer.byteLength(status[field]?.message ?? '') > 1024) say(`status.${field}.message`, 'too long')
-    if (status[field]?.errorCode < 0) say(`status.${field}.errorCode`, 'negative')
+    if (Buffer.byteLength(status[field]?.message ?? '') > 1024) report(`status.${field}.message`, 'too long')
+    if (status[field]?.errorCode < 0) report(`status.${field}.errorCode`, 'negative')
   }
-  if (old && !same(spec, old.spec)) say('spec', 'cannot change')
+  if (old && !isEqualJson(spec, old.spec)) report('spec', 'cannot change')
 }
 
-function checkInline(inline: any, say: Say): void {
+function checkInline(inline: any, report: Report): void {
   const at = 'spec.source.inlineVolumeSpec'
-  if (!inline.csi) say(`${at}.csi`, 'missing')
+  if (!inline.csi) report(`${at}.csi`, 'missing')
   for (const field of ['claimRef', 'capacity', 'nodeAffinity', 'storageClassName']) {
-    if (inline[field] !== undefined) say(`${at}.${field}`, 'is not for inline volumes')
+    if (inline[field] !== undefined) report(`${at}.${field}`, 'is not allowed for inline volumes')
   }
-  checkAccessModes(inline.accessModes ?? [], `${at}.accessModes`, say)
-  checkSource(inline, at, say)
+  checkAccessModes(inline.accessModes ?? [], `${at}.accessModes`, report)
+  checkSource(inline, at, report)
 }

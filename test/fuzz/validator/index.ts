@@ -1,10 +1,9 @@
-// An independent validator of stored objects, written from the API rules and sharing no code with the server: where the two
-// disagree, one of them is wrong. Returns the problems of an object as the API returned it and, given the previous state,
-// of the change.
+// An independent validator of stored objects that follows the API rules and shares no code with the server. It returns the
+// problems of an object that the API returned and, given its previous state, of the change.
 import { checkClaim } from './claims.ts'
 import { checkConfigMap, checkSecret } from './configuration.ts'
 import { checkAttachment, checkCsiNode, checkDriver, checkStorageCapacity } from './drivers.ts'
-import { collectFindings, type Say } from './findings.ts'
+import { collectFindings, type Report } from './findings.ts'
 import { checkMetadata, type MetadataRules } from './metadata.ts'
 import { isDnsLabel, isDnsSubdomain, isPathSegment } from './names.ts'
 import { checkNode } from './nodes.ts'
@@ -16,7 +15,7 @@ import { checkVolume } from './volumes.ts'
 import { checkWire } from './wire.ts'
 
 interface Validator extends MetadataRules {
-  check(object: any, say: Say, old?: any): void
+  check(object: any, report: Report, old?: any): void
 }
 
 const inNamespace = { namespaced: true, isName: isDnsSubdomain, knownFinalizersOnly: true }
@@ -48,10 +47,10 @@ export const VALIDATED_KINDS = Object.keys(VALIDATORS)
 export function check(kind: string, object: any, old?: any): string[] {
   const validator = VALIDATORS[kind]
   if (!validator) return [`no validator for kind ${kind}`]
-  return collectFindings((say) => {
-    if (object.kind !== kind) say('kind', `${object.kind} instead of ${kind}`)
-    checkWire(object, kind, say)
-    checkMetadata(object.metadata, validator, say, old?.metadata)
-    validator.check(object, say, old)
+  return collectFindings((report) => {
+    if (object.kind !== kind) report('kind', `${object.kind} instead of ${kind}`)
+    checkWire(object, kind, report)
+    checkMetadata(object.metadata, validator, report, old?.metadata)
+    validator.check(object, report, old)
   })
 }

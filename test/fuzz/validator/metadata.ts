@@ -1,87 +1,92 @@
-// Metadata of every object, and its immutable fields.
-import { mapBytes, type Say, same, show } from './findings.ts'
+// Checks the metadata of an object and its immutable fields.
+import { format, isEqualJson, mapBytes, type Report } from './findings.ts'
 import { isDnsLabel, isLabelValue, isQualifiedName, isUid } from './names.ts'
 
 const ANNOTATION_BYTES_MAX = 256 * 1024
-/** Known finalizers without a domain. */
+/** Standard finalizers without a domain. */
 const PLAIN_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion']
 
 export interface MetadataRules {
   readonly namespaced: boolean
   isName(text: string): boolean
-  /** Whether finalizers without a domain must be among the known ones. */
+  /** Whether finalizers without a domain must be standard ones. */
   readonly knownFinalizersOnly: boolean
   readonly countsGenerations?: boolean
 }
 
-export function checkMetadata(meta: any, rules: MetadataRules, say: Say, old?: any): void {
-  if (typeof meta?.name !== 'string' || !rules.isName(meta.name)) say('metadata.name', `${show(meta?.name)} is no name`)
+export function checkMetadata(meta: any, rules: MetadataRules, report: Report, old?: any): void {
+  if (typeof meta?.name !== 'string' || !rules.isName(meta.name))
+    report('metadata.name', `${format(meta?.name)} is not a valid name`)
   if (rules.namespaced && !isDnsLabel(meta.namespace ?? ''))
-    say('metadata.namespace', `${show(meta.namespace)} is no name`)
-  if (!rules.namespaced && meta.namespace !== undefined) say('metadata.namespace', 'belongs to no namespace')
-  if (!isUid(meta.uid)) say('metadata.uid', `${show(meta.uid)} is no UID`)
-  if (meta.creationTimestamp === undefined) say('metadata.creationTimestamp', 'missing')
+    report('metadata.namespace', `${format(meta.namespace)} is not a valid name`)
+  if (!rules.namespaced && meta.namespace !== undefined)
+    report('metadata.namespace', 'must be absent for cluster-scoped kinds')
+  if (!isUid(meta.uid)) report('metadata.uid', `${format(meta.uid)} is not a valid UID`)
+  if (meta.creationTimestamp === undefined) report('metadata.creationTimestamp', 'missing')
   if (meta.resourceVersion !== undefined && !/^[1-9]\d*$/.test(meta.resourceVersion)) {
-    say('metadata.resourceVersion', `${show(meta.resourceVersion)} is no version`)
+    report('metadata.resourceVersion', `${format(meta.resourceVersion)} is not a valid version`)
   }
-  if (meta.selfLink !== undefined) say('metadata.selfLink', 'is no longer served')
+  if (meta.selfLink !== undefined) report('metadata.selfLink', 'must be absent')
   if (meta.generation !== undefined && !(Number.isInteger(meta.generation) && meta.generation > 0)) {
-    say('metadata.generation', `${show(meta.generation)} is no count`)
+    report('metadata.generation', `${format(meta.generation)} is not a valid count`)
   }
-  if (rules.countsGenerations && meta.generation === undefined) say('metadata.generation', 'missing')
+  if (rules.countsGenerations && meta.generation === undefined) report('metadata.generation', 'missing')
   if ((meta.deletionTimestamp === undefined) !== (meta.deletionGracePeriodSeconds === undefined)) {
-    say('metadata.deletionGracePeriodSeconds', 'comes and goes with deletionTimestamp')
+    report('metadata.deletionGracePeriodSeconds', 'must be set together with deletionTimestamp')
   }
-  if (meta.deletionGracePeriodSeconds < 0) say('metadata.deletionGracePeriodSeconds', 'is negative')
+  if (meta.deletionGracePeriodSeconds < 0) report('metadata.deletionGracePeriodSeconds', 'is negative')
   for (const [key, value] of Object.entries<string>(meta.labels ?? {})) {
-    if (!isQualifiedName(key)) say('metadata.labels', `${show(key)} is no label key`)
-    if (!isLabelValue(value)) say(`metadata.labels[${key}]`, `${show(value)} is no label value`)
+    if (!isQualifiedName(key)) report('metadata.labels', `${format(key)} is not a valid label key`)
+    if (!isLabelValue(value)) report(`metadata.labels[${key}]`, `${format(value)} is not a valid label value`)
   }
   for (const key of Object.keys(meta.annotations ?? {})) {
-    if (!isQualifiedName(key.toLowerCase())) say('metadata.annotations', `${show(key)} is no annotation key`)
+    if (!isQualifiedName(key.toLowerCase()))
+      report('metadata.annotations', `${format(key)} is not a valid annotation key`)
   }
-  if (mapBytes(meta.annotations) > ANNOTATION_BYTES_MAX) say('metadata.annotations', 'too large')
-  checkOwners(meta.ownerReferences ?? [], say)
-  checkFinalizers(meta.finalizers ?? [], rules, say)
-  if (old) checkMetadataChange(meta, old, say)
+  if (mapBytes(meta.annotations) > ANNOTATION_BYTES_MAX) report('metadata.annotations', 'too large')
+  checkOwners(meta.ownerReferences ?? [], report)
+  checkFinalizers(meta.finalizers ?? [], rules, report)
+  if (old) checkMetadataChange(meta, old, report)
 }
 
-function checkOwners(owners: readonly any[], say: Say): void {
+function checkOwners(owners: readonly any[], report: Report): void {
   for (const [i, owner] of owners.entries()) {
     const at = `metadata.ownerReferences[${i}]`
-    for (const field of ['apiVersion', 'kind', 'name', 'uid']) if (!owner[field]) say(`${at}.${field}`, 'missing')
+    for (const field of ['apiVersion', 'kind', 'name', 'uid']) if (!owner[field]) report(`${at}.${field}`, 'missing')
     const [first = '', second, ...rest] = String(owner.apiVersion).split('/')
-    if (rest.length > 0 || (second ?? first) === '') say(`${at}.apiVersion`, `${show(owner.apiVersion)} is no version`)
-    if (owner.apiVersion === 'v1' && owner.kind === 'Event') say(at, 'an Event owns nothing')
+    if (rest.length > 0 || (second ?? first) === '')
+      report(`${at}.apiVersion`, `${format(owner.apiVersion)} is not a valid version`)
+    if (owner.apiVersion === 'v1' && owner.kind === 'Event') report(at, 'an Event cannot be an owner')
   }
   if (owners.filter(({ controller }) => controller === true).length > 1)
-    say('metadata.ownerReferences', 'two controllers')
+    report('metadata.ownerReferences', 'more than one controller')
 }
 
-function checkFinalizers(finalizers: readonly string[], rules: MetadataRules, say: Say): void {
+function checkFinalizers(finalizers: readonly string[], rules: MetadataRules, report: Report): void {
   for (const name of finalizers) {
-    if (!isQualifiedName(name)) say('metadata.finalizers', `${show(name)} is no finalizer`)
+    if (!isQualifiedName(name)) report('metadata.finalizers', `${format(name)} is not a valid finalizer`)
     else if (rules.knownFinalizersOnly && !name.includes('/') && !PLAIN_FINALIZERS.includes(name)) {
-      say('metadata.finalizers', `${show(name)} has no domain and no meaning`)
+      report('metadata.finalizers', `${format(name)} has no domain and is not a standard finalizer`)
     }
   }
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
-    say('metadata.finalizers', 'orphan and foregroundDeletion exclude each other')
+    report('metadata.finalizers', 'orphan and foregroundDeletion exclude each other')
   }
 }
 
-function checkMetadataChange(meta: any, old: any, say: Say): void {
+function checkMetadataChange(meta: any, old: any, report: Report): void {
   for (const field of ['name', 'namespace', 'uid', 'creationTimestamp', 'generateName']) {
-    if (!same(meta[field], old[field]))
-      say(`metadata.${field}`, `changed from ${show(old[field])} to ${show(meta[field])}`)
+    if (!isEqualJson(meta[field], old[field]))
+      report(`metadata.${field}`, `changed from ${format(old[field])} to ${format(meta[field])}`)
   }
-  if ((meta.generation ?? 0) < (old.generation ?? 0)) say('metadata.generation', 'went back')
+  if ((meta.generation ?? 0) < (old.generation ?? 0)) report('metadata.generation', 'decreased')
   if (old.deletionTimestamp === undefined) return
-  if (meta.deletionTimestamp === undefined) say('metadata.deletionTimestamp', 'an object that goes cannot come back')
-  else if (meta.deletionTimestamp > old.deletionTimestamp) say('metadata.deletionTimestamp', 'was put off')
+  if (meta.deletionTimestamp === undefined) report('metadata.deletionTimestamp', 'cannot be unset')
+  else if (meta.deletionTimestamp > old.deletionTimestamp)
+    report('metadata.deletionTimestamp', 'cannot be moved to later')
   const added = (meta.finalizers ?? []).filter((name: string) => !(old.finalizers ?? []).includes(name))
   const byDeletion = ['orphan', 'foregroundDeletion'] // a second delete may choose another propagation
   if (added.some((name: string) => !byDeletion.includes(name))) {
-    say('metadata.finalizers', `${show(added)} came after the deletion began`)
+    report('metadata.finalizers', `${format(added)} were added after the deletion`)
   }
 }

@@ -1,4 +1,4 @@
-// Syntax of names, implemented independently from the API conventions.
+// Checks the syntax of names according to the API conventions.
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 const WORD = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
@@ -6,9 +6,9 @@ const WORD = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
 export const isDnsLabel = (text: string): boolean => text.length <= 63 && LABEL.test(text)
 
 export const isDnsSubdomain = (text: string): boolean =>
-  text.length <= 253 && text.split('.').every((part) => LABEL.test(part))
+  text.length <= 253 && text.split('.').every((label) => LABEL.test(label))
 
-/** `name` or `prefix/name`. */
+/** Whether the text has the form `name` or `prefix/name`. */
 export function isQualifiedName(text: string): boolean {
   const parts = text.split('/')
   if (parts.length > 2) return false
@@ -19,17 +19,17 @@ export function isQualifiedName(text: string): boolean {
 
 export const isLabelValue = (text: string): boolean => text === '' || (text.length <= 63 && WORD.test(text))
 
-/** A key of a Secret or ConfigMap: it becomes a file name. */
+/** Whether the text is a valid key of a Secret or ConfigMap, which becomes a file name. */
 export const isFileKey = (text: string): boolean =>
   text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
 
-/** What every name must be: one segment of a URL, of limited length. */
+/** Whether the text is one segment of a URL of limited length. */
 export const isPathSegment = (text: string): boolean =>
   text !== '' && text.length <= 1_024 && text !== '.' && text !== '..' && !/[/%\p{Surrogate}]/u.test(text)
 
 export const isDriverName = (text: string): boolean => text.length <= 63 && isDnsSubdomain(text.toLowerCase())
 
-/** A class's provisioner or driver: qualified, in any case. */
+/** Whether the text is a qualified name in any case, as provisioners of classes are. */
 export const isProvisioner = (text: string): boolean => isQualifiedName(text.toLowerCase())
 
 export const isUid = (text: unknown): boolean =>
@@ -38,4 +38,4 @@ export const isUid = (text: unknown): boolean =>
 export const isPortName = (text: string): boolean =>
   text.length <= 15 && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text) && /[a-z]/.test(text)
 
-export const goesUp = (path: string): boolean => path.split('/').includes('..')
+export const hasParentSegment = (path: string): boolean => path.split('/').includes('..')

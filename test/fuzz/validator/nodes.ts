@@ -1,43 +1,46 @@
-// Node: valid taints, countable amounts, immutable addresses and identities.
+// Checks Nodes: taints, amounts, pod ranges, and fields that can be set once.
 import { isIP } from 'node:net'
-import { repeated, type Say, same, show } from './findings.ts'
+import { duplicatesIn, format, isEqualJson, type Report } from './findings.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
 import { isNegative } from './quantity.ts'
 
 const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
-export function checkNode({ spec = {}, status = {} }: any, say: Say, old?: any): void {
+export function checkNode({ spec = {}, status = {} }: any, report: Report, old?: any): void {
   const taints: any[] = spec.taints ?? []
   for (const [i, { key, value = '', effect }] of taints.entries()) {
-    if (!isQualifiedName(key)) say(`spec.taints[${i}].key`, `${show(key)} is no label key`)
-    if (!isLabelValue(value)) say(`spec.taints[${i}].value`, `${show(value)} is no label value`)
-    if (!EFFECTS.includes(effect)) say(`spec.taints[${i}].effect`, `${show(effect)} is no effect`)
+    if (!isQualifiedName(key)) report(`spec.taints[${i}].key`, `${format(key)} is not a valid label key`)
+    if (!isLabelValue(value)) report(`spec.taints[${i}].value`, `${format(value)} is not a valid label value`)
+    if (!EFFECTS.includes(effect)) report(`spec.taints[${i}].effect`, `${format(effect)} is not a valid effect`)
   }
-  if (repeated(taints.map(({ key, effect }) => `${effect} ${key}`)).length > 0) say('spec.taints', 'a taint twice')
+  if (duplicatesIn(taints.map(({ key, effect }) => `${effect} ${key}`)).length > 0)
+    report('spec.taints', 'duplicate taint')
   for (const field of ['capacity', 'allocatable']) {
     for (const [name, amount] of Object.entries(status[field] ?? {})) {
-      if (isNegative(amount)) say(`status.${field}[${name}]`, 'negative')
+      if (isNegative(amount)) report(`status.${field}[${name}]`, 'negative')
     }
   }
-  checkPodRanges(spec, say)
+  checkPodRanges(spec, report)
   if (!old) return
-  const before = old.spec ?? {}
-  if (before.podCIDRs?.length > 0 && !same(before.podCIDRs, spec.podCIDRs)) say('spec.podCIDRs', 'can be set once')
-  if (before.providerID && before.providerID !== spec.providerID) say('spec.providerID', 'can be set once')
+  const oldSpec = old.spec ?? {}
+  if (oldSpec.podCIDRs?.length > 0 && !isEqualJson(oldSpec.podCIDRs, spec.podCIDRs))
+    report('spec.podCIDRs', 'can be set once')
+  if (oldSpec.providerID && oldSpec.providerID !== spec.providerID) report('spec.providerID', 'can be set once')
 }
 
-function checkPodRanges({ podCIDR, podCIDRs = [] }: any, say: Say): void {
-  for (const range of podCIDRs) if (!isRange(range)) say('spec.podCIDRs', `${show(range)} is no range`)
+function checkPodRanges({ podCIDR, podCIDRs = [] }: any, report: Report): void {
+  for (const range of podCIDRs) if (!isRange(range)) report('spec.podCIDRs', `${format(range)} is not a valid range`)
   const families = podCIDRs.map((range: string) => isIP(range.split('/')[0] ?? ''))
-  if (repeated(families).length > 0) say('spec.podCIDRs', 'two ranges of one family')
-  if ((podCIDR ?? '') !== (podCIDRs[0] ?? '')) say('spec.podCIDR', 'is not the first of podCIDRs')
+  if (duplicatesIn(families).length > 0) report('spec.podCIDRs', 'two ranges of one family')
+  if ((podCIDR ?? '') !== (podCIDRs[0] ?? '')) report('spec.podCIDR', 'is not the first of podCIDRs')
 }
 
 function isRange(text: string): boolean {
   const [address = '', bits = '', ...rest] = text.split('/')
-  const family = isIP(unpadded(address))
+  const family = isIP(withoutLeadingZeros(address))
   return rest.length === 0 && family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
-/** Octets with leading zeros are accepted for compatibility. */
-const unpadded = (address: string): string => (address.includes(':') ? address : address.replace(/\b0+(?=\d)/g, ''))
+/** Removes leading zeros of octets, which are accepted for compatibility. */
+const withoutLeadingZeros = (address: string): string =>
+  address.includes(':') ? address : address.replace(/\b0+(?=\d)/g, '')

@@ -1,11 +1,11 @@
-// An independent implementation of quantities as integers of billionths (BigInt): parse, compare, and print canonically.
+// An independent implementation of quantities as integers of billionths: parsing, comparison and canonical formatting.
 //   1.5Gi → 1536Mi     1000M → 1G     0.5 → 500m     1e4 → 10e3
 
 const NANO = 9
 const DECIMAL: Record<string, number> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
 const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const GRAMMAR = /^([+-]?)(\d+\.?\d*|\.\d+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/
-/** More digits than this are rejected. */
+/** Bound of the exponent and of the number of digits. Larger values are rejected. */
 const EXPONENT_MAX = 400
 
 export interface Amount {
@@ -13,7 +13,7 @@ export interface Amount {
   readonly style: 'decimal' | 'binary' | 'exponent'
 }
 
-export function readQuantity(text: unknown): Amount | undefined {
+export function parseQuantity(text: unknown): Amount | undefined {
   const match = typeof text === 'string' ? GRAMMAR.exec(text) : null
   if (!match) return undefined
   const [, sign, digits = '', suffix = '', exponent] = match
@@ -36,7 +36,7 @@ function shift(value: bigint, power: number): bigint {
   return (value + divisor - 1n) / divisor
 }
 
-export function canonical({ nanos, style }: Amount): string {
+export function formatQuantity({ nanos, style }: Amount): string {
   const unit = 10n ** BigInt(NANO)
   const size = nanos < 0n ? -nanos : nanos
   const sign = nanos < 0n ? '-' : ''
@@ -61,10 +61,10 @@ export function canonical({ nanos, style }: Amount): string {
 }
 
 /**
- * Some texts are returned unchanged although arithmetic would format them differently, and clients compare texts:
- * digits that do not start with zero, end in no thousand and stand at a power of a thousand, as in 1.125, 1E6 or 10e+3.
+ * Whether the API returns the text unchanged instead of its canonical form: digits that do not start with zero, do not end
+ * with 000, and have an exponent that is a multiple of three, as in 1.125, 1E6 or 10e+3.
  */
-export function staysAsWritten(text: string): boolean {
+export function keepsFormat(text: string): boolean {
   const [, , digits = '', suffix = '', exponent] = GRAMMAR.exec(text) ?? []
   const [whole = '', fraction = ''] = digits.split('.')
   const shifted = (whole.replace(/^0+/, '') || '0') + fraction
@@ -78,18 +78,18 @@ export function staysAsWritten(text: string): boolean {
   return isExact && !shifted.endsWith('000') && !shifted.startsWith('0')
 }
 
-/** Negative, zero or positive, like a difference. An unparsable quantity counts as zero: another check reports it. */
+/** Returns a negative, zero or positive number. An invalid quantity counts as zero, because another check reports it. */
 export function compare(a: unknown, b: unknown): number {
   const difference = nanosOf(a) - nanosOf(b)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-export const nanosOf = (text: unknown): bigint => readQuantity(text)?.nanos ?? 0n
+export const nanosOf = (text: unknown): bigint => parseQuantity(text)?.nanos ?? 0n
 export const isWhole = (text: unknown): boolean => nanosOf(text) % 10n ** BigInt(NANO) === 0n
 export const isNegative = (text: unknown): boolean => nanosOf(text) < 0n
 export const isPositive = (text: unknown): boolean => nanosOf(text) > 0n
 
-/** Whether two resource lists have the same amounts, in any spelling. */
+/** Whether two resource lists have equal amounts, regardless of their format. */
 export function sameAmounts(a: Record<string, string> = {}, b: Record<string, string> = {}): boolean {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].every(
     (key) => key in a && key in b && compare(a[key], b[key]) === 0,

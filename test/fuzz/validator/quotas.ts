@@ -1,5 +1,5 @@
-// ResourceQuota and LimitRange: known names, valid amounts, ordered bounds.
-import { repeated, type Say, same, show } from './findings.ts'
+// Checks ResourceQuotas and LimitRanges: names of resources, amounts, scopes, and the order of limits.
+import { duplicatesIn, format, isEqualJson, type Report } from './findings.ts'
 import { isQualifiedName } from './names.ts'
 import { compare, isNegative, isWhole, nanosOf } from './quantity.ts'
 
@@ -29,37 +29,39 @@ const isStandardQuota = (name: string) => QUOTA_NAMES.includes(name) || isHugePa
 
 const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'PriorityClass', 'CrossNamespacePodAffinity']
 const SCOPES = [...POD_SCOPES, 'BestEffort', 'VolumeAttributesClass']
-/** Scopes that only Exists and DoesNotExist apply to. */
+/** Scopes for which only the operator Exists is allowed. */
 const PLAIN_SCOPES = ['BestEffort', 'NotBestEffort', 'Terminating', 'NotTerminating', 'CrossNamespacePodAffinity']
 
-export function checkQuota({ spec = {}, status = {} }: any, say: Say, old?: any): void {
-  checkAmounts(spec.hard ?? {}, 'spec.hard', say)
-  checkAmounts(status.hard ?? {}, 'status.hard', say)
-  checkAmounts(status.used ?? {}, 'status.used', say)
+export function checkQuota({ spec = {}, status = {} }: any, report: Report, old?: any): void {
+  checkAmounts(spec.hard ?? {}, 'spec.hard', report)
+  checkAmounts(status.hard ?? {}, 'status.hard', report)
+  checkAmounts(status.used ?? {}, 'status.used', report)
   const scopes: string[] = spec.scopes ?? []
   const expressions: any[] = spec.scopeSelector?.matchExpressions ?? []
-  checkScopes(scopes, Object.keys(spec.hard ?? {}), 'spec.scopes', say)
-  const named = expressions.map(({ scopeName }) => scopeName)
-  checkScopes(named, Object.keys(spec.hard ?? {}), 'spec.scopeSelector', say)
+  checkScopes(scopes, Object.keys(spec.hard ?? {}), 'spec.scopes', report)
+  const scopeNames = expressions.map(({ scopeName }) => scopeName)
+  checkScopes(scopeNames, Object.keys(spec.hard ?? {}), 'spec.scopeSelector', report)
   for (const { scopeName, operator, values = [] } of expressions) {
     const at = `spec.scopeSelector[${scopeName}]`
-    if (!['In', 'NotIn', 'Exists', 'DoesNotExist'].includes(operator)) say(at, `${show(operator)} is no operator`)
-    if (PLAIN_SCOPES.includes(scopeName) && operator !== 'Exists') say(at, 'only Exists makes sense')
-    if (['In', 'NotIn'].includes(operator) === (values.length === 0)) say(at, 'values and operator do not fit')
+    if (!['In', 'NotIn', 'Exists', 'DoesNotExist'].includes(operator))
+      report(at, `${format(operator)} is not a valid operator`)
+    if (PLAIN_SCOPES.includes(scopeName) && operator !== 'Exists') report(at, 'only Exists is allowed')
+    if (['In', 'NotIn'].includes(operator) === (values.length === 0)) report(at, 'values do not match the operator')
   }
-  if (old && !same([...new Set(scopes)].sort(), [...new Set<string>(old.spec?.scopes)].sort())) {
-    say('spec.scopes', 'cannot change')
+  if (old && !isEqualJson([...new Set(scopes)].sort(), [...new Set<string>(old.spec?.scopes)].sort())) {
+    report('spec.scopes', 'cannot change')
   }
 }
 
-function checkAmounts(amounts: Record<string, string>, path: string, say: Say): void {
+function checkAmounts(amounts: Record<string, string>, path: string, report: Report): void {
   for (const [name, amount] of Object.entries(amounts)) {
     const at = `${path}[${name}]`
-    if (!isQualifiedName(name)) say(at, 'is no resource')
-    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA.includes(name)) say(at, 'is not for quotas')
-    if (isNegative(amount)) say(at, 'negative')
+    if (!isQualifiedName(name)) report(at, 'is not a valid resource')
+    if (!name.includes('/') && !isStandardQuota(name) && !IO_QUOTA.includes(name))
+      report(at, 'is not allowed for quotas')
+    if (isNegative(amount)) report(at, 'negative')
     const mustBeWhole = COUNTS.includes(name) || isExtended(name) || IO_QUOTA.includes(name)
-    if (mustBeWhole && !isWhole(amount)) say(at, `${amount} is no whole number`)
+    if (mustBeWhole && !isWhole(amount)) report(at, `${amount} is not an integer`)
   }
 }
 
@@ -69,21 +71,22 @@ const isExtended = (name: string): boolean =>
   !name.startsWith('requests.') &&
   isQualifiedName(`requests.${name}`)
 
-function checkScopes(scopes: readonly string[], names: readonly string[], path: string, say: Say): void {
+function checkScopes(scopes: readonly string[], names: readonly string[], path: string, report: Report): void {
   for (const scope of scopes) {
-    if (!SCOPES.includes(scope)) say(path, `${show(scope)} is no scope`)
+    if (!SCOPES.includes(scope)) report(path, `${format(scope)} is not a valid scope`)
     for (const name of names.filter(isStandardQuota))
-      if (!suits(scope, name)) say(path, `${scope} says nothing of ${name}`)
+      if (!appliesTo(scope, name)) report(path, `${scope} does not apply to ${name}`)
   }
-  for (const [one, other] of [
+  for (const [scope, excludedScope] of [
     ['BestEffort', 'NotBestEffort'],
     ['Terminating', 'NotTerminating'],
   ]) {
-    if (scopes.includes(one!) && scopes.includes(other!)) say(path, `${one} and ${other} exclude each other`)
+    if (scopes.includes(scope!) && scopes.includes(excludedScope!))
+      report(path, `${scope} and ${excludedScope} exclude each other`)
   }
 }
 
-function suits(scope: string, name: string): boolean {
+function appliesTo(scope: string, name: string): boolean {
   if (POD_SCOPES.includes(scope)) return name === 'pods' || COMPUTE.includes(name)
   if (scope === 'BestEffort') return name === 'pods'
   if (scope === 'VolumeAttributesClass') return name === 'persistentvolumeclaims' || name === 'requests.storage'
@@ -93,56 +96,71 @@ function suits(scope: string, name: string): boolean {
 const IO = ['iops', 'throughput']
 const CONTAINER_NAMES = ['cpu', 'memory', 'ephemeral-storage']
 
-export function checkLimitRange({ spec = {} }: any, say: Say): void {
+export function checkLimitRange({ spec = {} }: any, report: Report): void {
   const limits: any[] = spec.limits ?? []
-  if (repeated(limits.map(({ type }) => type)).length > 0) say('spec.limits', 'a type twice')
+  if (duplicatesIn(limits.map(({ type }) => type)).length > 0) report('spec.limits', 'duplicate type')
   for (const [i, limit] of limits.entries()) {
     const at = `spec.limits[${i}]`
-    if (!isQualifiedName(limit.type)) say(`${at}.type`, `${show(limit.type)} is no type`)
+    if (!isQualifiedName(limit.type)) report(`${at}.type`, `${format(limit.type)} is not a valid type`)
     else if (!limit.type.includes('/') && !['Pod', 'Container', 'PersistentVolumeClaim'].includes(limit.type)) {
-      say(`${at}.type`, `${show(limit.type)} is no type`)
+      report(`${at}.type`, `${format(limit.type)} is not a valid type`)
     }
-    const { max = {}, min = {}, default: byDefault = {}, defaultRequest = {}, maxLimitRequestRatio: ratio = {} } = limit
-    const names = [...new Set([max, min, byDefault, defaultRequest, ratio].flatMap((amounts) => Object.keys(amounts)))]
-    for (const name of names) checkLimitName(limit.type, name, at, say)
-    if (limit.type === 'Pod' && Object.keys({ ...byDefault, ...defaultRequest }).length > 0)
-      say(at, 'pods have no defaults')
+    const {
+      max = {},
+      min = {},
+      default: defaultLimit = {},
+      defaultRequest = {},
+      maxLimitRequestRatio: ratio = {},
+    } = limit
+    const names = [
+      ...new Set([max, min, defaultLimit, defaultRequest, ratio].flatMap((amounts) => Object.keys(amounts))),
+    ]
+    for (const name of names) checkLimitName(limit.type, name, at, report)
+    if (limit.type === 'Pod' && Object.keys({ ...defaultLimit, ...defaultRequest }).length > 0)
+      report(at, 'pods have no defaults')
     if (
       limit.type === 'PersistentVolumeClaim' &&
       !min.storage &&
       !max.storage &&
       !names.some((name) => IO.includes(name))
     ) {
-      say(at, 'bounds nothing')
+      report(at, 'has no limits')
     }
     for (const name of names) {
-      const ordered = [min[name], defaultRequest[name], byDefault[name], max[name]].filter(
+      const ordered = [min[name], defaultRequest[name], defaultLimit[name], max[name]].filter(
         (amount) => amount !== undefined,
       )
       for (const [j, amount] of ordered.entries()) {
-        if (j > 0 && compare(ordered[j - 1], amount) > 0) say(`${at}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
+        if (j > 0 && compare(ordered[j - 1], amount) > 0)
+          report(`${at}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
       }
-      checkRatio({ ratio: ratio[name], min: min[name], max: max[name] }, `${at}.maxLimitRequestRatio[${name}]`, say)
+      checkRatio({ ratio: ratio[name], min: min[name], max: max[name] }, `${at}.maxLimitRequestRatio[${name}]`, report)
       const overcommits = (!name.includes('/') || name.includes('kubernetes.io/')) && !name.startsWith('hugepages-')
-      const differ = byDefault[name] && defaultRequest[name] && compare(byDefault[name], defaultRequest[name]) !== 0
-      if (!overcommits && differ) say(`${at}[${name}]`, 'default and defaultRequest must be equal')
+      const hasDifferentDefaults =
+        defaultLimit[name] && defaultRequest[name] && compare(defaultLimit[name], defaultRequest[name]) !== 0
+      if (!overcommits && hasDifferentDefaults) report(`${at}[${name}]`, 'default and defaultRequest must be equal')
     }
   }
 }
 
-function checkLimitName(type: string, name: string, at: string, say: Say): void {
-  if (!isQualifiedName(name)) say(at, `${show(name)} is no resource`)
+function checkLimitName(type: string, name: string, at: string, report: Report): void {
+  if (!isQualifiedName(name)) report(at, `${format(name)} is not a valid resource`)
   if (name.includes('/')) return
   if (IO.includes(name) && type !== 'Pod') return
   const allowed = ['Pod', 'Container'].includes(type) ? CONTAINER_NAMES : [...QUOTA_NAMES, 'storage']
-  if (!allowed.includes(name) && !isHugePages(name)) say(at, `${show(name)} is not for ${type}`)
+  if (!allowed.includes(name) && !isHugePages(name)) report(at, `${format(name)} is not allowed for ${type}`)
 }
 
-function checkRatio({ ratio, min, max }: { ratio?: string; min?: string; max?: string }, at: string, say: Say): void {
+function checkRatio(
+  { ratio, min, max }: { ratio?: string; min?: string; max?: string },
+  at: string,
+  report: Report,
+): void {
   if (ratio === undefined) return
-  if (compare(ratio, '1') < 0) say(at, 'below 1')
+  if (compare(ratio, '1') < 0) report(at, 'below 1')
   if (min === undefined || max === undefined || nanosOf(min) === 0n) return
-  // ratio ≤ max / min, in integers, with a tolerance of a billionth for floating-point division
-  const [left, right] = [nanosOf(ratio) * nanosOf(min), nanosOf(max) * 1_000_000_000n]
-  if (left > right && left - right > right / 1_000_000_000n) say(at, `${ratio} is more than ${max} / ${min}`)
+  // Checks ratio ≤ max / min in integers, with a tolerance of a billionth for the floating-point division of the server.
+  const [scaledRatio, scaledMax] = [nanosOf(ratio) * nanosOf(min), nanosOf(max) * 1_000_000_000n]
+  if (scaledRatio > scaledMax && scaledRatio - scaledMax > scaledMax / 1_000_000_000n)
+    report(at, `${ratio} is more than ${max} / ${min}`)
 }

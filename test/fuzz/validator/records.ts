@@ -1,73 +1,78 @@
-// Namespace, Lease and Event.
-import { type Say, same, show } from './findings.ts'
+// Checks Namespaces, Leases and Events.
+import { format, isEqualJson, type Report } from './findings.ts'
 import { isDnsSubdomain, isQualifiedName } from './names.ts'
 
-export function checkNamespace({ metadata, spec = {}, status = {} }: any, say: Say, old?: any): void {
+export function checkNamespace({ metadata, spec = {}, status = {} }: any, report: Report, old?: any): void {
   if (metadata.labels?.['kubernetes.io/metadata.name'] !== metadata.name)
-    say('metadata.labels', 'its own name is missing')
+    report('metadata.labels', 'the label kubernetes.io/metadata.name is missing')
   const finalizers: string[] = spec.finalizers ?? []
   for (const name of finalizers) {
-    if (!isQualifiedName(name)) say('spec.finalizers', `${show(name)} is no finalizer`)
+    if (!isQualifiedName(name)) report('spec.finalizers', `${format(name)} is not a valid finalizer`)
     else if (!name.includes('/') && !['kubernetes', 'orphan', 'foregroundDeletion'].includes(name)) {
-      say('spec.finalizers', `${show(name)} has no domain and no meaning`)
+      report('spec.finalizers', `${format(name)} has no domain and is not a standard finalizer`)
     }
   }
-  if (!old && !finalizers.includes('kubernetes')) say('spec.finalizers', 'kubernetes is missing')
+  if (!old && !finalizers.includes('kubernetes')) report('spec.finalizers', 'kubernetes is missing')
   const phase = metadata.deletionTimestamp === undefined ? 'Active' : 'Terminating'
-  if (status.phase !== phase) say('status.phase', `${show(status.phase)} should be ${phase}`)
+  if (status.phase !== phase) report('status.phase', `${format(status.phase)} should be ${phase}`)
 }
 
-export function checkLease({ spec = {} }: any, say: Say): void {
-  if (spec.leaseDurationSeconds <= 0) say('spec.leaseDurationSeconds', 'not above zero')
-  if (spec.leaseTransitions < 0) say('spec.leaseTransitions', 'negative')
-  if (spec.preferredHolder && !spec.strategy) say('spec.preferredHolder', 'means nothing without a strategy')
+export function checkLease({ spec = {} }: any, report: Report): void {
+  if (spec.leaseDurationSeconds <= 0) report('spec.leaseDurationSeconds', 'not above zero')
+  if (spec.leaseTransitions < 0) report('spec.leaseTransitions', 'negative')
+  if (spec.preferredHolder && !spec.strategy) report('spec.preferredHolder', 'is not allowed without a strategy')
   const strategy = spec.strategy
   if (
     strategy !== undefined &&
     !(strategy.includes('/') ? isQualifiedName(strategy) : strategy === 'OldestEmulationVersion')
   ) {
-    say('spec.strategy', `${show(strategy)} is no strategy`)
+    report('spec.strategy', `${format(strategy)} is not a valid strategy`)
   }
 }
 
-/** The two API groups show one event in two forms; this uses the core group's. */
-export function checkEvent(event: any, say: Say, old?: any): void {
-  const modern = event.apiVersion !== 'v1'
-  const seen = coreView(event)
+/** Checks an event of either API group, in the form of the core group. */
+export function checkEvent(event: any, report: Report, old?: any): void {
+  const isEventsGroup = event.apiVersion !== 'v1'
+  const coreEvent = coreView(event)
   const { namespace } = event.metadata
-  const involved = seen.involvedObject.namespace ?? ''
-  if (seen.eventTime === undefined) {
+  const involved = coreEvent.involvedObject.namespace ?? ''
+  if (coreEvent.eventTime === undefined) {
     if (involved === '' ? namespace !== 'default' : namespace !== involved)
-      say('involvedObject.namespace', 'is another one')
+      report('involvedObject.namespace', 'differs from the namespace of the event')
   } else {
-    if (involved === '' && !['default', 'kube-system'].includes(namespace)) say('involvedObject.namespace', 'missing')
-    if (!isQualifiedName(seen.controller ?? '')) say('reportingController', `${show(seen.controller)} is no name`)
+    if (involved === '' && !['default', 'kube-system'].includes(namespace))
+      report('involvedObject.namespace', 'missing')
+    if (!isQualifiedName(coreEvent.controller ?? ''))
+      report('reportingController', `${format(coreEvent.controller)} is not a valid name`)
     for (const field of ['reportingInstance', 'action', 'reason'] as const) {
-      if (!seen[field] || Buffer.byteLength(seen[field]) > 128) say(field, 'missing or too long')
+      if (!coreEvent[field] || Buffer.byteLength(coreEvent[field]) > 128) report(field, 'missing or too long')
     }
-    if (Buffer.byteLength(seen.message ?? '') > 1024) say('note', 'too long')
+    if (Buffer.byteLength(coreEvent.message ?? '') > 1024) report('note', 'too long')
   }
-  if (!modern) return
+  if (!isEventsGroup) return
   if (!old) {
-    if (!isDnsSubdomain(event.metadata.name)) say('metadata.name', `${show(event.metadata.name)} is no name`)
-    if (seen.eventTime === undefined) say('eventTime', 'missing')
-    if (!['Normal', 'Warning'].includes(seen.type)) say('type', `${show(seen.type)} is no type`)
-    if (seen.firstTimestamp || seen.lastTimestamp || seen.count) say('deprecatedCount', 'is not for new events')
-    if (event.series && (!(event.series.count >= 2) || !event.series.lastObservedTime)) say('series', 'is no series')
+    if (!isDnsSubdomain(event.metadata.name))
+      report('metadata.name', `${format(event.metadata.name)} is not a valid name`)
+    if (coreEvent.eventTime === undefined) report('eventTime', 'missing')
+    if (!['Normal', 'Warning'].includes(coreEvent.type)) report('type', `${format(coreEvent.type)} is not a valid type`)
+    if (coreEvent.firstTimestamp || coreEvent.lastTimestamp || coreEvent.count)
+      report('deprecatedCount', 'is not allowed for new events')
+    if (event.series && (!(event.series.count >= 2) || !event.series.lastObservedTime))
+      report('series', 'is not a valid series')
     return
   }
-  const { series: _, ...now } = seen
-  const { series: __, ...before } = coreView(old)
-  if (!same(now, before)) say('', 'only the series of an event may change')
+  const { series: _, ...newEvent } = coreEvent
+  const { series: __, ...oldEvent } = coreView(old)
+  if (!isEqualJson(newEvent, oldEvent)) report('', 'only the series of an event may change')
 }
 
 function coreView(event: any): any {
   if (event.apiVersion === 'v1') {
     const { reportingComponent: controller, involvedObject = {}, source, ...rest } = event
-    return { ...pick(rest), controller, involvedObject, source: source ?? {} }
+    return { ...commonFields(rest), controller, involvedObject, source: source ?? {} }
   }
   return {
-    ...pick(event),
+    ...commonFields(event),
     controller: event.reportingController,
     involvedObject: event.regarding ?? {},
     message: event.note,
@@ -78,7 +83,7 @@ function coreView(event: any): any {
   }
 }
 
-const pick = (event: any) => {
+const commonFields = (event: any) => {
   const { eventTime, reportingInstance, action, reason, message, type, related, series } = event
   const { firstTimestamp, lastTimestamp, count } = event
   return {

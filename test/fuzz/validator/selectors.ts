@@ -1,68 +1,73 @@
-// Selectors inside objects: labels of volumes and nodes, node affinity, topology terms.
-import { repeated, type Say, show } from './findings.ts'
+// Checks selectors in objects: label selectors, node selectors and topology terms.
+import { duplicatesIn, format, type Report } from './findings.ts'
 import { isDnsSubdomain, isLabelValue, isQualifiedName } from './names.ts'
 
-export function checkLabelSelector(selector: any, path: string, say: Say): void {
+export function checkLabelSelector(selector: any, path: string, report: Report): void {
   for (const [key, value] of Object.entries<string>(selector?.matchLabels ?? {})) {
-    if (!isQualifiedName(key)) say(`${path}.matchLabels`, `${show(key)} is no label key`)
-    if (!isLabelValue(value)) say(`${path}.matchLabels[${key}]`, `${show(value)} is no label value`)
+    if (!isQualifiedName(key)) report(`${path}.matchLabels`, `${format(key)} is not a valid label key`)
+    if (!isLabelValue(value)) report(`${path}.matchLabels[${key}]`, `${format(value)} is not a valid label value`)
   }
   for (const [i, { key, operator, values = [] }] of (selector?.matchExpressions ?? []).entries()) {
     const at = `${path}.matchExpressions[${i}]`
-    if (!isQualifiedName(key)) say(`${at}.key`, `${show(key)} is no label key`)
-    checkOperator({ operator, values, allowed: ['In', 'NotIn', 'Exists', 'DoesNotExist'] }, at, say)
-    for (const value of values) if (!isLabelValue(value)) say(`${at}.values`, `${show(value)} is no label value`)
+    if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
+    checkOperator({ operator, values, allowed: ['In', 'NotIn', 'Exists', 'DoesNotExist'] }, at, report)
+    for (const value of values)
+      if (!isLabelValue(value)) report(`${at}.values`, `${format(value)} is not a valid label value`)
   }
 }
 
 function checkOperator(
   { operator, values, allowed }: { operator: string; values: readonly string[]; allowed: readonly string[] },
   at: string,
-  say: Say,
+  report: Report,
 ): void {
-  if (!allowed.includes(operator)) say(`${at}.operator`, `${show(operator)} is no operator`)
-  if (['In', 'NotIn'].includes(operator) && values.length === 0) say(`${at}.values`, 'missing')
-  if (['Exists', 'DoesNotExist'].includes(operator) && values.length > 0) say(`${at}.values`, 'not wanted')
-  if (['Gt', 'Lt'].includes(operator) && values.length !== 1) say(`${at}.values`, 'exactly one is wanted')
+  if (!allowed.includes(operator)) report(`${at}.operator`, `${format(operator)} is not a valid operator`)
+  if (['In', 'NotIn'].includes(operator) && values.length === 0) report(`${at}.values`, 'missing')
+  if (['Exists', 'DoesNotExist'].includes(operator) && values.length > 0) report(`${at}.values`, 'must be empty')
+  if (['Gt', 'Lt'].includes(operator) && values.length !== 1) report(`${at}.values`, 'exactly one is required')
 }
 
 const NODE_OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']
 
-export function checkNodeSelector(selector: any, path: string, say: Say): void {
+export function checkNodeSelector(selector: any, path: string, report: Report): void {
   const terms = selector?.nodeSelectorTerms ?? []
-  if (terms.length === 0) say(`${path}.nodeSelectorTerms`, 'missing')
-  for (const [i, term] of terms.entries()) checkNodeTerm(term, `${path}.nodeSelectorTerms[${i}]`, say)
+  if (terms.length === 0) report(`${path}.nodeSelectorTerms`, 'missing')
+  for (const [i, term] of terms.entries()) checkNodeTerm(term, `${path}.nodeSelectorTerms[${i}]`, report)
 }
 
-export function checkNodeTerm(term: any, path: string, say: Say): void {
+export function checkNodeTerm(term: any, path: string, report: Report): void {
   for (const [i, { key, operator, values = [] }] of (term.matchExpressions ?? []).entries()) {
     const at = `${path}.matchExpressions[${i}]`
-    if (!isQualifiedName(key)) say(`${at}.key`, `${show(key)} is no label key`)
-    checkOperator({ operator, values, allowed: NODE_OPERATORS }, at, say)
-    for (const value of values) if (!isLabelValue(value)) say(`${at}.values`, `${show(value)} is no label value`)
+    if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
+    checkOperator({ operator, values, allowed: NODE_OPERATORS }, at, report)
+    for (const value of values)
+      if (!isLabelValue(value)) report(`${at}.values`, `${format(value)} is not a valid label value`)
   }
   for (const [i, { key, operator, values = [] }] of (term.matchFields ?? []).entries()) {
     const at = `${path}.matchFields[${i}]`
-    if (key !== 'metadata.name') say(`${at}.key`, `${show(key)} is no field of nodes`)
-    if (!['In', 'NotIn'].includes(operator)) say(`${at}.operator`, `${show(operator)} is no operator`)
-    if (values.length !== 1) say(`${at}.values`, 'exactly one is wanted')
-    for (const value of values) if (!isDnsSubdomain(value)) say(`${at}.values`, `${show(value)} is no node's name`)
+    if (key !== 'metadata.name') report(`${at}.key`, `${format(key)} is not a field of nodes`)
+    if (!['In', 'NotIn'].includes(operator)) report(`${at}.operator`, `${format(operator)} is not a valid operator`)
+    if (values.length !== 1) report(`${at}.values`, 'exactly one is required')
+    for (const value of values)
+      if (!isDnsSubdomain(value)) report(`${at}.values`, `${format(value)} is not a valid node name`)
   }
 }
 
-export function checkTopologies(terms: readonly any[], path: string, say: Say): void {
-  const seen: string[] = []
+export function checkTopologies(terms: readonly any[], path: string, report: Report): void {
+  const normalizedTerms: string[] = []
   for (const [i, { matchLabelExpressions: expressions = [] }] of terms.entries()) {
     const at = `${path}[${i}].matchLabelExpressions`
-    if (expressions.length === 0) say(at, 'a term without expressions')
+    if (expressions.length === 0) report(at, 'a term without expressions')
     const keys = expressions.map(({ key }: any) => key)
-    if (repeated(keys).length > 0) say(at, 'a key twice')
+    if (duplicatesIn(keys).length > 0) report(at, 'duplicate key')
     for (const { key, values = [] } of expressions) {
-      if (!isQualifiedName(key)) say(`${at}.key`, `${show(key)} is no label key`)
-      if (values.length === 0) say(`${at}.values`, 'missing')
-      if (repeated(values).length > 0) say(`${at}.values`, 'a value twice')
+      if (!isQualifiedName(key)) report(`${at}.key`, `${format(key)} is not a valid label key`)
+      if (values.length === 0) report(`${at}.values`, 'missing')
+      if (duplicatesIn(values).length > 0) report(`${at}.values`, 'duplicate value')
     }
-    seen.push(JSON.stringify(expressions.map(({ key, values = [] }: any) => [key, [...values].sort()]).sort()))
+    normalizedTerms.push(
+      JSON.stringify(expressions.map(({ key, values = [] }: any) => [key, [...values].sort()]).sort()),
+    )
   }
-  if (repeated(seen).length > 0) say(path, 'two equal terms')
+  if (duplicatesIn(normalizedTerms).length > 0) report(path, 'duplicate term')
 }

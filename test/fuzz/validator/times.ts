@@ -1,4 +1,4 @@
-// Times as returned: RFC 3339 in UTC, whole seconds, or microseconds if the field has them.
+// Checks the format of times: RFC 3339 in UTC, in whole seconds or microseconds.
 
 const SECONDS = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z$/
 const MICROS = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{6}Z$/

@@ -1,16 +1,16 @@
-// The independent validator accepts valid objects and reports each planted fault.
+// Tests that the independent validator accepts valid objects and reports invalid ones.
 import { describe, expect, it } from 'vitest'
 import { check } from './index.ts'
 import { isDnsSubdomain, isFileKey, isLabelValue, isQualifiedName } from './names.ts'
-import { canonical, compare, readQuantity } from './quantity.ts'
+import { compare, formatQuantity, parseQuantity } from './quantity.ts'
 import { isMicroTime, isTime } from './times.ts'
 
-const meta = (more: object = {}) => ({
+const meta = (fields: object = {}) => ({
   name: 'a',
   uid: '00000000-0000-4000-8000-000000000001',
   creationTimestamp: '2026-01-01T00:00:00Z',
   resourceVersion: '7',
-  ...more,
+  ...fields,
 })
 const claim = (spec: object = {}, status: object = { phase: 'Pending' }, metadata: object = {}) => ({
   kind: 'PersistentVolumeClaim',
@@ -40,31 +40,28 @@ const volume = (spec: object = {}) => ({
   },
   status: { phase: 'Pending', lastPhaseTransitionTime: '2026-01-01T00:00:00Z' },
 })
-const storageClass = (more: object = {}) => ({
+const storageClass = (fields: object = {}) => ({
   kind: 'StorageClass',
   apiVersion: 'storage.k8s.io/v1',
   metadata: meta(),
   provisioner: 'csi.example.com',
   reclaimPolicy: 'Delete',
   volumeBindingMode: 'Immediate',
-  ...more,
+  ...fields,
 })
-const secret = (more: object = {}) => ({
+const secret = (fields: object = {}) => ({
   kind: 'Secret',
   apiVersion: 'v1',
   metadata: meta({ namespace: 'shop' }),
   type: 'Opaque',
-  ...more,
+  ...fields,
 })
 
 describe('valid objects', () => {
   it.each([
     ['a new claim', check('PersistentVolumeClaim', claim())],
     ['a bound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi'), bound), claim({}, bound))],
-    [
-      'a request lowered to what the volume has',
-      check('PersistentVolumeClaim', claim({}, bound), claim(size('20Gi'), bound)),
-    ],
+    ['a request lowered to the capacity', check('PersistentVolumeClaim', claim({}, bound), claim(size('20Gi'), bound))],
     ['a volume', check('PersistentVolume', volume())],
     ['a class', check('StorageClass', storageClass())],
     ['a secret', check('Secret', secret({ data: { k: 'dmFsdWU=' } }))],
@@ -98,16 +95,16 @@ describe('invalid objects', () => {
     [
       'a time with an offset',
       check('StorageClass', storageClass({ metadata: meta({ creationTimestamp: '2026-01-01T00:00:00+01:00' }) })),
-      /no time/,
+      /is not a UTC time/,
     ],
     [
       'a quantity that is not canonical',
       check('PersistentVolumeClaim', claim(size('1024Mi'))),
-      /should be written 1Gi/,
+      /should be formatted as 1Gi/,
     ],
-    ['a claim for nothing', check('PersistentVolumeClaim', claim(size('0'))), /is no size/],
+    ['a claim for zero bytes', check('PersistentVolumeClaim', claim(size('0'))), /is not a valid size/],
     [
-      'throughput left in MiB/s',
+      'throughput in MiB/s',
       check('PersistentVolumeClaim', claim({ resources: { requests: { storage: '1Gi', throughput: '100' } } })),
       /bytes per second/,
     ],
@@ -126,19 +123,19 @@ describe('invalid objects', () => {
       /highest request/,
     ],
     [
-      'a request below what the volume has',
+      'a request below the capacity',
       check('PersistentVolumeClaim', claim(size('5Gi'), bound), claim({}, bound)),
-      /less than the volume has/,
+      /less than the capacity/,
     ],
-    ['an unbound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi')), claim()), /may not/],
+    ['an unbound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi')), claim()), /cannot change/],
     [
-      'a class taken back',
+      'a current class that is removed',
       check(
         'PersistentVolumeClaim',
         claim({}, { ...bound, currentVolumeAttributesClassName: 'gold' }),
         claim({ volumeAttributesClassName: 'gold' }, { ...bound, currentVolumeAttributesClassName: 'gold' }),
       ),
-      /none is no choice/,
+      /cannot be removed/,
     ],
     ['a volume with two sources', check('PersistentVolume', volume({ nfs: { server: 's', path: '/' } })), /one source/],
     [
@@ -153,9 +150,9 @@ describe('invalid objects', () => {
     ],
     ['a secret whose type changed', check('Secret', secret(), secret({ type: 'other' })), /type/],
     ['a secret that shows stringData', check('Secret', secret({ stringData: { a: 'b' } })), /stringData/],
-    ['a key that leaves its directory', check('Secret', secret({ data: { '../x': '' } })), /is no key/],
+    ['a key that leaves its directory', check('Secret', secret({ data: { '../x': '' } })), /is not a valid key/],
     ['an unknown kind', check('Gadget', {}), /no validator/],
-  ])('%s is named', (_, findings, expected) => expect(findings.join('\n')).toMatch(expected))
+  ])('%s is reported', (_, findings, expected) => expect(findings.join('\n')).toMatch(expected))
 })
 
 describe('quantities', () => {
@@ -172,15 +169,15 @@ describe('quantities', () => {
     ['0.5Ki', '512'],
     ['-1Gi', '-1Gi'],
     ['0.0000000001', '1n'],
-  ])('%s is written %s', (text, expected) => expect(canonical(readQuantity(text)!)).toBe(expected))
+  ])('%s is formatted as %s', (text, expected) => expect(formatQuantity(parseQuantity(text)!)).toBe(expected))
 
-  it('compares across spellings', () => {
+  it('compares quantities with different suffixes', () => {
     expect(compare('1Gi', '1073741824')).toBe(0)
     expect(compare('1G', '1Gi')).toBe(-1)
   })
 
   it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('rejects %j', (text) =>
-    expect(readQuantity(text)).toBeUndefined(),
+    expect(parseQuantity(text)).toBeUndefined(),
   )
 })
 

@@ -1,7 +1,7 @@
-// PersistentVolume: one immutable source, a size, and a phase that only controllers set.
+// Checks PersistentVolumes: one immutable source, a capacity, and a phase that only controllers set.
 import { checkAccessModes } from './claims.ts'
-import { type Say, same, show } from './findings.ts'
-import { goesUp, isDnsLabel, isDnsSubdomain, isDriverName } from './names.ts'
+import { format, isEqualJson, type Report } from './findings.ts'
+import { hasParentSegment, isDnsLabel, isDnsSubdomain, isDriverName } from './names.ts'
 import { isPositive } from './quantity.ts'
 import { checkNodeSelector } from './selectors.ts'
 
@@ -46,84 +46,93 @@ const VALIDATED_SECRETS = [
   'nodeExpandSecretRef',
 ]
 
-export function checkVolume(volume: any, say: Say, old?: any): void {
+export function checkVolume(volume: any, report: Report, old?: any): void {
   const { spec = {}, status = {} } = volume
-  checkCapacity(spec.capacity ?? {}, say)
-  checkAccessModes(spec.accessModes ?? [], 'spec.accessModes', say)
+  checkCapacity(spec.capacity ?? {}, report)
+  checkAccessModes(spec.accessModes ?? [], 'spec.accessModes', report)
   if (!['Retain', 'Delete', 'Recycle'].includes(spec.persistentVolumeReclaimPolicy)) {
-    say('spec.persistentVolumeReclaimPolicy', `${show(spec.persistentVolumeReclaimPolicy)} is no policy`)
+    report('spec.persistentVolumeReclaimPolicy', `${format(spec.persistentVolumeReclaimPolicy)} is not a valid policy`)
   }
-  if (!['Filesystem', 'Block'].includes(spec.volumeMode)) say('spec.volumeMode', `${show(spec.volumeMode)} is no mode`)
-  if (spec.storageClassName && !isDnsSubdomain(spec.storageClassName)) say('spec.storageClassName', 'is no class')
-  if (spec.nodeAffinity) checkNodeSelector(spec.nodeAffinity.required, 'spec.nodeAffinity.required', say)
-  checkSource(spec, 'spec', say)
+  if (!['Filesystem', 'Block'].includes(spec.volumeMode))
+    report('spec.volumeMode', `${format(spec.volumeMode)} is not a valid mode`)
+  if (spec.storageClassName && !isDnsSubdomain(spec.storageClassName))
+    report('spec.storageClassName', 'is not a valid class')
+  if (spec.nodeAffinity) checkNodeSelector(spec.nodeAffinity.required, 'spec.nodeAffinity.required', report)
+  checkSource(spec, 'spec', report)
   const attributes = spec.volumeAttributesClassName
   if (attributes !== undefined) {
-    if (!isDnsSubdomain(attributes)) say('spec.volumeAttributesClassName', `${show(attributes)} is no class`)
-    if (!spec.csi) say('spec.csi', 'attributes classes are for CSI volumes')
+    if (!isDnsSubdomain(attributes))
+      report('spec.volumeAttributesClassName', `${format(attributes)} is not a valid class`)
+    if (!spec.csi) report('spec.csi', 'required with an attributes class')
   }
   if (!old) {
-    if (status.phase !== 'Pending') say('status.phase', `a new volume begins Pending, not ${show(status.phase)}`)
-    if (status.lastPhaseTransitionTime === undefined) say('status.lastPhaseTransitionTime', 'missing')
+    if (status.phase !== 'Pending') report('status.phase', `a new volume must be Pending, not ${format(status.phase)}`)
+    if (status.lastPhaseTransitionTime === undefined) report('status.lastPhaseTransitionTime', 'missing')
     if (!volume.metadata.finalizers?.includes('kubernetes.io/pv-protection')) {
-      say('metadata.finalizers', 'the protection is missing')
+      report('metadata.finalizers', 'the protection finalizer is missing')
     }
-  } else checkVolumeChange(volume, old, say)
+  } else checkVolumeChange(volume, old, report)
 }
 
-function checkCapacity(capacity: Record<string, string>, say: Say): void {
-  if (capacity.storage === undefined) say('spec.capacity', 'storage is missing')
+function checkCapacity(capacity: Record<string, string>, report: Report): void {
+  if (capacity.storage === undefined) report('spec.capacity', 'storage is missing')
   for (const [key, amount] of Object.entries(capacity)) {
-    if (!['storage', 'iops', 'throughput'].includes(key)) say('spec.capacity', `${show(key)} is not for volumes`)
-    if (!isPositive(amount)) say(`spec.capacity[${key}]`, `${show(amount)} is not above zero`)
+    if (!['storage', 'iops', 'throughput'].includes(key)) report('spec.capacity', `${format(key)} is not for volumes`)
+    if (!isPositive(amount)) report(`spec.capacity[${key}]`, `${format(amount)} is not above zero`)
   }
 }
 
-export function checkSource(spec: any, path: string, say: Say): void {
-  const given = SOURCES.filter((source) => spec[source] !== undefined)
-  if (given.length !== 1) say(path, `one source is wanted, not ${show(given)}`)
+export function checkSource(spec: any, path: string, report: Report): void {
+  const sources = SOURCES.filter((source) => spec[source] !== undefined)
+  if (sources.length !== 1) report(path, `exactly one source is required, not ${format(sources)}`)
   const { csi, hostPath, local, nfs } = spec
   if (csi) {
-    if (!isDriverName(csi.driver)) say(`${path}.csi.driver`, `${show(csi.driver)} is no driver`)
-    if (!csi.volumeHandle) say(`${path}.csi.volumeHandle`, 'missing')
+    if (!isDriverName(csi.driver)) report(`${path}.csi.driver`, `${format(csi.driver)} is not a valid driver`)
+    if (!csi.volumeHandle) report(`${path}.csi.volumeHandle`, 'missing')
     for (const field of VALIDATED_SECRETS) {
       if (!csi[field]) continue
-      if (!isDnsSubdomain(csi[field].name ?? '')) say(`${path}.csi.${field}.name`, 'is no secret')
-      if (!isDnsLabel(csi[field].namespace ?? '')) say(`${path}.csi.${field}.namespace`, 'is no namespace')
+      if (!isDnsSubdomain(csi[field].name ?? '')) report(`${path}.csi.${field}.name`, 'is not a valid secret')
+      if (!isDnsLabel(csi[field].namespace ?? '')) report(`${path}.csi.${field}.namespace`, 'is not a valid namespace')
     }
   }
   if (hostPath) {
-    if (!hostPath.path || goesUp(hostPath.path)) say(`${path}.hostPath.path`, `${show(hostPath.path)} is no path`)
-    if (!HOST_PATH_TYPES.includes(hostPath.type ?? '')) say(`${path}.hostPath.type`, 'is no type')
+    if (!hostPath.path || hasParentSegment(hostPath.path))
+      report(`${path}.hostPath.path`, `${format(hostPath.path)} is not a valid path`)
+    if (!HOST_PATH_TYPES.includes(hostPath.type ?? '')) report(`${path}.hostPath.type`, 'is not a valid type')
     if (/^\/+$/.test(hostPath.path) && spec.persistentVolumeReclaimPolicy === 'Recycle')
-      say(path, 'recycles a whole node')
+      report(path, 'cannot recycle the root directory')
   }
   if (local) {
-    if (!local.path || goesUp(local.path)) say(`${path}.local.path`, `${show(local.path)} is no path`)
-    if (!spec.nodeAffinity) say(`${path}.nodeAffinity`, 'a local volume says on which node')
+    if (!local.path || hasParentSegment(local.path))
+      report(`${path}.local.path`, `${format(local.path)} is not a valid path`)
+    if (!spec.nodeAffinity) report(`${path}.nodeAffinity`, 'required for local volumes')
   }
-  if (nfs && (!nfs.server || !nfs.path?.startsWith('/'))) say(`${path}.nfs`, 'needs a server and an absolute path')
+  if (nfs && (!nfs.server || !nfs.path?.startsWith('/'))) report(`${path}.nfs`, 'needs a server and an absolute path')
 }
 
-function checkVolumeChange(volume: any, old: any, say: Say): void {
-  const [now, before] = [volume.spec, old.spec]
+function checkVolumeChange(volume: any, old: any, report: Report): void {
+  const [newSpec, oldSpec] = [volume.spec, old.spec]
   const source = (spec: any) =>
     Object.fromEntries(SOURCES.filter((name) => spec[name]).map((name) => [name, spec[name]]))
-  const held = source(now)
-  if (held.csi?.controllerExpandSecretRef && before.csi && !before.csi.controllerExpandSecretRef) {
-    const { controllerExpandSecretRef: _, ...rest } = held.csi
-    held.csi = rest // may be added once
+  const newSource = source(newSpec)
+  if (newSource.csi?.controllerExpandSecretRef && oldSpec.csi && !oldSpec.csi.controllerExpandSecretRef) {
+    const { controllerExpandSecretRef: _, ...csi } = newSource.csi
+    newSource.csi = csi // this reference can be added once
   }
-  if (!same(held, source(before))) say('spec', 'the source cannot change')
-  if (now.volumeMode !== before.volumeMode) say('spec.volumeMode', 'cannot change')
-  if (before.nodeAffinity && !same(now.nodeAffinity, before.nodeAffinity) && !hasOldTopologyKeys(before.nodeAffinity)) {
-    say('spec.nodeAffinity', 'can be set once')
+  if (!isEqualJson(newSource, source(oldSpec))) report('spec', 'the source cannot change')
+  if (newSpec.volumeMode !== oldSpec.volumeMode) report('spec.volumeMode', 'cannot change')
+  if (
+    oldSpec.nodeAffinity &&
+    !isEqualJson(newSpec.nodeAffinity, oldSpec.nodeAffinity) &&
+    !hasOldTopologyKeys(oldSpec.nodeAffinity)
+  ) {
+    report('spec.nodeAffinity', 'can be set once')
   }
-  if (before.volumeAttributesClassName !== undefined && now.volumeAttributesClassName === undefined) {
-    say('spec.volumeAttributesClassName', 'cannot be taken away')
+  if (oldSpec.volumeAttributesClassName !== undefined && newSpec.volumeAttributesClassName === undefined) {
+    report('spec.volumeAttributesClassName', 'cannot be unset')
   }
   if (volume.status?.phase !== old.status?.phase && !volume.status?.lastPhaseTransitionTime) {
-    say('status.lastPhaseTransitionTime', 'missing after a change of phase')
+    report('status.lastPhaseTransitionTime', 'missing after a change of phase')
   }
 }
 

@@ -1,6 +1,6 @@
-// What holds for every returned object: no nulls, times and quantities in canonical form.
-import { isRecord, type Say, show } from './findings.ts'
-import { canonical, readQuantity, staysAsWritten } from './quantity.ts'
+// Checks the JSON of every returned object: no nulls, and times and quantities in canonical form.
+import { format, isRecord, type Report } from './findings.ts'
+import { formatQuantity, keepsFormat, parseQuantity } from './quantity.ts'
 import { isMicroTime, isTime } from './times.ts'
 
 const TIMES = new Set([
@@ -51,31 +51,32 @@ const FREE_MAPS = new Set([
   'fieldsV1',
 ])
 
-export function checkWire(value: unknown, path: string, say: Say): void {
-  if (value === null) say(path, 'null is never stored')
-  if (typeof value === 'number' && !Number.isFinite(value)) say(path, 'not a finite number')
-  if (Array.isArray(value)) for (const [i, item] of value.entries()) checkWire(item, `${path}[${i}]`, say)
+export function checkWire(value: unknown, path: string, report: Report): void {
+  if (value === null) report(path, 'null is never stored')
+  if (typeof value === 'number' && !Number.isFinite(value)) report(path, 'not a finite number')
+  if (Array.isArray(value)) for (const [i, item] of value.entries()) checkWire(item, `${path}[${i}]`, report)
   if (!isRecord(value)) return
   for (const [key, inner] of Object.entries(value)) {
     const at = `${path}.${key}`
-    if (TIMES.has(key) && !isTime(inner)) say(at, `${show(inner)} is no time in whole seconds UTC`)
-    else if (MICRO_TIMES.has(key) && !isMicroTime(inner)) say(at, `${show(inner)} is no time in microseconds UTC`)
-    else if (QUANTITIES.has(key)) checkQuantity(inner, at, say)
+    if (TIMES.has(key) && !isTime(inner)) report(at, `${format(inner)} is not a UTC time in whole seconds`)
+    else if (MICRO_TIMES.has(key) && !isMicroTime(inner))
+      report(at, `${format(inner)} is not a UTC time in microseconds`)
+    else if (QUANTITIES.has(key)) checkQuantity(inner, at, report)
     else if (QUANTITY_MAPS.has(key) && isRecord(inner)) {
       for (const [name, amount] of Object.entries(inner)) {
-        if (typeof amount !== 'number') checkQuantity(amount, `${at}[${name}]`, say) // a CSINode's allocatable is a count
+        if (typeof amount !== 'number') checkQuantity(amount, `${at}[${name}]`, report) // a CSINode's allocatable is a count
       }
-    } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, at, say)
+    } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, at, report)
     if (FREE_MAPS.has(key)) {
       for (const [name, item] of Object.entries(inner ?? {}))
-        if (item === null) say(`${at}[${name}]`, 'null is never stored')
-    } else checkWire(inner, at, say)
+        if (item === null) report(`${at}[${name}]`, 'null is never stored')
+    } else checkWire(inner, at, report)
   }
 }
 
-function checkQuantity(text: unknown, path: string, say: Say): void {
-  const amount = readQuantity(text)
-  if (!amount) say(path, `${show(text)} is no quantity`)
-  else if (canonical(amount) !== text && !staysAsWritten(String(text)))
-    say(path, `${show(text)} should be written ${canonical(amount)}`)
+function checkQuantity(text: unknown, path: string, report: Report): void {
+  const amount = parseQuantity(text)
+  if (!amount) report(path, `${format(text)} is not a valid quantity`)
+  else if (formatQuantity(amount) !== text && !keepsFormat(String(text)))
+    report(path, `${format(text)} should be formatted as ${formatQuantity(amount)}`)
 }

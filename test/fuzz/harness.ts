@@ -1,5 +1,5 @@
-// A server in this process, on a memory store and the manual clock, and beside it a record of what every response said is
-// stored. `send` passes a request to the server and checks everything that must hold afterwards.
+// Runs a server in this process, with a memory store and a manual clock, and records every object that a response reported
+// as stored. `send` passes a request to the server and checks the response and the store.
 import { parse as parseYaml } from 'yaml'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
 import type { Kind } from '../../src/api/kind.ts'
@@ -9,33 +9,31 @@ import { type ApiResponse, createBuiltIns, versionInfo } from '../../src/apiserv
 import { manualClock } from '../../src/base/manual-clock.ts'
 import { openMemoryStore } from '../../src/store/index.ts'
 import { seededRandom } from '../helpers/random.ts'
-import type { FuzzRequest, Knowledge, KnownObject } from './generate.ts'
-import { NAMESPACES, QUESTION_PATHS } from './generate.ts'
-import { collectionPath, SERVED, type Served } from './samples.ts'
+import type { FuzzRequest, KnownObject, ServerState } from './generate.ts'
+import { NAMESPACES, REVIEW_PATHS } from './generate.ts'
+import { collectionPath, SERVED, type ServedKind } from './samples.ts'
 import { check } from './validator/index.ts'
 
-export interface World {
-  readonly known: Knowledge
-  /** Returns the response, and the problems in it or in the state after it. */
-  send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }>
-  /** Compares everything stored with everything that was returned. */
+export interface FuzzHarness {
+  readonly state: ServerState
+  /** Sends a request. Returns the response, and the problems of the response and of the store. */
+  send(request: FuzzRequest): Promise<{ response: ApiResponse; wrong: string[] }>
+  /** Compares all stored objects with the recorded ones. */
   compareAll(): Promise<string[]>
   close(): Promise<void>
 }
 
-export interface WorldOptions {
+export interface FuzzHarnessOptions {
   readonly seed: number
   readonly kinds?: readonly Kind[] | undefined
 }
 
 const ADMIN = { name: 'fuzz', groups: ['system:masters', 'system:authenticated'] }
-/** Errors that the server logged. */
-type Mistakes = string[]
 
-export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Promise<World> {
+export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarnessOptions): Promise<FuzzHarness> {
   const clock = manualClock()
   const store = await openMemoryStore({ clock })
-  const mistakes: Mistakes = []
+  const loggedErrors: string[] = []
   const server = createApiServer({
     store,
     clock,
@@ -44,7 +42,8 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
       debug() {},
       info() {},
       warn() {},
-      error: (fields: any, message) => void mistakes.push(`${message}: ${fields.err?.stack ?? JSON.stringify(fields)}`),
+      error: (fields: any, message) =>
+        void loggedErrors.push(`${message}: ${fields.err?.stack ?? JSON.stringify(fields)}`),
     },
     kinds,
     gates: allGatesOn,
@@ -54,10 +53,10 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   })
   await createBuiltIns(server.objects)
   const records = createRecords()
-  let sent = 0
+  let requestCount = 0
 
   async function handle(request: FuzzRequest): Promise<ApiResponse> {
-    let answer: ApiResponse | undefined
+    let response: ApiResponse | undefined
     let failure: unknown
     const done = server
       .handle({
@@ -71,118 +70,122 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
       })
       .then(
         (value) => {
-          answer = value
+          response = value
         },
         (error) => {
           failure = error
         },
       )
-    // The server waits only for a future resourceVersion; the test then advances the clock.
-    for (let turns = 0; !answer && failure === undefined; turns++) {
+    // The server waits only for a future resourceVersion, so that the clock must advance.
+    for (let turns = 0; !response && failure === undefined; turns++) {
       await nextTurn()
       if (turns > 50) await clock.advance(50)
     }
     await done
-    if (!answer) throw failure
-    return answer
+    if (!response) throw failure
+    return response
   }
 
-  const read = (path: string): Promise<ApiResponse> =>
-    handle({ about: 'read back', method: 'GET', path, query: '', headers: {} })
+  const readBack = (path: string): Promise<ApiResponse> =>
+    handle({ intent: 'read back', method: 'GET', path, query: '', headers: {} })
 
-  async function send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }> {
-    if (++sent % 25 === 0) await clock.advance(1_000)
+  async function send(request: FuzzRequest): Promise<{ response: ApiResponse; wrong: string[] }> {
+    if (++requestCount % 25 === 0) await clock.advance(1_000)
     const wrong: string[] = []
     const before = store.revision
     const startedMs = clock.nowMs()
-    const answer = await handle(request)
-    const waited = clock.nowMs() !== startedMs // objects that expired meanwhile were not changed by the request
-    wrong.push(...mistakes.splice(0))
-    checkAnswer(request, answer, before, wrong)
-    if (answer.stream) await tryStream(answer.stream, wrong)
-    const changes = isWrite(request.method) && answer.status < 300 && !isDryRun(request) && !isQuestion(request)
-    if (store.revision === before + 1 && isOverQuota(answer)) await followRefusal(request, wrong)
-    else if (store.revision !== before && !changes && !waited) {
-      wrong.push(`the store went from ${before} to ${store.revision} on a request that may change nothing`)
+    const response = await handle(request)
+    const hasWaited = clock.nowMs() !== startedMs // objects may have expired during the wait
+    wrong.push(...loggedErrors.splice(0))
+    checkResponse(request, response, before, wrong)
+    if (response.stream) await checkStream(response.stream, wrong)
+    const mayChangeStore = isWrite(request.method) && response.status < 300 && !isDryRun(request) && !isReview(request)
+    if (store.revision === before + 1 && isOverQuota(response)) await checkQuotaEvent(request, wrong)
+    else if (store.revision !== before && !mayChangeStore && !hasWaited) {
+      wrong.push(`the store went from ${before} to ${store.revision} although the request must not change it`)
     }
-    if (answer.status < 300 && isWrite(request.method) && !isQuestion(request)) await followUp(request, answer, wrong)
-    return { answer, wrong }
+    if (response.status < 300 && isWrite(request.method) && !isReview(request))
+      await checkWrite(request, response, wrong)
+    return { response, wrong }
   }
 
-  /** A quota that rejects a change records an event on the object, and does nothing else. */
-  async function followRefusal(request: FuzzRequest, wrong: string[]): Promise<void> {
+  /** Checks that a request rejected by a quota wrote one event and nothing else. */
+  async function checkQuotaEvent(request: FuzzRequest, wrong: string[]): Promise<void> {
     const { namespace, name } = addressOf(request.path)!
     const address = addressOf(`/api/v1/namespaces/${namespace}/events`)!
-    const { items } = parse(await read(`/api/v1/namespaces/${namespace}/events`), wrong)
-    const written = items.filter(({ metadata }: any) => metadata.resourceVersion === String(store.revision))
-    const [event] = written
-    if (written.length !== 1 || event.reason !== 'ExceededQuota' || event.involvedObject.name !== name) {
+    const { items } = parse(await readBack(`/api/v1/namespaces/${namespace}/events`), wrong)
+    const newEvents = items.filter(({ metadata }: any) => metadata.resourceVersion === String(store.revision))
+    const [event] = newEvents
+    if (newEvents.length !== 1 || event.reason !== 'ExceededQuota' || event.involvedObject.name !== name) {
       wrong.push(`a rejected request changed the store to ${store.revision} other than by its event`)
     }
-    for (const item of written) {
+    for (const item of newEvents) {
       records.set({ ...address, name: item.metadata.name, object: { kind: 'Event', apiVersion: 'v1', ...item } })
     }
   }
 
-  /** The response of a write equals the stored object, and passes the independent validator. */
-  async function followUp(request: FuzzRequest, answer: ApiResponse, wrong: string[]): Promise<void> {
+  /** Checks that the response of a write equals the stored object and is valid. */
+  async function checkWrite(request: FuzzRequest, response: ApiResponse, wrong: string[]): Promise<void> {
     const address = addressOf(request.path)
-    if (!address) return void wrong.push('a write was accepted on a path that is no resource')
-    const body = parse(answer, wrong)
+    if (!address) return void wrong.push('a write was accepted on a path that is not a resource')
+    const body = parse(response, wrong)
     if (body === undefined) return
     if (request.method === 'DELETE' && address.name === '')
       return void wrong.push(...(await compareCollection(address)))
     const isObject = body.kind === address.served.kind && body.metadata !== undefined
     const name: string = address.name || nameIn(body)
     const old = records.get({ ...address, name })
-    const isCreate = answer.status === 201 && address.subresource === ''
+    const isCreate = response.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
       wrong.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
       if (!isCreate && !old) wrong.push('an object was updated that was never created')
     }
-    const meant = request.method === 'PUT' ? nameSent(request) : undefined
-    if (meant !== undefined && meant !== name) wrong.push(`a PUT of ${meant} was taken for ${name}`)
+    const nameInBody = request.method === 'PUT' ? readNameInBody(request) : undefined
+    if (nameInBody !== undefined && nameInBody !== name) wrong.push(`a PUT of ${nameInBody} changed ${name}`)
     if (isDryRun(request) || isDryRunDelete(request)) return
-    const stored = await read(
+    const stored = await readBack(
       `${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`,
     )
     if (stored.status === 404) {
-      const gone =
-        request.method === 'DELETE' || address.subresource === 'eviction' || isGoing(body) || isGoing(old?.object)
-      if (!gone) wrong.push(`${name} was answered with ${answer.status} and is not there afterwards`)
+      const isExpected =
+        request.method === 'DELETE' ||
+        address.subresource === 'eviction' ||
+        isTerminating(body) ||
+        isTerminating(old?.object)
+      if (!isExpected) wrong.push(`${name} does not exist after a response with ${response.status}`)
       records.delete({ ...address, name })
       return
     }
-    const now = parse(stored, wrong)
-    if (stored.status !== 200) return void wrong.push(`reading ${name} back answered ${stored.status}`)
-    if (isObject && isPlain(answer) && Buffer.compare(answer.body!, stored.body!) !== 0) {
+    const storedObject = parse(stored, wrong)
+    if (stored.status !== 200) return void wrong.push(`reading ${name} back returned ${stored.status}`)
+    if (isObject && isPlainJson(response) && Buffer.compare(response.body!, stored.body!) !== 0) {
       wrong.push(`read back differs\n  ${text(stored).slice(0, 1_000)}`)
     }
     if (request.method === 'DELETE' || !isObject) {
-      wrong.push(...check(address.served.kind, now, isCreate ? undefined : old?.object))
+      wrong.push(...check(address.served.kind, storedObject, isCreate ? undefined : old?.object))
     }
-    records.set({ ...address, name, object: now })
+    records.set({ ...address, name, object: storedObject })
   }
 
   async function compareCollection(address: Address): Promise<string[]> {
     const wrong: string[] = []
     const path = collectionPath(address.apiVersion, address.served, address.namespace)
-    const answer = await read(path)
-    const list = parse(answer, wrong)
-    if (answer.status !== 200) return [`listing ${path} answered ${answer.status}: ${text(answer).slice(0, 300)}`]
-    const seen = new Set<string>()
+    const response = await readBack(path)
+    const list = parse(response, wrong)
+    if (response.status !== 200) return [`listing ${path} returned ${response.status}: ${text(response).slice(0, 300)}`]
+    const listedNames = new Set<string>()
     for (const item of list.items) {
       const object = { kind: address.served.kind, apiVersion: address.apiVersion, ...item }
       const { name } = item.metadata
-      seen.add(name)
+      listedNames.add(name)
       const old = records.get({ ...address, name })
       if (!old) wrong.push(`${path} lists ${name}, which no response reported`)
       wrong.push(...check(address.served.kind, object, old?.object ?? object).map((why) => `${path}/${name} ${why}`))
       records.set({ ...address, name, object })
     }
     for (const old of records.in(address)) {
-      if (seen.has(old.name)) continue
-      if (!isGoing(old.object) && !address.mayVanish) wrong.push(`${path} no longer lists ${old.name}`)
+      if (listedNames.has(old.name)) continue
+      if (!isTerminating(old.object) && !address.mayBeDeleted) wrong.push(`${path} no longer lists ${old.name}`)
       records.delete(old)
     }
     return wrong
@@ -191,11 +194,11 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   await compareCollection(addressOf('/api/v1/namespaces')!) // records the built-in namespaces
   for (const name of NAMESPACES) {
     const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
-    await send({ about: 'setup', method: 'POST', path: '/api/v1/namespaces', query: '', headers: {}, body })
+    await send({ intent: 'setup', method: 'POST', path: '/api/v1/namespaces', query: '', headers: {}, body })
   }
 
   return {
-    known: {
+    state: {
       get objects() {
         return records.all()
       },
@@ -221,39 +224,39 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   }
 }
 
-const isOverQuota = (answer: ApiResponse) => answer.status === 403 && text(answer).includes('exceeded quota')
+const isOverQuota = (response: ApiResponse) => response.status === 403 && text(response).includes('exceeded quota')
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 interface Address {
-  readonly served: Served
+  readonly served: ServedKind
   readonly apiVersion: string
   readonly namespace: string
   readonly name: string
   readonly subresource: string
-  /** A collection was just deleted: missing objects are expected. */
-  readonly mayVanish?: boolean
+  /** Whether objects may be missing because the collection was deleted. */
+  readonly mayBeDeleted?: boolean
 }
 
-/** Parses a path independently of the server's router. */
+/** Parses a path without the router of the server. */
 function addressOf(path: string): Address | undefined {
   const parts = path.split('/').filter((part, i, all) => part !== '' || (i !== 0 && i !== all.length - 1))
   const apiVersion = parts[0] === 'api' ? parts[1] : `${parts[1]}/${parts[2]}`
-  let rest = parts.slice(parts[0] === 'api' ? 2 : 3).map(decodeURIComponent)
+  let segments = parts.slice(parts[0] === 'api' ? 2 : 3).map(decodeURIComponent)
   let namespace = ''
-  if (rest[0] === 'namespaces' && rest.length > 2 && !['status', 'finalize'].includes(rest[2]!)) {
-    namespace = rest[1]!
-    rest = rest.slice(2)
+  if (segments[0] === 'namespaces' && segments.length > 2 && !['status', 'finalize'].includes(segments[2]!)) {
+    namespace = segments[1]!
+    segments = segments.slice(2)
   }
-  const served = SERVED.find(({ plural, apiVersions }) => plural === rest[0] && apiVersions.includes(apiVersion!))
+  const served = SERVED.find(({ plural, apiVersions }) => plural === segments[0] && apiVersions.includes(apiVersion!))
   if (!served) return undefined
   return {
     served,
     apiVersion: apiVersion!,
     namespace,
-    name: rest[1] ?? '',
-    subresource: rest[2] ?? '',
-    mayVanish: true,
+    name: segments[1] ?? '',
+    subresource: segments[2] ?? '',
+    mayBeDeleted: true,
   }
 }
 
@@ -279,15 +282,15 @@ function createRecords() {
 }
 
 const isWrite = (method: string): boolean => ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)
-const isQuestion = ({ path }: FuzzRequest): boolean => (QUESTION_PATHS as readonly string[]).includes(path)
+const isReview = ({ path }: FuzzRequest): boolean => (REVIEW_PATHS as readonly string[]).includes(path)
 const isDryRun = ({ query }: FuzzRequest): boolean => new URLSearchParams(query).getAll('dryRun').includes('All')
 const isDryRunDelete = ({ method, body }: FuzzRequest): boolean =>
   method !== 'PUT' && method !== 'PATCH' && /"dryRun":\["All"\]/.test(Buffer.from(body ?? []).toString('latin1'))
-const isGoing = (object: any): boolean => object?.metadata?.deletionTimestamp !== undefined
-const isPlain = ({ headers }: ApiResponse): boolean => headers['content-type'] === 'application/json'
+const isTerminating = (object: any): boolean => object?.metadata?.deletionTimestamp !== undefined
+const isPlainJson = ({ headers }: ApiResponse): boolean => headers['content-type'] === 'application/json'
 const text = ({ body }: ApiResponse): string => Buffer.from(body ?? []).toString('utf8')
 
-function nameSent({ body }: FuzzRequest): string | undefined {
+function readNameInBody({ body }: FuzzRequest): string | undefined {
   try {
     return JSON.parse(Buffer.from(body ?? []).toString('utf8')).metadata.name
   } catch {
@@ -295,35 +298,36 @@ function nameSent({ body }: FuzzRequest): string | undefined {
   }
 }
 
-/** The name in a response of any form: an object, its metadata, or a table with one row. */
+/** Returns the name in a response: an object, its metadata, or a table with one row. */
 const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
 
-function parse(answer: ApiResponse, wrong: string[]): any {
-  const isYaml = answer.headers['content-type'] === 'application/yaml'
+function parse(response: ApiResponse, wrong: string[]): any {
+  const isYaml = response.headers['content-type'] === 'application/yaml'
   try {
-    return isYaml ? parseYaml(text(answer)) : JSON.parse(text(answer))
+    return isYaml ? parseYaml(text(response)) : JSON.parse(text(response))
   } catch {
-    wrong.push(`an answer of ${answer.status} is neither JSON nor YAML`)
+    wrong.push(`a response with ${response.status} is neither JSON nor YAML`)
     return undefined
   }
 }
 
-const ANSWER_BYTES_MAX = 64 * 1024
+const RESPONSE_BYTES_MAX = 64 * 1024
 
-function checkAnswer(request: FuzzRequest, answer: ApiResponse, revision: number, wrong: string[]): void {
-  const { status } = answer
+function checkResponse(request: FuzzRequest, response: ApiResponse, revision: number, wrong: string[]): void {
+  const { status } = response
   if (!Number.isInteger(status) || status < 200 || status > 599) wrong.push(`status ${status}`)
-  if (!answer.headers['content-type'] && answer.body?.length) wrong.push('the answer has no content type')
-  if (status >= 500 && !isFutureVersion(request, answer, revision)) wrong.push(`status ${status}`)
-  if (request.valid && ![201, 403, 404, 409].includes(status)) wrong.push(`a valid object was refused with ${status}`)
+  if (!response.headers['content-type'] && response.body?.length) wrong.push('the response has no content type')
+  if (status >= 500 && !isFutureVersion(request, response, revision)) wrong.push(`status ${status}`)
+  if (request.isValid && ![201, 403, 404, 409].includes(status))
+    wrong.push(`a valid object was rejected with ${status}`)
   if (status < 400) return
-  if (answer.headers['content-type'] === 'text/plain; charset=utf-8') return // health checks speak plainly
-  const body = parse(answer, wrong)
+  if (response.headers['content-type'] === 'text/plain; charset=utf-8') return // health checks return plain text
+  const body = parse(response, wrong)
   if (body === undefined) return
   if (body.kind !== 'Status' || body.apiVersion !== 'v1' || body.status !== 'Failure') wrong.push('no failure Status')
   if (body.code !== status) wrong.push(`a Status of code ${body.code} with ${status}`)
   if (!body.reason || !body.message) wrong.push('a Status without reason or message')
-  if (answer.body!.length > ANSWER_BYTES_MAX) wrong.push(`an error of ${answer.body!.length} bytes`)
+  if (response.body!.length > RESPONSE_BYTES_MAX) wrong.push(`an error of ${response.body!.length} bytes`)
   if (status !== 422) return
   const causes = body.details?.causes ?? []
   if (
@@ -334,11 +338,15 @@ function checkAnswer(request: FuzzRequest, answer: ApiResponse, revision: number
   }
 }
 
-/** The only expected 5xx: a resourceVersion that does not exist yet. */
-function isFutureVersion({ query }: FuzzRequest, answer: ApiResponse, revision: number): boolean {
+/** Whether a 504 is expected, because the requested resourceVersion does not exist yet. */
+function isFutureVersion({ query }: FuzzRequest, response: ApiResponse, revision: number): boolean {
   const parameters = new URLSearchParams(query)
-  const asked = [parameters.get('resourceVersion'), versionInToken(parameters.get('continue'))].map(Number)
-  return answer.status === 504 && text(answer).includes('ResourceVersionTooLarge') && asked.some((n) => n > revision)
+  const requestedVersions = [parameters.get('resourceVersion'), versionInToken(parameters.get('continue'))].map(Number)
+  return (
+    response.status === 504 &&
+    text(response).includes('ResourceVersionTooLarge') &&
+    requestedVersions.some((n) => n > revision)
+  )
 }
 
 function versionInToken(token: string | null): string {
@@ -349,8 +357,8 @@ function versionInToken(token: string | null): string {
   }
 }
 
-/** Opens the stream, lets it run for a few turns, and disconnects. */
-async function tryStream(stream: NonNullable<ApiResponse['stream']>, wrong: string[]): Promise<void> {
+/** Opens the stream, reads it for a few turns of the event loop, and disconnects. */
+async function checkStream(stream: NonNullable<ApiResponse['stream']>, wrong: string[]): Promise<void> {
   const chunks: Uint8Array[] = []
   const onClose: (() => void)[] = []
   let open = true
